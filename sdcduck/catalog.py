@@ -1,0 +1,239 @@
+"""What sdcduck stores in the custodian's database: the schema ``sdc``.
+
+``sdc.settings``          name, value: the version that wrote the file, and the secret if the custodian stored it
+``sdc.ptables``           one row a perturbation table
+``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
+
+Beside these tables every p-table is written into three macros that map its name to constants
+(`sdcduck.methods.perturbation.lookup`), so that a protected query joins nothing. Tables and macros change in one
+transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.5 or later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.methods.perturbation.lookup import Lookup, encode
+
+BUILT_IN = ("default", "default_magnitude")
+"""P-tables that come with every installation."""
+
+TABLES_SQL = """
+CREATE SCHEMA IF NOT EXISTS sdc;
+CREATE TABLE IF NOT EXISTS sdc.settings (name VARCHAR NOT NULL, value VARCHAR NOT NULL);
+CREATE TABLE IF NOT EXISTS sdc.ptables (
+    name VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL,
+    modulus BIGINT NOT NULL,
+    step INTEGER NOT NULL,
+    repeat INTEGER NOT NULL,
+    origin VARCHAR NOT NULL
+);
+CREATE TABLE IF NOT EXISTS sdc.ptable_intervals (
+    name VARCHAR NOT NULL,
+    type VARCHAR NOT NULL,
+    i DOUBLE NOT NULL,
+    v DOUBLE NOT NULL,
+    lb BIGINT NOT NULL,
+    ub BIGINT NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True)
+class StoredPTable:
+    """A p-table as the catalog holds it, whatever format it came from.
+
+    The columns have one entry an interval, in stored order: block ('all' or 'even' before 'odd'), row, bounds.
+
+    Attributes:
+        name: under which `sdc_count` and `sdc_sum` find it.
+        kind: ``counts`` or ``magnitudes``.
+        modulus: keys run from 0 to modulus - 1.
+        step: noise is a multiple of 1 / step.
+        repeat: counts beyond the last row use the last ``repeat`` rows in turn.
+        origin: what it was made from, in words.
+        type: 'all', 'even' or 'odd', which cells the interval serves.
+        i: row: original count, or ratio of value to noise magnitude.
+        v: noise.
+        lb, ub: bounds on the scale of the keys, lb <= key < ub.
+    """
+
+    name: str
+    kind: str
+    modulus: int
+    step: int
+    repeat: int
+    origin: str
+    type: NDArray[np.str_]
+    i: NDArray[np.float64]
+    v: NDArray[np.float64]
+    lb: NDArray[np.int64]
+    ub: NDArray[np.int64]
+
+    def lookup(self) -> Lookup:
+        """The table in the form that the macros read."""
+        try:
+            return encode(
+                self.kind, self.i, self.v, self.ub, self.type == "odd",
+                modulus=self.modulus, step=self.step, repeat=self.repeat,
+            )  # fmt: skip
+        except ValueError as problem:
+            raise SDCError(f"p-table '{self.name}': {problem}") from None
+
+    def arrow(self) -> pa.Table:
+        """Its rows of ``sdc.ptable_intervals``."""
+        return pa.table(
+            {
+                "name": pa.array([self.name] * len(self.i), pa.string()),
+                "type": pa.array(self.type.tolist(), pa.string()),
+                "i": self.i,
+                "v": self.v,
+                "lb": self.lb,
+                "ub": self.ub,
+            }
+        )
+
+
+def literal(text: str) -> str:
+    """A SQL string literal.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    '''A quoted SQL identifier.
+
+    >>> print(identifier('group "a"'))
+    "group ""a"""
+    '''
+    return '"' + name.replace('"', '""') + '"'
+
+
+def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE OR REPLACE MACRO") -> list[str]:
+    """The statements that give the macros the p-tables of a database, as constants."""
+    lookups = list(tables)
+    known = ", ".join(name for name, _ in lookups)
+    unknown = "error('unknown p-table ''' || p || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
+
+    def dispatch(macro: str, values: Iterable[str]) -> str:
+        cases = "".join(
+            f"        WHEN {literal(name)} THEN {value}\n" for (name, _), value in zip(lookups, values, strict=True)
+        )
+        return f"{create} {macro}(p) AS\n    CASE p\n{cases}        ELSE {unknown}\n    END"
+
+    return [
+        dispatch("_sdc_ptable_layout", (_layout_literal(lookup) for _, lookup in lookups)),
+        dispatch("_sdc_ptable_guide", (literal(lookup.guide) for _, lookup in lookups)),
+        dispatch("_sdc_ptable_intervals", (_list_literal(lookup.intervals.tolist(), "BIGINT") for _, lookup in lookups)),
+    ]
+
+
+def _list_literal(values: Iterable[float], sql_type: str) -> str:
+    return f"'[{', '.join(format(value, '.17g') for value in values)}]'::{sql_type}[]"
+
+
+def _layout_literal(lookup: Lookup) -> str:
+    return (
+        f"{{'kind': {literal(lookup.kind)}, 'modulus': {lookup.modulus}::BIGINT, 'shift': {lookup.shift}::BIGINT, "
+        f"'buckets': {lookup.buckets}::BIGINT, 'last': {lookup.last}::BIGINT, 'repeat': {lookup.repeat}::BIGINT, "
+        f"'pitch': {lookup.pitch}::BIGINT, 'step': {lookup.step}::BIGINT, "
+        f"'rows': {_list_literal(lookup.rows, 'DOUBLE')}, 'odd_rows': {_list_literal(lookup.odd_rows, 'DOUBLE')}, "
+        f"'odd_first': {lookup.odd_first}::BIGINT, 'last_variance': {lookup.last_variance!r}::DOUBLE}}"
+    )
+
+
+def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:
+    """Every p-table of the database, built-in ones first, then in alphabetical order."""
+    rows = con.execute(
+        "SELECT name, kind, modulus, step, repeat, origin FROM sdc.ptables ORDER BY name NOT IN ('default', 'default_magnitude'), name"
+    ).fetchall()
+    return [_read(con, *row) for row in rows]
+
+
+def _read(
+    con: duckdb.DuckDBPyConnection, name: str, kind: str, modulus: int, step: int, repeat: int, origin: str
+) -> StoredPTable:
+    columns = con.execute(
+        "SELECT type, i, v, lb, ub FROM sdc.ptable_intervals WHERE name = ? ORDER BY type, i, lb", [name]
+    ).fetchnumpy()
+    return StoredPTable(
+        name, kind, modulus, step, repeat, origin,
+        np.asarray(columns["type"], dtype=np.str_), columns["i"], columns["v"], columns["lb"], columns["ub"],
+    )  # fmt: skip
+
+
+def store_ptable(con: duckdb.DuckDBPyConnection, table: StoredPTable) -> None:
+    """Store a p-table, replacing one of the same name, and rewrite the macros; all or nothing.
+
+    Raises:
+        SDCError: a name that the catalog cannot hold, or a table that has no encoding.
+    """
+    if not table.name.strip():
+        raise SDCError("a p-table needs a name")
+    if table.name in BUILT_IN:
+        raise SDCError(f"'{table.name}' is a built-in p-table; store yours under another name")
+    table.lookup()
+    intervals = table.arrow()
+    con.begin()
+    try:
+        _delete(con, table.name)
+        con.execute(
+            "INSERT INTO sdc.ptables VALUES (?, ?, ?, ?, ?, ?)",
+            [table.name, table.kind, table.modulus, table.step, table.repeat, table.origin],
+        )
+        con.register("_sdc_new_intervals", intervals)
+        con.execute("INSERT INTO sdc.ptable_intervals SELECT * FROM _sdc_new_intervals")
+        con.unregister("_sdc_new_intervals")
+        rewrite_ptable_macros(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def drop_ptable(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a stored p-table and rewrite the macros; all or nothing."""
+    if name in BUILT_IN:
+        raise SDCError(f"'{name}' is a built-in p-table and cannot be dropped")
+    con.begin()
+    try:
+        _delete(con, name)
+        rewrite_ptable_macros(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def _delete(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    con.execute("DELETE FROM sdc.ptable_intervals WHERE name = ?", [name])
+    con.execute("DELETE FROM sdc.ptables WHERE name = ?", [name])
+
+
+def rewrite_ptable_macros(con: duckdb.DuckDBPyConnection) -> None:
+    """Bring the constants in the macros in line with the stored p-tables."""
+    for statement in ptable_macros((table.name, table.lookup()) for table in stored_ptables(con)):
+        con.execute(statement)
+
+
+def setting(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """A stored setting, or None."""
+    row = con.execute("SELECT value FROM sdc.settings WHERE name = ?", [name]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_setting(con: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
+    """Store a setting."""
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [name])
+    con.execute("INSERT INTO sdc.settings VALUES (?, ?)", [name, value])

@@ -1,0 +1,161 @@
+"""The reference of the SQL functions, read from the comments beside the macros.
+
+A comment block of lines ``--|`` describes the macro that follows it: the signature, a one-line summary, a description,
+and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. The command line, ``sdc_functions()``,
+the documentation site and the tests all read it from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import duckdb
+
+EXAMPLE_DATA = """
+CREATE TABLE people AS SELECT * FROM (VALUES
+    (1, 'North', 'm', 34, 2100), (2, 'North', 'm', 51, 3900), (3, 'North', 'f', 42, 3100), (4, 'North', 'f', 67, 1800),
+    (5, 'North', 'm', 29, 2400), (6, 'South', 'f', 38, 2950), (7, 'South', 'f', 59, 4100), (8, 'South', 'm', 61, 5200),
+    (9, 'South', 'f', 25, 1900), (10, 'South', 'm', 47, 3300), (11, 'East', 'f', 33, 2600), (12, 'East', 'm', 44, 9800)
+) people(person_id, region, sex, age, income);
+ALTER TABLE people ADD COLUMN record_key INTEGER;
+UPDATE people SET record_key = (person_id * 7919 * 6151 + 12345678) % 100000000;
+CREATE TABLE visits AS SELECT * FROM (VALUES
+    ('A', 1, 12345678), ('A', 1, 12345678), ('A', 2, 45678901), ('B', 2, 45678901), ('B', 3, 99999999)
+) visits(ward, patient, record_key);
+CREATE TABLE visits_without_key AS SELECT ward, patient FROM visits;
+"""
+"""Tables that the examples use."""
+
+EXAMPLE_SECRET = "the secret of the examples"
+
+
+@dataclass(frozen=True)
+class SQLFunction:
+    """What is known about one SQL function.
+
+    Attributes:
+        name: of the function.
+        family: file it is defined in, without ``_tables``.
+        signature: arguments with defaults, and the result.
+        summary: one sentence.
+        description: the rest, paragraphs separated by blank lines.
+        arguments: (name, type and meaning).
+        columns: (name, type and meaning), for table functions.
+        example: a SQL statement.
+        output: what it returns, as `render` shows it.
+        source: where the method comes from.
+        needs_python: whether the macro calls Python.
+    """
+
+    name: str
+    family: str
+    signature: str
+    summary: str
+    description: str
+    arguments: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    example: str
+    output: str
+    source: str
+    needs_python: bool
+
+    @property
+    def kind(self) -> str:
+        """'table', 'aggregate' or 'scalar'."""
+        if self.signature.endswith("-> TABLE"):
+            return "table"
+        return "aggregate" if any(name == "filter" for name, _ in self.arguments) else "scalar"
+
+
+SQL_FILES = ("perturbation.sql", "perturbation_tables.sql", "reference.sql")
+
+
+@cache
+def sql_functions() -> tuple[SQLFunction, ...]:
+    """Every SQL function, family by family, in the order of the files."""
+    found: list[SQLFunction] = []
+    for name in SQL_FILES:
+        text = (files("sdcduck.sql") / name).read_text(encoding="utf-8")
+        found += [_parse(block, macro, name) for block, macro in _blocks(text)]
+    return tuple(found)
+
+
+def _blocks(text: str) -> Iterable[tuple[list[str], str]]:
+    pattern = re.compile(r"((?:^--\|.*\n)+)CREATE OR REPLACE (TEMP )?MACRO", re.M)
+    for match in pattern.finditer(text):
+        yield [line[3:].removeprefix(" ") for line in match[1].splitlines()], match[2] or ""
+
+
+def _parse(lines: Sequence[str], temporary: str, file: str) -> SQLFunction:
+    signature, summary, *rest = lines
+    sections: dict[str, list[str]] = {"description": []}
+    pairs: dict[str, list[tuple[str, str]]] = {"arg": [], "column": []}
+    current = "description"
+    for line in rest:
+        tag = re.match(r"@(\w+) ?(.*)", line)
+        if tag is None:
+            sections[current].append(line)
+        elif tag[1] in pairs:
+            name, _, meaning = tag[2].partition(" ")
+            pairs[tag[1]].append((name, meaning))
+        else:
+            current = tag[1]
+            sections[current] = [tag[2]] if tag[2] else []
+
+    def joined(section: str) -> str:
+        return "\n".join(sections.get(section, [])).strip("\n")
+
+    return SQLFunction(
+        name=signature.split("(")[0],
+        family=file.removesuffix(".sql").removesuffix("_tables"),
+        signature=signature,
+        summary=summary,
+        description=joined("description"),
+        arguments=tuple(pairs["arg"]),
+        columns=tuple(pairs["column"]),
+        example=joined("example"),
+        output=joined("output"),
+        source=joined("source"),
+        needs_python=bool(temporary),
+    )
+
+
+def run_example(con: duckdb.DuckDBPyConnection, example: str) -> str:
+    """Run an example and render what it returns."""
+    result = con.execute(example)
+    assert result.description is not None
+    return render([column[0] for column in result.description], result.fetchall())
+
+
+def render(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A result as plain text, columns aligned.
+
+    >>> print(render(["region", "n"], [("N", 12), (None, 7)]))
+    region |  n
+    -------+---
+    N      | 12
+    NULL   |  7
+    """
+    cells = [[_shown(value) for value in row] for row in rows]
+    widths = [max([len(name), *(len(row[k]) for row in cells)]) for k, name in enumerate(columns)]
+    right = [all(isinstance(row[k], int | float) or row[k] is None for row in rows) for k in range(len(columns))]
+    lines = [_line(columns, widths, [False] * len(columns)), "-+-".join("-" * width for width in widths)]
+    lines[0] = _line(columns, widths, right)
+    return "\n".join(line.rstrip() for line in [*lines, *(_line(row, widths, right) for row in cells)])
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [cell.rjust(width) if r else cell.ljust(width) for cell, width, r in zip(cells, widths, right, strict=True)]
+    return " | ".join(padded)

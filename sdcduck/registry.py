@@ -1,0 +1,187 @@
+"""How a family of methods becomes SQL functions: the one pattern, used by every family.
+
+DuckDB lets Python add scalar functions only. A *table* function is therefore a macro over a planner::
+
+    CREATE OR REPLACE TEMP MACRO sdc_f(source, a := 1) AS TABLE SELECT * FROM query(_sdc_plan_f(source, a));
+
+The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
+A table that has to be computed is returned by a volatile function when the statement runs: the planner answers with
+`Rows`, and the registry plans the call of that function. Planners must be cheap and without side effects, because a
+statement may be bound several times; whatever writes belongs in `Rows.make`.
+
+A family adds an entry: a `Family` with its SQL files, planners and scalar functions. Nothing else has to be touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck.catalog import literal
+from sdcduck.errors import SDCError
+
+
+class Session(Protocol):
+    """What a planner may use of the connection that it answers for."""
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A new cursor of the same database. It sees no temporary tables and no uncommitted rows of the caller."""
+
+    def secret(self) -> bytes | None:
+        """The secret of the record keys, if one was given."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table that is computed when the statement runs."""
+
+    make: Callable[[], pa.Table]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The planner of one table function.
+
+    Attributes:
+        name: of the SQL function, ``sdc_..``; the planner is called as ``_sdc_plan_..``.
+        arguments: SQL types of the arguments, in order.
+        plan: ``plan(session, *arguments)``, SQL text or `Rows`.
+        columns: name and SQL type of the columns, for planners that return `Rows`.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    plan: Callable[..., str | Rows]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar function over Arrow arrays, called by macros: ``function(session, *arrays) -> array``."""
+
+    name: str
+    arguments: tuple[str, ...]
+    returns: str
+    function: Callable[..., pa.Array]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family of SQL functions.
+
+    Attributes:
+        name: the same word on every floor.
+        stored: SQL files that are pure SQL and live in the database.
+        temporary: SQL files whose macros call Python and live as long as the connection.
+    """
+
+    name: str
+    stored: tuple[str, ...] = ()
+    temporary: tuple[str, ...] = ()
+    planners: tuple[Planner, ...] = ()
+    scalars: tuple[Scalar, ...] = ()
+
+
+def message_of(problem: BaseException, where: str) -> str:
+    """The text a user of SQL sees for an exception: the one place where errors are mapped."""
+    if isinstance(problem, SDCError):
+        return f"{where}: {problem}"
+    if isinstance(problem, duckdb.Error):
+        return f"{where}: {problem}"
+    if isinstance(problem, ValueError) and type(problem).__module__.startswith("sdcduck."):
+        return f"{where}: {problem}"
+    return f"{where}: internal error ({type(problem).__name__}); please report it"
+
+
+def create_functions(con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]) -> list[str]:
+    """Create the Python functions of the families on a database; returns their names."""
+    created: list[str] = []
+
+    def create(name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: Any) -> None:
+        con.create_function(name, function, list(arguments), returns, null_handling="special", **how)
+        created.append(name)
+
+    for family in families:
+        for scalar in family.scalars:
+            create(scalar.name, _bound_scalar(session, scalar), scalar.arguments, scalar.returns, type="arrow")
+        for planner in family.planners:
+            tokens: dict[str, Rows] = {}
+            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), planner.arguments, "VARCHAR")
+            if planner.columns:
+                create(
+                    f"_sdc_rows_{planner.name[4:]}", _rows(planner, tokens), ["VARCHAR"], _rows_type(planner.columns),
+                    type="arrow", side_effects=True,
+                )  # fmt: skip
+    return created
+
+
+def _bound_scalar(session: Session, scalar: Scalar) -> Callable[..., pa.Array]:
+    # DuckDB takes the number of arguments from the signature, so each arity has a function of its own.
+    if len(scalar.arguments) == 1:
+        return lambda first: scalar.function(session, first)
+    return lambda first, second: scalar.function(session, first, second)
+
+
+def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
+    def plan(*arguments: object) -> str:
+        try:
+            answer = planner.plan(session, *arguments)
+        except Exception as problem:
+            # An error inside query() surfaces while binding, with our text alone and the place in the statement.
+            return f"SELECT * FROM query(error({literal(message_of(problem, planner.name))}))"
+        if isinstance(answer, str):
+            return answer
+        # The token depends on the arguments only: a prepared statement that is bound once finds its rows for good.
+        token = hashlib.sha256(json.dumps(arguments, default=str).encode()).hexdigest()
+        tokens[token] = answer
+        return (
+            "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
+            f"recursive := true) FROM (SELECT _sdc_rows_{planner.name[4:]}('{token}') AS answer)"
+        )
+
+    return _with_arity(plan, len(planner.arguments))
+
+
+def _with_arity(function: Callable[..., str], arity: int) -> Callable[..., str]:
+    names = ", ".join(f"a{k}" for k in range(arity))
+    scope: dict[str, Any] = {"function": function}
+    exec(f"def planner({names}): return function({names})", scope)
+    planner: Callable[..., str] = scope["planner"]
+    return planner
+
+
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+}
+
+
+def _rows_type(columns: Mapping[str, str]) -> str:
+    fields = ", ".join(f'"{name}" {sql_type}' for name, sql_type in columns.items())
+    return f"STRUCT(error VARCHAR, rows STRUCT({fields})[])"
+
+
+def _rows(planner: Planner, tokens: Mapping[str, Rows]) -> Callable[[pa.ChunkedArray], pa.Array]:
+    row_type = pa.struct([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
+    empty = pa.array([], row_type)
+
+    def rows(token_column: pa.ChunkedArray) -> pa.Array:
+        error, table = None, empty
+        try:
+            made = tokens[token_column[0].as_py()].make()
+            table = made.cast(pa.schema(list(row_type))).to_struct_array()
+            table = pa.concat_arrays(table.chunks) if table.num_chunks else empty
+        except Exception as problem:
+            error = message_of(problem, planner.name)
+        lists = pa.ListArray.from_arrays(pa.array([0, len(table)], pa.int32()), table)
+        return pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])
+
+    return rows

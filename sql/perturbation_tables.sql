@@ -1,0 +1,234 @@
+-- Cell-key perturbation: the functions that need Python (temporary macros of a connection with sdcduck).
+
+--| sdc_record_key(unit_id, digits := 8) -> BIGINT
+--| The record key of a unit: HMAC-SHA-256 of its identifier under the secret, modulo 10^digits.
+--|
+--| The secret is given to the connection and never appears in SQL, plans, logs or, unless the custodian says so, the
+--| file. The identifier's text counts: 42 and '42' have one key. NULL gives NULL, which every protected aggregate
+--| refuses. Compute keys once and store them, as INTEGER for up to 9 digits (see `sdc_add_record_key`).
+--|
+--| @arg unit_id any type: identifier of the unit (person, household, firm)
+--| @arg digits INTEGER: number of decimal digits, 5 to 18
+--| @example
+--| SELECT unit, sdc_record_key(unit) AS record_key FROM (VALUES (1), (2), (NULL)) people(unit);
+--| @source R package cellKey draws keys at random; a keyed hash makes them repeatable (specification 06, 2.1)
+CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
+    coalesce(
+        _sdc_hmac_keys(unit_id::VARCHAR, digits),
+        CASE
+            WHEN unit_id IS NULL THEN NULL
+            WHEN digits IS NULL OR digits NOT BETWEEN 5 AND 18 THEN error('sdc_record_key: digits must be between 5 and 18')
+            ELSE error('sdc_record_key: there is no secret to make record keys from: give one with '
+                'sdcduck.connect(.., secret=..), sdcduck.set_secret(con, ..) or the environment variable SDCDUCK_SECRET; '
+                'sdcduck.new_secret() makes one')
+        END
+    );
+
+--| sdc_add_record_key(tbl, unit := NULL, column := 'record_key', digits := 8) -> TABLE
+--| Adds a stored key column to a table, in one statement and one transaction.
+--|
+--| The table is changed when the statement runs; EXPLAIN changes nothing. A NULL unit is an error and nothing is
+--| written. Rows of one unit get one key. Not for temporary tables, and not part of the caller's transaction.
+--|
+--| @arg tbl VARCHAR: the table
+--| @arg unit VARCHAR: column that identifies the unit
+--| @arg column VARCHAR: name of the new column
+--| @arg digits INTEGER: number of decimal digits, 5 to 18 (up to 9 the column is INTEGER, which is fastest)
+--| @column column VARCHAR: the new column
+--| @column rows BIGINT: rows of the table
+--| @column units BIGINT: distinct units; fewer than rows means several rows per unit: use `sdc_count_units`
+--| @column shared_keys BIGINT: units whose key another unit has too (harmless: keys need not be unique)
+--| @example
+--| FROM sdc_add_record_key('visits_without_key', unit := 'patient');
+--| @source specification 06, 2.1
+CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, "column" := 'record_key', digits := 8) AS TABLE
+    SELECT * FROM query(_sdc_plan_add_record_key(tbl, unit, "column", digits));
+
+--| sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
+--| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.
+--|
+--| @arg tbl VARCHAR: a table or view, or a query in parentheses
+--| @arg record_key VARCHAR: the key column
+--| @arg unit VARCHAR: the column that identifies the unit, if known
+--| @arg digits INTEGER: number of decimal digits of the keys
+--| @column rows BIGINT: records
+--| @column null_keys BIGINT: records without a key (an error in every protected query)
+--| @column keys_out_of_range BIGINT: keys below 0 or of more than `digits` digits
+--| @column null_units BIGINT: records without a unit
+--| @column units BIGINT: distinct units
+--| @column units_with_several_rows BIGINT: if not 0, use `sdc_count_units`
+--| @column units_with_several_keys BIGINT: must be 0
+--| @column mean_key DOUBLE: mean of key / 10^digits; near 0.5 for good keys
+--| @example
+--| SELECT rows, null_keys, units, units_with_several_rows FROM sdc_check_keys('visits', unit := 'patient');
+--| @source specification 06, 2.1
+CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) AS TABLE
+    SELECT * FROM query(_sdc_plan_check_keys(tbl, record_key, unit, digits));
+
+--| sdc_ptable(D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL, type := 'all', modified := false, threshold := 0.2, seed := 0) -> TABLE
+--| A perturbation table of maximum entropy: for each original value the probabilities of the noise.
+--|
+--| The noise has mean 0, variance at most V, is at most D in absolute value, never makes a count negative and never
+--| leads to a count of 1 to js. Parameters that no law satisfies are an error that says why.
+--|
+--| @arg D BIGINT: largest absolute noise
+--| @arg V DOUBLE: variance of the noise
+--| @arg js BIGINT: perturbed counts 1 .. js never appear (counts only)
+--| @arg pstay DOUBLE or DOUBLE[]: wanted probability that a count stays as it is, for all rows or row by row (counts only)
+--| @arg mono BOOLEAN or BOOLEAN[]: left of 0, larger noise is never likelier
+--| @arg optim INTEGER or INTEGER[]: 1 variance at most V (2 and 3 the same), 4 exactly V
+--| @arg kind VARCHAR: 'counts' or 'magnitudes'
+--| @arg step BIGINT: magnitudes: noise is a multiple of 1 / step
+--| @arg icat BIGINT[]: magnitudes: the rows (ratio of value to noise magnitude); must begin with 1 and end with D
+--| @arg type VARCHAR: magnitudes: cells it is meant for: 'all', or 'even' or 'odd' numbers of contributors
+--| @arg modified BOOLEAN: split and shuffle the intervals, so that the order of the keys tells nothing about the sign
+--| @arg threshold DOUBLE: modified: largest probability of one interval
+--| @arg seed BIGINT: modified: seed of the shuffle
+--| @column i DOUBLE: original count, or ratio
+--| @column j DOUBLE: target i + v
+--| @column p DOUBLE: probability
+--| @column v DOUBLE: noise
+--| @column lb DOUBLE: lower bound of the interval of the cell key
+--| @column ub DOUBLE: upper bound (exclusive)
+--| @column type VARCHAR: 'all', 'even' or 'odd'
+--| @example
+--| SELECT i, j, p, v, ub FROM sdc_ptable(D := 2, V := 1.05, js := 1, mono := [true, true, false, true]) WHERE i <= 2;
+--| @source Marley & Leaver (2011); Giessing & Tent (2019); parameters as in R package ptable
+CREATE OR REPLACE TEMP MACRO sdc_ptable(
+    D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL,
+    type := 'all', modified := false, threshold := 0.2, seed := 0
+) AS TABLE
+    SELECT * FROM query(_sdc_plan_ptable(
+        D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind, step, icat::VARCHAR, type, modified, threshold, seed));
+
+--| sdc_store_ptable(name, source, kind := NULL) -> TABLE
+--| Stores a p-table under a name, so that `sdc_count` and `sdc_sum` find it, here and in every shell that opens the file.
+--|
+--| Reads what is there: the columns of `sdc_ptable`, of R packages ptable and cellKey (i, j, p, v, p_int_lb, p_int_ub, type),
+--| of tau-Argus (semicolons, p_int_ub only), and of ONS (pcv, ckey, pvalue; record keys 0-255 or 0-4095; counts above 750
+--| use rows 501-750 in turn). A table with 'even' and 'odd' rows serves cells by their number of contributors. Zeros must
+--| stay zeros. A table of the same name is replaced. The statement writes when it runs, outside the caller's transaction.
+--|
+--| @arg name VARCHAR: name to store it under
+--| @arg source VARCHAR: a table or view, or a query in parentheses, e.g. '(FROM read_csv(''ptable.csv''))'
+--| @arg kind VARCHAR: 'counts' or 'magnitudes', where the table does not tell (whole numbers with step 1)
+--| @column name VARCHAR: the name
+--| @column kind VARCHAR: 'counts' or 'magnitudes'
+--| @column rows BIGINT: original values that it has noise for
+--| @column intervals BIGINT: intervals in all
+--| @column keys BIGINT: the keys run from 0 to this number less 1
+--| @column origin VARCHAR: where it came from
+--| @example
+--| SELECT name, kind, rows, intervals FROM sdc_store_ptable('small', '(FROM sdc_ptable(D := 2, V := 1))');
+--| @source R packages ptable and cellKey; tau-Argus manual; ONS cell-key perturbation
+CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TABLE
+    SELECT * FROM query(_sdc_plan_store_ptable(name, source, kind));
+
+--| sdc_drop_ptable(name) -> TABLE
+--| Removes a stored p-table.
+--|
+--| @arg name VARCHAR: its name; the built-in ones stay
+--| @column name VARCHAR: the name
+--| @example
+--| FROM sdc_drop_ptable('small');
+--| @source this project
+CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
+    SELECT * FROM query(_sdc_plan_drop_ptable(name));
+
+--| sdc_ptable_check(name) -> TABLE
+--| Moments of the noise of a stored p-table, row by row.
+--|
+--| @arg name VARCHAR: name of a stored p-table
+--| @column type VARCHAR: 'all', 'even' or 'odd'
+--| @column i DOUBLE: original count, or ratio
+--| @column p_mean DOUBLE: mean of the noise
+--| @column p_var DOUBLE: variance of the noise
+--| @column p_sum DOUBLE: sum of the probabilities
+--| @column p_stay DOUBLE: probability that the value stays as it is
+--| @column ok BOOLEAN: the intervals cover all keys once, nothing becomes negative, and the mean is 0
+--| @example
+--| SELECT i, p_mean, p_var, p_stay, ok FROM sdc_ptable_check('default');
+--| @source R package ptable
+CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
+    SELECT * FROM query(_sdc_plan_ptable_check(name));
+
+--| sdc_table_risk_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL) -> TABLE
+--| What a perturbed table gives away about single units, and what it lost, beside its original.
+--|
+--| Cells are those of either table; where one side lacks a cell it is 0 there. Measures whose denominator is empty are
+--| NULL, but 0 where both tables are all zero. Rule of thumb: a loss U above 0.1 was judged too much for municipalities.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses
+--| @arg perturbed VARCHAR: the same cells after perturbation
+--| @arg keys VARCHAR[]: the columns that identify a cell, in both (NULL matches NULL)
+--| @arg n VARCHAR: column of the original counts
+--| @arg n_hat VARCHAR: column of the perturbed counts
+--| @arg x VARCHAR: column of the original sums, if any
+--| @arg x_hat VARCHAR: column of the perturbed sums
+--| @arg level VARCHAR: one of the keys, to break the measures down by
+--| @column variable VARCHAR: the column measured
+--| @column level VARCHAR: value of the key named by `level`
+--| @column cells BIGINT: number of cells
+--| @column U DOUBLE: sum of |x_hat - x| over sum of |x|
+--| @column U_single DOUBLE: the same over cells that are 1 before and after
+--| @column R_pert DOUBLE: probability that a published 1 is a true singleton
+--| @column R_true DOUBLE: probability that a true singleton is published as 1
+--| @column R DOUBLE: (1 - min(1, U_single)) R_pert
+--| @column hellinger DOUBLE: Hellinger distance of the two distributions of counts
+--| @column hellinger_raw DOUBLE: the same on raw counts, sqrt(1/2 sum (sqrt n - sqrt n_hat)^2)
+--| @column false_zero BIGINT: cells that became 0
+--| @column false_nonzero BIGINT: cells that were 0
+--| @example
+--| SELECT cells, R_pert, R_true, round(hellinger, 4) AS hellinger, false_zero
+--| FROM sdc_table_risk_utility(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--| @source Geyer et al. (2022), section 2.7 of the specification
+CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
+    original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL
+) AS TABLE
+    SELECT * FROM query(_sdc_plan_table_risk_utility(original, perturbed, keys, n, n_hat, x, x_hat, level));
+
+--| sdc_count_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false) -> TABLE
+--| Distances between original and perturbed counts, cell by cell, as quantiles.
+--|
+--| d1 = |n_hat - n|, d2 = d1 / n (0 where both are 0, infinite where only n is), d3 = |sqrt n_hat - sqrt n|. Quantiles of
+--| type 7, rounded to 3 decimals.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses
+--| @arg perturbed VARCHAR: the same cells after perturbation
+--| @arg keys VARCHAR[]: the columns that identify a cell, in both
+--| @arg n VARCHAR: column of the original counts
+--| @arg n_hat VARCHAR: column of the perturbed counts
+--| @arg exclude_zeros BOOLEAN: leave out cells whose perturbed count is 0
+--| @column measure VARCHAR: d1, d2 or d3
+--| @column cells BIGINT: number of cells
+--| @column min DOUBLE: smallest; then q10, q20, q30, q40, median, q60, q70, q80, q90, q95, q99, max, mean
+--| @example
+--| SELECT measure, cells, median, q90, max, mean FROM sdc_count_utility(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--| @source R package cellKey (ck_cnt_measures)
+CREATE OR REPLACE TEMP MACRO sdc_count_utility(
+    original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false
+) AS TABLE
+    SELECT * FROM query(_sdc_plan_count_utility(original, perturbed, keys, n, n_hat, exclude_zeros));
+
+--| sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') -> TABLE
+--| How often each noise occurs between original and perturbed counts.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses
+--| @arg perturbed VARCHAR: the same cells after perturbation
+--| @arg keys VARCHAR[]: the columns that identify a cell, in both
+--| @arg n VARCHAR: column of the original counts
+--| @arg n_hat VARCHAR: column of the perturbed counts
+--| @column noise BIGINT: n_hat - n
+--| @column cells BIGINT: cells with this noise
+--| @column share DOUBLE: their share
+--| @example
+--| FROM sdc_noise_distribution(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--| @source R package cellKey (ck_cnt_measures)
+CREATE OR REPLACE TEMP MACRO sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') AS TABLE
+    SELECT * FROM query(_sdc_plan_noise_distribution(original, perturbed, keys, n, n_hat));

@@ -1,0 +1,32 @@
+"""What the tests share: connections with sdcduck, and the reference data of the established packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+
+SECRET = "the secret of the tests"
+_SHARED = Path(os.environ.get("SDCDUCK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory database with the SQL functions."""
+    connection = sdcduck.connect(secret=SECRET)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """The folder with reference inputs and outputs; tests that need it are skipped where it is absent."""
+    folder = _SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no reference data of the R packages at {folder}")
+    return folder

@@ -1,0 +1,565 @@
+"""Cell-key perturbation: planners and table functions behind ``sql/perturbation_tables.sql``."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import Literal, cast
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdcduck import catalog
+from sdcduck.catalog import StoredPTable, identifier, literal
+from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.perturbation.lookup import KEY_MODULUS
+from sdcduck.methods.perturbation.ptable import (
+    MagnitudeParameters,
+    PTable,
+    count_ptable,
+    magnitude_ptable,
+    modify_ptable,
+)
+from sdcduck.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.udfs.source import Source, source
+
+_ONS_LAST = 750  # tables of the ONS form give rows up to 750; larger counts use rows 501..750 in turn
+_ONS_REPEAT = 250
+_FINGERPRINT = b"sdcduck: fingerprint of the secret"
+
+
+# --- p-tables --------------------------------------------------------------------------------------------------------
+
+
+def _given(value: str | None, argument: str) -> object:
+    """A number, a truth value or a list of them, from its SQL text."""
+    if value is None:
+        return None
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        raise SDCError(f"argument '{argument}' must be a number, true, false, or a list of them") from None
+
+
+def computed_ptable(
+    D: int | None, V: float | None, js: int | None, pstay: str | None, mono: str | None, optim: str | None,
+    kind: str | None, step: int | None, icat: str | None, parity: str | None, modified: bool | None,
+    threshold: float | None, seed: int | None,
+) -> PTable:  # fmt: skip
+    """The p-table of the arguments of ``sdc_ptable``; the kernel checks their values."""
+    if D is None or V is None:
+        raise SDCError("D (largest noise) and V (variance of the noise) must be given, e.g. D := 5, V := 2")
+    laws: dict[str, object] = {"mono": _given(mono, "mono"), "optim": _given(optim, "optim")}
+    laws = {name: value for name, value in laws.items() if value is not None}
+    if kind == "counts":
+        if icat is not None or parity not in (None, "all"):
+            raise SDCError("icat and type are for kind := 'magnitudes'")
+        table = count_ptable(D, V, js or 0, _given(pstay, "pstay"), **laws)  # type: ignore[arg-type]
+    elif kind == "magnitudes":
+        if js or pstay is not None:
+            raise SDCError("js and pstay are for kind := 'counts'")
+        table = magnitude_ptable(
+            D, V, 2 if step is None else step, _given(icat, "icat"),  # type: ignore[arg-type]
+            type=cast(Literal["all", "even", "odd"], parity or "all"), **laws,
+        )  # fmt: skip
+    else:
+        raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
+    if modified:
+        table = modify_ptable(table, 0.2 if threshold is None else threshold, seed or 0)
+    return table
+
+
+def plan_ptable(session: Session, *arguments: object) -> Rows:
+    """``sdc_ptable``: errors while binding, the table when the statement runs."""
+    table = computed_ptable(*arguments)  # type: ignore[arg-type]
+    columns = {name: getattr(table, name) for name in ("i", "j", "p", "v", "lb", "ub")}
+    return Rows(lambda: pa.table({**columns, "type": pa.array([table.type] * len(table.i), pa.string())}))
+
+
+def stored_form(name: str, blocks: list[PTable], *, origin: str) -> StoredPTable:
+    """A computed p-table as the catalog holds it: one block for all cells, or even and odd ones."""
+    columns = {c: np.concatenate([getattr(b, c) for b in blocks]) for c in ("i", "v", "lb", "ub")}
+    parameters = blocks[0].parameters
+    return StoredPTable(
+        name=name,
+        kind=blocks[0].kind,
+        modulus=KEY_MODULUS,
+        step=parameters.step if isinstance(parameters, MagnitudeParameters) else 1,
+        repeat=1,
+        origin=origin,
+        type=np.concatenate([np.full(len(b.i), b.type) for b in blocks]),
+        i=columns["i"],
+        v=columns["v"],
+        lb=np.rint(columns["lb"] * KEY_MODULUS).astype(np.int64),
+        ub=np.rint(columns["ub"] * KEY_MODULUS).astype(np.int64),
+    )
+
+
+def plan_store_ptable(session: Session, name: str | None, text: str | None, kind: str | None) -> Rows:
+    """``sdc_store_ptable``: reads any known form while binding, stores it when the statement runs."""
+    if name is None:
+        raise SDCError("argument 'name' must be given")
+    if kind not in (None, "counts", "magnitudes"):
+        raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
+    cursor = session.cursor()
+    table = _read_ptable(cursor, source(cursor, text, "source"), name, kind)
+    table.lookup()
+
+    def store() -> pa.Table:
+        catalog.store_ptable(session.cursor(), table)
+        return pa.table(
+            {
+                "name": [name],
+                "kind": [table.kind],
+                "rows": [len(_row_starts(table.i, table.type == "odd"))],
+                "intervals": [len(table.i)],
+                "keys": [table.modulus],
+                "origin": [table.origin],
+            }
+        )
+
+    return Rows(store)
+
+
+def plan_drop_ptable(session: Session, name: str | None) -> Rows:
+    """``sdc_drop_ptable``: fails while binding if there is no such p-table."""
+    known = [row[0] for row in session.cursor().execute("SELECT name FROM sdc.ptables").fetchall()]
+    if name is None or name not in known:
+        raise unknown("p-table", str(name), known)
+    if name in catalog.BUILT_IN:
+        raise SDCError(f"'{name}' is a built-in p-table and cannot be dropped")
+
+    def drop() -> pa.Table:
+        catalog.drop_ptable(session.cursor(), name)
+        return pa.table({"name": [name]})
+
+    return Rows(drop)
+
+
+def plan_ptable_check(session: Session, name: str | None) -> str:
+    """``sdc_ptable_check``: moments of the noise of each row of a stored p-table, in SQL."""
+    known = [row[0] for row in session.cursor().execute("SELECT name FROM sdc.ptables").fetchall()]
+    if name is None or name not in known:
+        raise unknown("p-table", str(name), known)
+    return f"""
+        WITH intervals AS (
+            SELECT type, i, v, lb, ub, (ub - lb) / modulus AS p, modulus
+            FROM sdc.ptable_intervals JOIN sdc.ptables USING (name) WHERE name = {literal(name)}
+        ), sums AS (
+            SELECT type, i, sum(p * v) AS p_mean, sum(p * v * v) - sum(p * v) ** 2 AS p_var, sum(p) AS p_sum,
+                coalesce(sum(p) FILTER (v = 0), 0) AS p_stay, min(i + v) AS least,
+                sum(ub - lb) = any_value(modulus) AND min(lb) = 0 AND max(ub) = any_value(modulus) AS covers
+            FROM intervals GROUP BY type, i
+        )
+        SELECT type, i, round(p_mean, 8) + 0 AS p_mean, round(p_var, 8) AS p_var, round(p_sum, 8) AS p_sum,
+            round(p_stay, 8) AS p_stay, covers AND least >= 0 AND abs(p_mean) < 1e-6 AS ok
+        FROM sums ORDER BY type, i"""
+
+
+# The columns of a p-table under the names that ptable, cellKey, tau-Argus and sdcduck give them.
+_COLUMN_NAMES = {
+    "i": ("i",),
+    "v": ("v", "diff"),
+    "ub": ("ub", "p_int_ub", "kum_p"),
+    "lb": ("lb", "p_int_lb"),
+    "type": ("type",),
+}
+
+
+def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str, kind: str | None) -> StoredPTable:
+    lower = {column.lower(): column for column in relation.columns}
+    if {"pcv", "ckey", "pvalue"} <= lower.keys():
+        return _read_ons(cursor, relation, name)
+    found = {
+        target: lower[next(candidate for candidate in names if candidate in lower)]
+        for target, names in _COLUMN_NAMES.items()
+        if any(candidate in lower for candidate in names)
+    }
+    for target in ("i", "v", "ub"):
+        if target not in found:
+            raise SDCError(
+                f"{relation.described} is no p-table: there is no column '{_COLUMN_NAMES[target][0]}' (known forms: "
+                "i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; pcv, ckey, pvalue as of ONS)"
+            )
+    # tau-Argus pads its numbers with blanks, which makes them text for a reader of CSV files.
+    number = "TRY_CAST(trim({}::VARCHAR) AS DOUBLE)"
+    bounds = number.format(identifier(found["lb"])) if "lb" in found else "NULL"
+    block = f"lower(trim({identifier(found['type'])}::VARCHAR))" if "type" in found else "NULL"
+    columns = cursor.execute(
+        f"SELECT {number.format(identifier(found['i']))} AS i, {number.format(identifier(found['v']))} AS v, "
+        f"{number.format(identifier(found['ub']))} AS ub, {bounds} AS lb, coalesce({block}, 'all') AS type "
+        f"FROM {relation.sql} ORDER BY type, i, ub"
+    ).fetchnumpy()
+    i, v, ub, lb = (_filled(columns[c]) for c in ("i", "v", "ub", "lb"))
+    blocks = np.asarray(columns["type"], dtype=np.str_)
+    if len(i) == 0:
+        raise SDCError(f"{relation.described} is empty")
+    if not (np.isfinite(i).all() and np.isfinite(v).all() and np.isfinite(ub).all()):
+        raise SDCError(f"{relation.described} is no p-table: i, v and the upper bounds must be numbers")
+    if set(blocks) not in ({"all"}, {"even", "odd"}):
+        raise SDCError(f"{relation.described} is no p-table: type must be 'all' everywhere, or 'even' and 'odd'")
+    return _checked(relation, name, kind, blocks, i, v, ub, lb)
+
+
+def _filled(column: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
+
+
+def _row_starts(i: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (odd[1:] != odd[:-1])]).astype(np.int64)
+
+
+def _checked(
+    relation: Source, name: str, kind: str | None, blocks: NDArray[np.str_], i: NDArray[np.float64],
+    v: NDArray[np.float64], ub: NDArray[np.float64], lb: NDArray[np.float64],
+) -> StoredPTable:  # fmt: skip
+    """Bounds to integers, rows completed, everything that would make a wrong table refused."""
+    modulus = KEY_MODULUS if ub.max() <= 1 + 1e-9 else int(ub.max())
+    scale = KEY_MODULUS if ub.max() <= 1 + 1e-9 else 1
+    upper = np.rint(ub * scale).astype(np.int64)
+    starts = _row_starts(i, blocks == "odd")
+    lower = np.r_[0, upper[:-1]]
+    lower[starts] = 0
+    if (np.abs(np.rint(lb * scale) - lower)[np.isfinite(lb)] > 0.5).any():
+        raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not follow each other")
+    ends = np.r_[starts[1:], len(i)] - 1
+    if (upper[ends] != modulus).any() or (upper < lower).any() or modulus < 2:
+        raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not end at 1")
+    keep = upper > lower
+    blocks, i, v, lower, upper = blocks[keep], i[keep], v[keep], lower[keep], upper[keep]
+    for block in np.unique(blocks):
+        if 0 not in i[blocks == block]:
+            at = int(np.flatnonzero(blocks == block)[0])
+            blocks, i, v = np.insert(blocks, at, block), np.insert(i, at, 0.0), np.insert(v, at, 0.0)
+            lower, upper = np.insert(lower, at, 0), np.insert(upper, at, modulus)
+    if (v[i == 0] != 0).any() or (i < 0).any():
+        raise SDCError(f"{relation.described} is no p-table: zeros must stay zeros, and no row may be negative")
+    step = next((s for s in range(1, 101) if np.abs(v * s - np.rint(v * s)).max() < 1e-6), None)
+    if step is None:
+        raise SDCError(f"{relation.described} is no p-table: its noise is on no grid of 1/1 to 1/100")
+    dense = np.array_equal(np.unique(i), np.arange(len(np.unique(i)))) and set(blocks) == {"all"}
+    return StoredPTable(
+        name=name,
+        kind=kind or ("counts" if step == 1 and dense else "magnitudes"),
+        modulus=modulus,
+        step=step,
+        repeat=1,
+        origin=f"stored from {relation.text[:200]}",
+        type=blocks,
+        i=i,
+        v=v,
+        lb=lower,
+        ub=upper,
+    )
+
+
+def _read_ons(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str) -> StoredPTable:
+    """The form of the ONS packages: one row for every count (pcv) and cell key (ckey)."""
+    columns = cursor.execute(
+        f"SELECT TRY_CAST(pcv AS BIGINT) AS i, TRY_CAST(ckey AS BIGINT) AS ckey, TRY_CAST(pvalue AS BIGINT) AS v "
+        f"FROM {relation.sql} ORDER BY i, ckey"
+    ).fetchnumpy()
+    if any(np.ma.is_masked(column) for column in columns.values()) or len(columns["i"]) == 0:
+        raise SDCError(f"{relation.described} is no p-table: pcv, ckey and pvalue must be whole numbers")
+    i, key, v = (np.asarray(columns[c], dtype=np.int64) for c in ("i", "ckey", "v"))
+    last, modulus = int(i.max()), int(key.max()) + 1
+    complete = last * modulus == len(i) and np.array_equal(i, np.repeat(np.arange(1, last + 1), modulus))
+    if not complete or not np.array_equal(key, np.tile(np.arange(modulus), last)):
+        raise SDCError(
+            f"{relation.described} is no p-table: it must have one row for every pcv from 1 and every ckey from 0"
+        )
+    if modulus < 2:
+        raise SDCError(f"{relation.described} is no p-table: it has one cell key only")
+    if (i + v < 0).any():
+        raise SDCError(f"{relation.described} is no p-table: a count would become negative")
+    starts = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(v) != 0)])
+    ends = np.r_[starts[1:], len(i)] - 1
+    return StoredPTable(
+        name=name,
+        kind="counts",
+        modulus=modulus,
+        step=1,
+        repeat=_ONS_REPEAT if last == _ONS_LAST else 1,
+        origin=f"stored from {relation.text[:200]}",
+        type=np.full(len(starts) + 1, "all"),
+        i=np.r_[0.0, i[starts].astype(np.float64)],
+        v=np.r_[0.0, v[starts].astype(np.float64)],
+        lb=np.r_[0, key[starts]],
+        ub=np.r_[modulus, key[ends] + 1],
+    )
+
+
+# --- Record keys -----------------------------------------------------------------------------------------------------
+
+
+def hmac_keys(session: Session, units: pa.ChunkedArray, digits: pa.ChunkedArray) -> pa.Array:
+    """Record keys: HMAC-SHA-256 of the unit's text under the secret, as an integer, modulo 10^digits.
+
+    NULL units give NULL. Without a secret, or with digits outside 5..18, everything is NULL and the macro says why.
+    """
+    secret = session.secret()
+    wanted = digits[0].as_py() if len(digits) else None
+    if secret is None or wanted is None or not 5 <= wanted <= 18:
+        return pa.nulls(len(units), pa.int64())
+    modulus = 10**wanted
+    # The one loop over rows: a cryptographic hash has no vectorised form in the libraries we trust.
+    keys = [
+        None if unit is None else int.from_bytes(hmac.digest(secret, unit.encode(), "sha256"), "big") % modulus
+        for unit in units.to_pylist()
+    ]
+    return pa.array(keys, pa.int64())
+
+
+def _fingerprint(secret: bytes) -> str:
+    """Tells two secrets apart and gives neither away."""
+    return hmac.digest(secret, _FINGERPRINT, hashlib.sha256).hex()[:16]
+
+
+def plan_add_record_key(
+    session: Session, text: str | None, unit: str | None, column: str | None, digits: int | None
+) -> Rows:
+    """``sdc_add_record_key``: adds and fills the column when the statement runs, in one transaction."""
+    table = source(session.cursor(), text, "tbl")
+    if table.text.startswith("("):
+        raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
+    key_of = table.column(unit, "unit")
+    if not column:
+        raise SDCError("argument 'column' must name the new column")
+    if column.lower() in (known.lower() for known in table.columns):
+        raise SDCError(f"{table.described} has a column '{column}' already; drop it, or name another with column := ..")
+    if digits is None or not 5 <= digits <= 18:
+        raise SDCError("argument 'digits' must be between 5 and 18")
+    secret = session.secret()
+    if secret is None:
+        raise SDCError(NO_SECRET)
+    row = session.cursor().execute(f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL").fetchone()
+    if row is not None and row[0]:
+        raise SDCError(f"column {key_of} of {table.described} is NULL in {row[0]} rows: a record without a unit has no key")
+    known = catalog.setting(session.cursor(), "secret_fingerprint")
+    if known is not None and known != _fingerprint(secret):
+        raise SDCError("this is not the secret that the keys of this database were made with")
+
+    def add() -> pa.Table:
+        cursor = session.cursor()
+        key_type = "INTEGER" if digits <= 9 else "BIGINT"
+        new = identifier(column)
+        cursor.begin()
+        try:
+            cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+            cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {digits})")
+            if known is None:
+                catalog.set_setting(cursor, "secret_fingerprint", _fingerprint(secret))
+            counts = cursor.execute(
+                f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
+            ).fetchone()
+            cursor.commit()
+        except BaseException:
+            cursor.rollback()
+            raise
+        assert counts is not None
+        rows, units, keys = counts
+        return pa.table({"column": [column], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
+
+    return Rows(add)
+
+
+NO_SECRET = (
+    "there is no secret to make record keys from: give one with sdcduck.connect(.., secret=..), "
+    "sdcduck.set_secret(con, ..) or the environment variable SDCDUCK_SECRET; sdcduck.new_secret() makes one"
+)
+
+
+def plan_check_keys(
+    session: Session, text: str | None, record_key: str | None, unit: str | None, digits: int | None
+) -> str:
+    """``sdc_check_keys``: everything that would make a protected query fail or mislead, counted, in SQL."""
+    relation = source(session.cursor(), text, "tbl")
+    key = relation.column(record_key, "record_key")
+    if digits is None or not 1 <= digits <= 18:
+        raise SDCError("argument 'digits' must be between 1 and 18")
+    if not relation.type_of(key.strip('"')).endswith("INT") and "INTEGER" not in relation.type_of(key.strip('"')):
+        raise SDCError(f"column {key} of {relation.described} must hold integers")
+    who = relation.column(unit, "unit") if unit is not None else "NULL"
+    return f"""
+        WITH records AS (SELECT {key} AS key, {who} AS unit FROM {relation.sql}),
+        units AS (
+            SELECT unit, count(*) AS records, count(DISTINCT key) AS keys FROM records
+            WHERE unit IS NOT NULL GROUP BY unit
+        )
+        SELECT count(*) AS rows,
+            count(*) FILTER (key IS NULL) AS null_keys,
+            count(*) FILTER (key < 0 OR key >= {10**digits}) AS keys_out_of_range,
+            {"count(*) FILTER (unit IS NULL)" if unit is not None else "NULL::BIGINT"} AS null_units,
+            {"(SELECT count(*) FROM units)" if unit is not None else "NULL::BIGINT"} AS units,
+            {"(SELECT count(*) FILTER (records > 1) FROM units)" if unit is not None else "NULL::BIGINT"}
+                AS units_with_several_rows,
+            {"(SELECT count(*) FILTER (keys > 1) FROM units)" if unit is not None else "NULL::BIGINT"}
+                AS units_with_several_keys,
+            round(sum(key / 10.0 ** {digits}) / nullif(count(key), 0), 6) AS mean_key
+        FROM records"""
+
+
+# --- Risk and utility ------------------------------------------------------------------------------------------------
+
+
+def _paired_cells(
+    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, columns: dict[str, str | None],
+) -> tuple[str, dict[str, str]]:  # fmt: skip
+    """SQL for the cells of two tables side by side; a cell that one side lacks is 0 there.
+
+    `columns` maps the argument's name to the column that the user named; those ending in ``_hat`` are looked up in the
+    perturbed table, the others in the original one.
+    """
+    before = source(session.cursor(), original, "original")
+    after = source(session.cursor(), perturbed, "perturbed")
+    if not keys:
+        raise SDCError("argument 'keys' must list the columns that identify a cell, e.g. keys := ['region', 'sex']")
+    parts = {}
+    for relation, mine, argument in ((before, False, "original"), (after, True, "perturbed")):
+        on = [relation.column(key, "keys") for key in keys]
+        values = [
+            f"any_value({relation.column(column, name)})::DOUBLE AS {name}"
+            for name, column in columns.items()
+            if column is not None and name.endswith("_hat") is mine
+        ]
+        cells = ", ".join(f"{column} AS k{place}" for place, column in enumerate(on))
+        parts[argument] = (
+            f"SELECT {cells}, {', '.join([*values, 'count(*) AS copies'])} FROM {relation.sql} GROUP BY ALL"
+        )
+    match = " AND ".join(f"o.k{place} IS NOT DISTINCT FROM p.k{place}" for place in range(len(keys)))
+    shown = ", ".join(f"coalesce({name}, 0) AS {name}" for name, column in columns.items() if column is not None)
+    labels = {key.lower(): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(keys)}
+    kept = ", ".join(f"{expression} AS label{place}" for place, expression in enumerate(labels.values()))
+    sql = f"""SELECT {shown}, {kept}
+        FROM ({parts["original"]}) o FULL JOIN ({parts["perturbed"]}) p ON {match}
+        WHERE CASE WHEN coalesce(o.copies, 1) > 1 OR coalesce(p.copies, 1) > 1
+            THEN error('the keys do not identify the cells: some cells appear more than once') ELSE true END"""
+    return sql, {key: f"label{place}" for place, key in enumerate(labels)}
+
+
+def plan_table_risk_utility(
+    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
+    n_hat: str | None, x: str | None, x_hat: str | None, level: str | None,
+) -> str:  # fmt: skip
+    """``sdc_table_risk_utility``: the measures of spec section 2.7, in SQL."""
+    if (x is None) != (x_hat is None):
+        raise SDCError("arguments 'x' and 'x_hat' go together: the original and the perturbed sum")
+    cells, labels = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat, "x": x, "x_hat": x_hat})
+    if level is not None and level.lower() not in labels:
+        raise unknown("key column", level, keys or [], where="argument 'level'")
+    by = f"{labels[level.lower()]}::VARCHAR" if level is not None else "NULL::VARCHAR"
+    single = "n = 1 AND n_hat = 1"
+    if x is None:
+        loss = single_loss = "NULL::DOUBLE"
+    else:
+        loss = _loss("true")
+        single_loss = _loss(single)
+    return f"""
+        WITH cells AS ({cells}),
+        checked AS (
+            SELECT *, {by} AS level FROM cells
+            WHERE CASE WHEN n < 0 OR n_hat < 0 THEN error('a count is negative') ELSE true END
+        ),
+        totals AS (SELECT level, sum(n) AS n_total, sum(n_hat) AS n_hat_total FROM checked GROUP BY level),
+        measures AS (
+            SELECT checked.level, count(*) AS cells, {loss} AS U, {single_loss} AS U_single,
+                count(*) FILTER ({single}) / nullif(count(*) FILTER (n_hat = 1), 0) AS R_pert,
+                count(*) FILTER ({single}) / nullif(count(*) FILTER (n = 1), 0) AS R_true,
+                CASE
+                    WHEN any_value(n_total) = 0 AND any_value(n_hat_total) = 0 THEN 0
+                    ELSE sqrt(greatest(0, 1 - sum(sqrt(n / nullif(n_total, 0) * (n_hat / nullif(n_hat_total, 0))))))
+                END AS hellinger,
+                sqrt(0.5 * sum((sqrt(n) - sqrt(n_hat)) ** 2)) AS hellinger_raw,
+                count(*) FILTER (n > 0 AND n_hat = 0) AS false_zero,
+                count(*) FILTER (n = 0 AND n_hat > 0) AS false_nonzero
+            FROM checked JOIN totals ON checked.level IS NOT DISTINCT FROM totals.level GROUP BY checked.level
+        )
+        SELECT {literal(x or n or "n")} AS variable, level, cells, U, U_single, R_pert, R_true,
+            (1 - least(1, U_single)) * R_pert AS R, hellinger, hellinger_raw, false_zero, false_nonzero
+        FROM measures ORDER BY level"""
+
+
+def _loss(which: str) -> str:
+    """Relative L1 distance of the sums over some cells; 0 where both tables are all zero."""
+    return (
+        f"CASE WHEN count(*) FILTER ({which}) > 0 AND sum(abs(x)) FILTER ({which}) = 0 "
+        f"AND sum(abs(x_hat)) FILTER ({which}) = 0 THEN 0 "
+        f"ELSE sum(abs(x_hat - x)) FILTER ({which}) / nullif(sum(abs(x)) FILTER ({which}), 0) END"
+    )
+
+
+_QUANTILES = (("min", 0.0), *((f"q{p}", p / 100) for p in (10, 20, 30, 40)), ("median", 0.5),
+              *((f"q{p}", p / 100) for p in (60, 70, 80, 90, 95, 99)), ("max", 1.0))  # fmt: skip
+
+
+def plan_count_utility(
+    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
+    n_hat: str | None, exclude_zeros: bool | None,
+) -> str:  # fmt: skip
+    """``sdc_count_utility``: cellKey's distances d1, d2, d3 and their quantiles (type 7), in SQL."""
+    cells, _ = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat})
+    quantiles = ", ".join(f"round(quantile_cont(d, {p}), 3) AS {identifier(name)}" for name, p in _QUANTILES)
+    return f"""
+        WITH cells AS ({cells}),
+        distances AS (
+            SELECT abs(n_hat - n) AS d1, CASE WHEN n = 0 AND n_hat = 0 THEN 0 ELSE abs(n_hat - n) / n END AS d2,
+                abs(sqrt(n_hat) - sqrt(n)) AS d3
+            FROM cells
+            WHERE CASE WHEN n < 0 OR n_hat < 0 THEN error('a count is negative') ELSE true END
+                {"AND n_hat <> 0" if exclude_zeros else ""}
+        )
+        SELECT measure, count(d) AS cells, {quantiles}, round(avg(d), 3) AS mean
+        FROM (UNPIVOT distances ON d1, d2, d3 INTO NAME measure VALUE d) GROUP BY measure ORDER BY measure"""
+
+
+def plan_noise_distribution(
+    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
+    n_hat: str | None,
+) -> str:  # fmt: skip
+    """``sdc_noise_distribution``: how often each noise occurs, in SQL."""
+    cells, _ = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat})
+    return f"""
+        SELECT (n_hat - n)::BIGINT AS noise, count(*) AS cells, count(*) / sum(count(*)) OVER () AS share
+        FROM ({cells}) GROUP BY noise ORDER BY noise"""
+
+
+_PTABLE_COLUMNS = {"i": "DOUBLE", "j": "DOUBLE", "p": "DOUBLE", "v": "DOUBLE", "lb": "DOUBLE", "ub": "DOUBLE", "type": "VARCHAR"}
+_STORED_COLUMNS = {"name": "VARCHAR", "kind": "VARCHAR", "rows": "BIGINT", "intervals": "BIGINT", "keys": "BIGINT", "origin": "VARCHAR"}
+
+FAMILY = Family(
+    name="perturbation",
+    stored=("perturbation.sql",),
+    temporary=("perturbation_tables.sql",),
+    planners=(
+        Planner(
+            "sdc_ptable",
+            ("BIGINT", "DOUBLE", "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR", "VARCHAR",
+             "BOOLEAN", "DOUBLE", "BIGINT"),
+            plan_ptable,
+            _PTABLE_COLUMNS,
+        ),
+        Planner("sdc_ptable_check", ("VARCHAR",), plan_ptable_check),
+        Planner("sdc_store_ptable", ("VARCHAR", "VARCHAR", "VARCHAR"), plan_store_ptable, _STORED_COLUMNS),
+        Planner("sdc_drop_ptable", ("VARCHAR",), plan_drop_ptable, {"name": "VARCHAR"}),
+        Planner(
+            "sdc_add_record_key", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_add_record_key,
+            {"column": "VARCHAR", "rows": "BIGINT", "units": "BIGINT", "shared_keys": "BIGINT"},
+        ),
+        Planner("sdc_check_keys", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_check_keys),
+        Planner(
+            "sdc_table_risk_utility",
+            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+            plan_table_risk_utility,
+        ),
+        Planner(
+            "sdc_count_utility", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN"), plan_count_utility
+        ),
+        Planner(
+            "sdc_noise_distribution", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"), plan_noise_distribution
+        ),
+    ),
+    scalars=(Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),),
+)  # fmt: skip
