@@ -2,8 +2,8 @@
 
 >>> import sdcduck
 >>> con = sdcduck.connect()
->>> con.sql("SELECT count(*) > 0 FROM sdc_functions()").fetchone()
-(True,)
+>>> con.execute("SELECT count(*) > 0 FROM sdc_functions()").fetchall()
+[(True,)]
 """
 
 from sdcduck.errors import SDCError

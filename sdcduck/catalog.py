@@ -11,8 +11,9 @@ transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -120,11 +121,19 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
+    """The first row of a query, or None; the connection is free again afterwards (`fetchone` leaves it busy)."""
+    rows = con.execute(sql, list(parameters)).fetchall()
+    return rows[0] if rows else None
+
+
 def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE OR REPLACE MACRO") -> list[str]:
     """The statements that give the macros the p-tables of a database, as constants."""
     lookups = list(tables)
     known = ", ".join(name for name, _ in lookups)
-    unknown = "error('unknown p-table ''' || p || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
+    unknown = (
+        "error('unknown p-table ''' || p || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
+    )
 
     def dispatch(macro: str, values: Iterable[str]) -> str:
         cases = "".join(
@@ -135,7 +144,9 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     return [
         dispatch("_sdc_ptable_layout", (_layout_literal(lookup) for _, lookup in lookups)),
         dispatch("_sdc_ptable_guide", (literal(lookup.guide) for _, lookup in lookups)),
-        dispatch("_sdc_ptable_intervals", (_list_literal(lookup.intervals.tolist(), "BIGINT") for _, lookup in lookups)),
+        dispatch(
+            "_sdc_ptable_intervals", (_list_literal(lookup.intervals.tolist(), "BIGINT") for _, lookup in lookups)
+        ),
     ]
 
 
@@ -156,7 +167,8 @@ def _layout_literal(lookup: Lookup) -> str:
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:
     """Every p-table of the database, built-in ones first, then in alphabetical order."""
     rows = con.execute(
-        "SELECT name, kind, modulus, step, repeat, origin FROM sdc.ptables ORDER BY name NOT IN ('default', 'default_magnitude'), name"
+        "SELECT name, kind, modulus, step, repeat, origin FROM sdc.ptables "
+        "ORDER BY name NOT IN ('default', 'default_magnitude'), name"
     ).fetchall()
     return [_read(con, *row) for row in rows]
 
@@ -229,7 +241,7 @@ def rewrite_ptable_macros(con: duckdb.DuckDBPyConnection) -> None:
 
 def setting(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
     """A stored setting, or None."""
-    row = con.execute("SELECT value FROM sdc.settings WHERE name = ?", [name]).fetchone()
+    row = first_row(con, "SELECT value FROM sdc.settings WHERE name = ?", [name])
     return None if row is None else str(row[0])
 
 

@@ -1,8 +1,8 @@
 """The reference of the SQL functions, read from the comments beside the macros.
 
 A comment block of lines ``--|`` describes the macro that follows it: the signature, a one-line summary, a description,
-and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. The command line, ``sdc_functions()``,
-the documentation site and the tests all read it from here.
+and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. The command line,
+``sdc_functions()``, the documentation site and the tests all read it from here.
 """
 
 from __future__ import annotations
@@ -157,5 +157,7 @@ def _shown(value: object) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = [cell.rjust(width) if r else cell.ljust(width) for cell, width, r in zip(cells, widths, right, strict=True)]
+    padded = [
+        cell.rjust(width) if r else cell.ljust(width) for cell, width, r in zip(cells, widths, right, strict=True)
+    ]
     return " | ".join(padded)

@@ -18,6 +18,8 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from inspect import Parameter, Signature
 from typing import Any, Protocol
 
 import duckdb
@@ -103,13 +105,20 @@ def create_functions(con: duckdb.DuckDBPyConnection, session: Session, families:
     """Create the Python functions of the families on a database; returns their names."""
     created: list[str] = []
 
-    def create(name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: Any) -> None:
-        con.create_function(name, function, list(arguments), returns, null_handling="special", **how)
+    def create(
+        name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
+    ) -> None:
+        # The stubs name the accepted texts one by one; ours are checked by DuckDB itself.
+        create_function: Any = con.create_function
+        create_function(
+            name, _with_arity(function, len(arguments)), list(arguments), returns, null_handling="special", **how
+        )
         created.append(name)
 
     for family in families:
         for scalar in family.scalars:
-            create(scalar.name, _bound_scalar(session, scalar), scalar.arguments, scalar.returns, type="arrow")
+            function = partial(scalar.function, session)
+            create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow")
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), planner.arguments, "VARCHAR")
@@ -119,13 +128,6 @@ def create_functions(con: duckdb.DuckDBPyConnection, session: Session, families:
                     type="arrow", side_effects=True,
                 )  # fmt: skip
     return created
-
-
-def _bound_scalar(session: Session, scalar: Scalar) -> Callable[..., pa.Array]:
-    # DuckDB takes the number of arguments from the signature, so each arity has a function of its own.
-    if len(scalar.arguments) == 1:
-        return lambda first: scalar.function(session, first)
-    return lambda first, second: scalar.function(session, first, second)
 
 
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
@@ -145,15 +147,18 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
             f"recursive := true) FROM (SELECT _sdc_rows_{planner.name[4:]}('{token}') AS answer)"
         )
 
-    return _with_arity(plan, len(planner.arguments))
+    return plan
 
 
-def _with_arity(function: Callable[..., str], arity: int) -> Callable[..., str]:
-    names = ", ".join(f"a{k}" for k in range(arity))
-    scope: dict[str, Any] = {"function": function}
-    exec(f"def planner({names}): return function({names})", scope)
-    planner: Callable[..., str] = scope["planner"]
-    return planner
+def _with_arity(function: Callable[..., object], arity: int) -> Callable[..., object]:
+    """The function with a signature of so many parameters: DuckDB counts them and takes no ``*arguments``."""
+
+    def called(*arguments: object) -> object:
+        return function(*arguments)
+
+    places = [Parameter(f"argument{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)]
+    called.__signature__ = Signature(places)  # type: ignore[attr-defined]
+    return called
 
 
 _ARROW_TYPES: Mapping[str, pa.DataType] = {

@@ -46,15 +46,15 @@ class DatabaseSession:
 
     def add(self, con: duckdb.DuckDBPyConnection) -> None:
         """Remember a connection that cursors may be taken from."""
-        alive = [reference for reference in self._connections if reference() is not None]
-        if not any(reference() is con for reference in alive):
+        alive = [connection for connection in self._connections if connection() is not None]
+        if not any(connection() is con for connection in alive):
             alive.append(weakref.ref(con))
         self._connections = alive
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the database."""
-        for reference in self._connections:
-            con = reference()
+        for connection in self._connections:
+            con = connection()
             if con is not None:
                 try:
                     cursor = con.cursor()
@@ -102,8 +102,8 @@ def connect(
         SDCError: a secret that is too short, a DuckDB that is too old, a file written by a newer sdcduck.
 
     >>> con = connect()
-    >>> con.sql("SELECT sdc_ckm_count(0, 0)").fetchone()
-    (0,)
+    >>> con.execute("SELECT sdc_ckm_count(0, 0)").fetchall()
+    [(0,)]
     """
     config = {**duckdb_options.pop("config", {}), **duckdb_options}
     new = str(path) != ":memory:" and not Path(path).exists()
@@ -196,10 +196,11 @@ def _check_duckdb() -> None:
 
 
 def _known_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession | None:
-    row = con.execute(
+    row = catalog.first_row(
+        con,
         "SELECT replace(function_name, '_sdc_session_', '') FROM duckdb_functions() "
-        "WHERE starts_with(function_name, '_sdc_session_') LIMIT 1"
-    ).fetchone()
+        "WHERE starts_with(function_name, '_sdc_session_') LIMIT 1",
+    )
     return None if row is None else _SESSIONS.get(row[0])
 
 
@@ -232,7 +233,7 @@ def _statements(con: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> list[
 
 
 def _is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
-    row = con.execute("SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()").fetchone()
+    row = catalog.first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
     return row is not None and bool(row[0])
 
 
@@ -240,10 +241,11 @@ def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     """Store the pure-SQL functions in the database unless it has exactly these already."""
     names = tuple(name for family in FAMILIES for name in family.stored)
     current = f"{_VERSION} {hashlib.sha256(_sql(names).encode()).hexdigest()[:16]}"
-    has_catalog = con.execute(
+    has_catalog = catalog.first_row(
+        con,
         "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
-        "AND schema_name = 'sdc' AND table_name = 'settings'"
-    ).fetchone()
+        "AND schema_name = 'sdc' AND table_name = 'settings'",
+    )
     stored = catalog.setting(con, "sql") if has_catalog and has_catalog[0] else None
     if stored == current:
         return
@@ -253,7 +255,9 @@ def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     if _is_read_only(con):
         for statement in statements:
             if " MACRO " in statement[:40]:
-                con.execute(re.sub(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", "CREATE OR REPLACE TEMP MACRO", statement))
+                con.execute(
+                    re.sub(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", "CREATE OR REPLACE TEMP MACRO", statement)
+                )
         return
     own = not _in_transaction(con)
     if own:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sdcduck.udfs.perturbation import stored_form
+
 from sdcduck.catalog import TABLES_SQL, StoredPTable, literal, ptable_macros
 from sdcduck.methods.perturbation.ptable import count_ptable, magnitude_ptable, modify_ptable
-from sdcduck.udfs.perturbation import stored_form
 
 FILE = Path(__file__).with_name("perturbation.sql")
 BEGIN = "-- Built-in p-tables: written by `make ptables`, not by hand."
@@ -50,7 +51,8 @@ def built_in_sql() -> str:
             + f"\n) WHERE NOT EXISTS (FROM sdc.ptables WHERE name = {literal(table.name)});"
         )
         statements.append(
-            f"INSERT INTO sdc.ptables SELECT {row} WHERE NOT EXISTS (FROM sdc.ptables WHERE name = {literal(table.name)});"
+            f"INSERT INTO sdc.ptables SELECT {row} "
+            f"WHERE NOT EXISTS (FROM sdc.ptables WHERE name = {literal(table.name)});"
         )
     lookups = [(table.name, table.lookup()) for table in tables]
     statements += [macro + ";" for macro in ptable_macros(lookups, create="CREATE MACRO IF NOT EXISTS")]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
 from sdcduck.catalog import StoredPTable, identifier, literal
@@ -24,7 +25,6 @@ from sdcduck.methods.perturbation.ptable import (
     modify_ptable,
 )
 from sdcduck.registry import Family, Planner, Rows, Scalar, Session
-from sdcduck.udfs.source import Source, source
 
 _ONS_LAST = 750  # tables of the ONS form give rows up to 750; larger counts use rows 501..750 in turn
 _ONS_REPEAT = 250
@@ -52,19 +52,18 @@ def computed_ptable(
     """The p-table of the arguments of ``sdc_ptable``; the kernel checks their values."""
     if D is None or V is None:
         raise SDCError("D (largest noise) and V (variance of the noise) must be given, e.g. D := 5, V := 2")
-    laws: dict[str, object] = {"mono": _given(mono, "mono"), "optim": _given(optim, "optim")}
-    laws = {name: value for name, value in laws.items() if value is not None}
+    # The kernel checks these values, which come from SQL as anything.
+    stay, categories = cast(Any, _given(pstay, "pstay")), cast(Any, _given(icat, "icat"))
+    monotone, method = cast(Any, _given(mono, "mono")), cast(Any, _given(optim, "optim"))
     if kind == "counts":
         if icat is not None or parity not in (None, "all"):
             raise SDCError("icat and type are for kind := 'magnitudes'")
-        table = count_ptable(D, V, js or 0, _given(pstay, "pstay"), **laws)  # type: ignore[arg-type]
+        table = count_ptable(D, V, js or 0, stay, monotone, method)
     elif kind == "magnitudes":
         if js or pstay is not None:
             raise SDCError("js and pstay are for kind := 'counts'")
-        table = magnitude_ptable(
-            D, V, 2 if step is None else step, _given(icat, "icat"),  # type: ignore[arg-type]
-            type=cast(Literal["all", "even", "odd"], parity or "all"), **laws,
-        )  # fmt: skip
+        cells = cast(Literal["all", "even", "odd"], parity or "all")
+        table = magnitude_ptable(D, V, 2 if step is None else step, categories, monotone, method, cells)
     else:
         raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
     if modified:
@@ -181,8 +180,9 @@ def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str,
     for target in ("i", "v", "ub"):
         if target not in found:
             raise SDCError(
-                f"{relation.described} is no p-table: there is no column '{_COLUMN_NAMES[target][0]}' (known forms: "
-                "i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; pcv, ckey, pvalue as of ONS)"
+                f"{relation.described} is no p-table: there is no column '{_COLUMN_NAMES[target][0]}' "
+                "(known forms: i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; "
+                "pcv, ckey, pvalue as of ONS)"
             )
     # tau-Argus pads its numbers with blanks, which makes them text for a reader of CSV files.
     number = "TRY_CAST(trim({}::VARCHAR) AS DOUBLE)"
@@ -335,9 +335,11 @@ def plan_add_record_key(
     secret = session.secret()
     if secret is None:
         raise SDCError(NO_SECRET)
-    row = session.cursor().execute(f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL").fetchone()
+    row = catalog.first_row(session.cursor(), f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL")
     if row is not None and row[0]:
-        raise SDCError(f"column {key_of} of {table.described} is NULL in {row[0]} rows: a record without a unit has no key")
+        raise SDCError(
+            f"column {key_of} of {table.described} is NULL in {row[0]} rows: a record without a unit has no key"
+        )
     known = catalog.setting(session.cursor(), "secret_fingerprint")
     if known is not None and known != _fingerprint(secret):
         raise SDCError("this is not the secret that the keys of this database were made with")
@@ -352,9 +354,9 @@ def plan_add_record_key(
             cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {digits})")
             if known is None:
                 catalog.set_setting(cursor, "secret_fingerprint", _fingerprint(secret))
-            counts = cursor.execute(
-                f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
-            ).fetchone()
+            counts = catalog.first_row(
+                cursor, f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
+            )
             cursor.commit()
         except BaseException:
             cursor.rollback()
@@ -406,8 +408,12 @@ def plan_check_keys(
 
 
 def _paired_cells(
-    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, columns: dict[str, str | None],
-) -> tuple[str, dict[str, str]]:  # fmt: skip
+    session: Session,
+    original: str | None,
+    perturbed: str | None,
+    keys: list[str] | None,
+    columns: dict[str, str | None],
+) -> tuple[str, dict[str, str]]:
     """SQL for the cells of two tables side by side; a cell that one side lacks is 0 there.
 
     `columns` maps the argument's name to the column that the user named; those ending in ``_hat`` are looked up in the
@@ -526,8 +532,23 @@ def plan_noise_distribution(
         FROM ({cells}) GROUP BY noise ORDER BY noise"""
 
 
-_PTABLE_COLUMNS = {"i": "DOUBLE", "j": "DOUBLE", "p": "DOUBLE", "v": "DOUBLE", "lb": "DOUBLE", "ub": "DOUBLE", "type": "VARCHAR"}
-_STORED_COLUMNS = {"name": "VARCHAR", "kind": "VARCHAR", "rows": "BIGINT", "intervals": "BIGINT", "keys": "BIGINT", "origin": "VARCHAR"}
+_PTABLE_COLUMNS = {
+    "i": "DOUBLE",
+    "j": "DOUBLE",
+    "p": "DOUBLE",
+    "v": "DOUBLE",
+    "lb": "DOUBLE",
+    "ub": "DOUBLE",
+    "type": "VARCHAR",
+}
+_STORED_COLUMNS = {
+    "name": "VARCHAR",
+    "kind": "VARCHAR",
+    "rows": "BIGINT",
+    "intervals": "BIGINT",
+    "keys": "BIGINT",
+    "origin": "VARCHAR",
+}
 
 FAMILY = Family(
     name="perturbation",
@@ -555,7 +576,9 @@ FAMILY = Family(
             plan_table_risk_utility,
         ),
         Planner(
-            "sdc_count_utility", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN"), plan_count_utility
+            "sdc_count_utility",
+            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN"),
+            plan_count_utility,
         ),
         Planner(
             "sdc_noise_distribution", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"), plan_noise_distribution

@@ -29,7 +29,10 @@ FAMILY = Family(
     temporary=("reference.sql",),
     planners=(
         Planner(
-            "sdc_functions", ("VARCHAR",), plan_functions, {**dict.fromkeys(_COLUMNS, "VARCHAR"), "needs_python": "BOOLEAN"}
+            "sdc_functions",
+            ("VARCHAR",),
+            plan_functions,
+            {**dict.fromkeys(_COLUMNS, "VARCHAR"), "needs_python": "BOOLEAN"},
         ),
     ),
 )

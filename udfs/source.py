@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog import identifier
+from sdcduck.catalog import first_row, identifier
 from sdcduck.errors import SDCError, unknown
 
 
@@ -59,10 +59,12 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
     if text.startswith("("):
         sql = text
     else:
-        exact = cursor.execute(
-            "SELECT count(*) FROM information_schema.tables WHERE table_name = ? AND table_catalog = current_database()",
+        exact = first_row(
+            cursor,
+            "SELECT count(*) FROM information_schema.tables "
+            "WHERE table_name = ? AND table_catalog = current_database()",
             [text],
-        ).fetchone()
+        )
         sql = identifier(text) if exact and exact[0] else text
         if ";" in sql.replace(identifier(text), ""):
             raise SDCError(f"argument '{argument}' must name one table")

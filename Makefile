@@ -1,0 +1,52 @@
+# Everything sets itself up: a .venv beside this file, with the versions pinned in constraints.txt.
+# PYTHON=python3.12 make test   another interpreter;   VENV=/tmp/env DUCKDB='duckdb<2' make test   another DuckDB
+
+PYTHON ?= python3
+VENV ?= .venv
+DUCKDB ?=
+BIN = $(VENV)/bin
+STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+.PHONY: help demo test check bench docs ptables examples clean
+
+help:                    ## what can be made
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
+
+$(STAMP):
+	@echo "sdcduck: making $(VENV) and installing into it (a minute or two, once)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "sdcduck needs Python 3.11 or later"; exit 1)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || (echo "on Debian: apt-get install python3-venv"; exit 1)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo,test,check,docs]'
+	@if [ -n "$(DUCKDB)" ]; then $(BIN)/python -m pip install -q --disable-pip-version-check '$(DUCKDB)'; fi
+	@rm -f $(VENV)/.installed-*; touch $@
+
+demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in under a minute
+	@$(BIN)/sdcduck demo
+
+test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
+	@$(BIN)/python -c 'import duckdb, sys; print(f"sdcduck: testing on DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}")'
+	@$(BIN)/python -m pytest -n auto
+
+# The folders sql/ and udfs/ are packages sdcduck.sql and sdcduck.udfs only once installed, so types and floors are
+# checked on an installed tree.
+check: $(STAMP)          ## ruff, mypy --strict, import contracts, then the tests
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@rm -rf build && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target build/tree .
+	@MYPYPATH=build/tree $(BIN)/python -m mypy --strict -p sdcduck
+	@cd build/tree && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
+	@$(MAKE) --no-print-directory test
+
+bench: $(STAMP)          ## the cost of protection, on 10 million rows
+	@$(BIN)/python benchmarks/cell_key.py
+
+docs: $(STAMP)           ## the documentation site, in site/
+	@$(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
+
+ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sql
+	@$(BIN)/python -m sdcduck.sql.builtin
+
+examples: $(STAMP)       ## run the examples of the SQL reference and write their outputs beside them
+	@$(BIN)/python -m sdcduck.sql.examples
+
+clean:                   ## remove what was made
+	@rm -rf $(VENV) build site out *.egg-info
