@@ -323,7 +323,11 @@ CREATE OR REPLACE MACRO _sdc_refuse_bad_keys(key_type, records, keys, key_sum, r
 --| @arg digits INTEGER: number of decimal digits of the record keys
 --| @example
 --| SELECT sdc_ckm_count(2, 58024579) AS a_pair, sdc_ckm_count(0, 0) AS nobody;
---| @source spec of Giessing & Tent (2019), lookup as in R package cellKey
+--| @output
+--| a_pair | nobody
+--| -------+-------
+--|      2 |      0
+--| @source Giessing & Tent (2019), lookup as in R package cellKey
 CREATE OR REPLACE MACRO sdc_ckm_count(n, key_sum, ptable := 'default', digits := 8) AS
     CASE
         WHEN n IS NULL OR n < 0 THEN error('sdc_ckm_count: a count is negative or NULL')
@@ -343,6 +347,11 @@ CREATE OR REPLACE MACRO sdc_ckm_count(n, key_sum, ptable := 'default', digits :=
 --| SELECT region, sdc_cell_key(record_key) AS cell_key
 --| FROM (VALUES ('N', 12345678), ('N', 45678901), ('S', 99999999)) people(region, record_key)
 --| GROUP BY region ORDER BY region;
+--| @output
+--| region | cell_key
+--| -------+---------
+--| N      | 58024579
+--| S      | 99999999
 --| @source R package cellKey; integer keys instead of fractions, so that sums are exact
 CREATE OR REPLACE MACRO sdc_cell_key(record_key, filter := true, digits := 8) AS
     _sdc_refuse_bad_keys(
@@ -369,7 +378,13 @@ CREATE OR REPLACE MACRO sdc_cell_key(record_key, filter := true, digits := 8) AS
 --| SELECT region, count(*) AS original, sdc_count(record_key) AS n
 --| FROM (VALUES ('N', 12345678), ('N', 45678901), ('S', 99999999)) people(region, record_key)
 --| GROUP BY ROLLUP (region) ORDER BY region;
---| @source Giessing & Tent (2019); Geyer, Tent, Reiffert & Giessing (2022), section 2.1
+--| @output
+--| region | original | n
+--| -------+----------+--
+--| N      |        2 | 2
+--| S      |        1 | 1
+--| NULL   |        3 | 5
+--| @source Giessing & Tent (2019); Geyer, Tent, Reiffert & Giessing (2022)
 CREATE OR REPLACE MACRO sdc_count(record_key, ptable := 'default', filter := true, digits := 8) AS
     _sdc_refuse_bad_keys(
         typeof(max(record_key)),
@@ -402,6 +417,10 @@ CREATE OR REPLACE MACRO _sdc_unit_number(unit, record_key, digits) AS
 --| SELECT ward, count(DISTINCT patient) AS original, sdc_count_units(patient, record_key) AS patients
 --| FROM (VALUES ('A', 1, 12345678), ('A', 1, 12345678), ('A', 2, 45678901)) visits(ward, patient, record_key)
 --| GROUP BY ward;
+--| @output
+--| ward | original | patients
+--| -----+----------+---------
+--| A    |        2 |        2
 --| @source Giessing & Tent (2019); distinct units by an exact DISTINCT sum
 CREATE OR REPLACE MACRO sdc_count_units(unit, record_key, ptable := 'default', filter := true, digits := 8) AS
     CASE
@@ -449,6 +468,10 @@ CREATE OR REPLACE MACRO _sdc_exact_sum(y, decimals) AS
 --| SELECT region, sum(weight) AS original, sdc_weighted_count(weight, record_key) AS n
 --| FROM (VALUES ('N', 12345678, 10), ('N', 45678901, 30)) people(region, record_key, weight)
 --| GROUP BY region;
+--| @output
+--| region | original |    n
+--| -------+----------+-----
+--| N      |       40 | 40.0
 --| @source R package cellKey (weighted counts)
 CREATE OR REPLACE MACRO sdc_weighted_count(
     weight, record_key, ptable := 'default', filter := true, digits := 8, decimals := 4
@@ -539,8 +562,8 @@ CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd,
                     lambda three:
                         x + CASE WHEN x < 0 THEN -1 ELSE 1 END
                             * CASE
-                                WHEN three.noise >= 0 THEN three.delta * (CASE WHEN j = 1 THEN mu ELSE 0 END + three.noise)
-                                ELSE greatest(three.delta * -1 * (CASE WHEN j = 1 THEN mu ELSE 0 END - three.noise), -two.size)
+                                WHEN three.noise >= 0 THEN three.delta * (CASE WHEN j = 1 OR compat THEN mu ELSE 0 END + three.noise)
+                                ELSE greatest(three.delta * -1 * (CASE WHEN j = 1 OR compat THEN mu ELSE 0 END - three.noise), -two.size)
                             END
                 )[1]
             END
@@ -591,9 +614,13 @@ CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(p, p_large, p_small, fp, 
 --| @arg is_odd BOOLEAN: whether the number of contributors is odd (only for p-tables with even and odd rows)
 --| @arg same_key BOOLEAN: whether the first component uses the cell key as it is; otherwise its digits are rotated once
 --| @arg digits INTEGER: number of decimal digits of the record keys
---| @arg compat BOOLEAN: leave epsilon out below the flex point, as R package cellKey does
+--| @arg compat BOOLEAN: as R package cellKey does: no epsilon below the flex point, mu_c on every component
 --| @example
 --| SELECT sdc_ckm_sum(50000, [30000], 12340000) AS perturbed, sdc_ckm_sum(0, [], 0) AS empty;
+--| @output
+--| perturbed | empty
+--| ----------+------
+--|   48800.0 |   0.0
 --| @source Giessing & Tent (2019); R package cellKey, "flex" variant with its omissions mended
 CREATE OR REPLACE MACRO sdc_ckm_sum(
     x, contributions, key_sum, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3,
@@ -703,7 +730,7 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, mean, smallest, largest, 
 --| @arg q DOUBLE: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously
 --| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
---| @arg mu_c DOUBLE: extra noise of sensitive cells
+--| @arg mu_c DOUBLE: extra noise of sensitive cells (first component only)
 --| @arg sensitive BOOLEAN expression over aggregates: which cells are sensitive, e.g. `count(*) < 5`
 --| @arg magnifier VARCHAR: 'top' (largest contributions), 'mean', 'range' or 'sum' of the cell (these use one component)
 --| @arg same_key BOOLEAN: whether the first component uses the cell key as it is; otherwise its digits are rotated once
@@ -711,11 +738,16 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, mean, smallest, largest, 
 --| @arg filter BOOLEAN expression over the rows: which records to sum (as FILTER (WHERE ..))
 --| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
 --| @arg decimals INTEGER: floating-point measures are added exactly on a grid of 10^-decimals
---| @arg compat BOOLEAN: leave epsilon out below the flex point, as R package cellKey does
+--| @arg compat BOOLEAN: as R package cellKey does: no epsilon below the flex point, mu_c on every component
 --| @example
 --| SELECT region, sum(income) AS original, round(sdc_sum(income, record_key), 2) AS income
 --| FROM (VALUES ('N', 12345678, 2000), ('N', 45678901, 3500), ('S', 99999999, 1200)) people(region, record_key, income)
 --| GROUP BY region ORDER BY region;
+--| @output
+--| region | original | income
+--| -------+----------+-------
+--| N      |     5500 | 6060.0
+--| S      |     1200 | 1440.0
 --| @source Giessing & Tent (2019); Geyer et al. (2022), equation (1); R package cellKey
 CREATE OR REPLACE MACRO sdc_sum(
     y, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3,
@@ -746,9 +778,9 @@ CREATE OR REPLACE MACRO sdc_sum(
                 CASE
                     WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
                         magnifier,
-                        _sdc_exact_sum(CASE WHEN filter THEN y END, decimals) / count(CASE WHEN filter AND y <> 0 THEN 1 END),
-                        min(CASE WHEN filter AND y <> 0 THEN y END),
-                        max(CASE WHEN filter AND y <> 0 THEN y END),
+                        _sdc_exact_sum(CASE WHEN filter THEN y END, decimals) / count(CASE WHEN filter THEN y END),
+                        min(CASE WHEN filter THEN y END),
+                        max(CASE WHEN filter THEN y END),
                         _sdc_exact_sum(CASE WHEN filter THEN y END, decimals))]
                     WHEN len(epsilon) = 1 THEN [max(_sdc_contribution(y, record_key, filter))]
                     ELSE max(_sdc_contribution(y, record_key, filter), len(epsilon))
@@ -756,7 +788,7 @@ CREATE OR REPLACE MACRO sdc_sum(
                 _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
                 ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
                 small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-                is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter AND y <> 0 THEN 1 END) % 2 = 1,
+                is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
                 same_key := same_key, digits := digits, compat := compat)
         END
     );
@@ -770,11 +802,30 @@ CREATE OR REPLACE MACRO sdc_sum(
 --| @arg y numeric column: the measure
 --| @arg weight numeric column: sampling weight of the record
 --| @arg record_key integer column: keys of the records
---| @arg ptable VARCHAR: and all further arguments: as in `sdc_sum`
+--| @arg ptable VARCHAR: name of a stored p-table for magnitudes (all cells, or even and odd rows)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
+--| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
+--| @arg q DOUBLE: exponent of the flex function, above 1
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
+--| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
+--| @arg mu_c DOUBLE: extra noise of sensitive cells
+--| @arg sensitive BOOLEAN expression over aggregates: which cells are sensitive, e.g. `count(*) < 5`
+--| @arg magnifier VARCHAR: 'top' (largest contributions), 'mean' (weighted), 'range' (unweighted) or 'sum' of the cell
+--| @arg same_key BOOLEAN: whether the first component uses the cell key as it is; otherwise its digits are rotated once
+--| @arg zero_keys BOOLEAN: whether records with y = 0 or NULL count in the cell key
+--| @arg filter BOOLEAN expression over the rows: which records to sum (as FILTER (WHERE ..))
+--| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
+--| @arg decimals INTEGER: floating-point products of measure and weight are added exactly on a grid of 10^-decimals
+--| @arg compat BOOLEAN: leave epsilon out below the flex point, as R package cellKey does
 --| @example
 --| SELECT region, sum(weight * income) AS original, round(sdc_weighted_sum(income, weight, record_key), 2) AS income
 --| FROM (VALUES ('N', 12345678, 2000, 10), ('N', 45678901, 3500, 20)) people(region, record_key, income, weight)
 --| GROUP BY region;
+--| @output
+--| region | original |   income
+--| -------+----------+---------
+--| N      |    90000 | 101200.0
 --| @source R package cellKey (weighted magnitudes)
 CREATE OR REPLACE MACRO sdc_weighted_sum(
     y, weight, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3,
@@ -792,9 +843,9 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
                 WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
                     magnifier,
                     _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals)
-                        / _sdc_exact_sum(CASE WHEN filter AND y <> 0 THEN weight END, decimals),
-                    min(CASE WHEN filter AND y <> 0 THEN y END),
-                    max(CASE WHEN filter AND y <> 0 THEN y END),
+                        / _sdc_exact_sum(CASE WHEN filter AND y IS NOT NULL THEN weight END, decimals),
+                    min(CASE WHEN filter THEN y END),
+                    max(CASE WHEN filter THEN y END),
                     _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals))]
                 ELSE list_transform(
                     max(_sdc_weighted_contribution(y, weight, record_key, filter), len(epsilon)), lambda kept: kept.value)
@@ -802,7 +853,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
             small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-            is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter AND y <> 0 THEN 1 END) % 2 = 1,
+            is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
             same_key := same_key, digits := digits, compat := compat)
     );
 
@@ -811,15 +862,29 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
 --|
 --| Mean-before-sum: with `sdc_mean_sum` published as the sum and `sdc_count(record_key, filter := y IS NOT NULL)` as the
 --| count, their quotient is this mean. NULL where no record has a value or the published count is 0.
+--| Never publish it beside `sdc_sum` of the same measure: the quotient of the two is the original count.
 --|
 --| @arg y numeric column: the measure
 --| @arg record_key integer column: keys of the records
---| @arg ptable VARCHAR: name of a stored p-table for magnitudes; further arguments as in `sdc_sum`
+--| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
+--| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
+--| @arg q DOUBLE: exponent of the flex function, above 1
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
+--| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
+--| @arg filter BOOLEAN expression over the rows: which records to look at (as FILTER (WHERE ..))
+--| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
+--| @arg decimals INTEGER: floating-point measures are added exactly on a grid of 10^-decimals
 --| @example
 --| SELECT region, avg(income) AS original, round(sdc_mean(income, record_key), 2) AS income
 --| FROM (VALUES ('N', 12345678, 2000), ('N', 45678901, 3500)) people(region, record_key, income)
 --| GROUP BY region;
+--| @output
+--| region | original | income
+--| -------+----------+-------
+--| N      |   2750.0 | 3030.0
 --| @source Geyer et al. (2022), mean-before-sum
 CREATE OR REPLACE MACRO sdc_mean(
     y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL,
@@ -843,7 +908,11 @@ CREATE OR REPLACE MACRO sdc_mean(
 --| @arg n_hat BIGINT: published (perturbed) count
 --| @example
 --| SELECT sdc_mbs(1050, 6, 7) AS published_sum;
---| @source Geyer et al. (2022), section 2.4 of the specification; not cellKey's option of the same name
+--| @output
+--| published_sum
+--| -------------
+--|        1225.0
+--| @source Geyer et al. (2022); not cellKey's option of the same name
 CREATE OR REPLACE MACRO sdc_mbs(x_hat, n, n_hat) AS
     CASE WHEN n = 0 OR n_hat = 0 THEN 0 ELSE x_hat * n_hat / n END::DOUBLE;
 
@@ -852,12 +921,25 @@ CREATE OR REPLACE MACRO sdc_mbs(x_hat, n, n_hat) AS
 --|
 --| @arg y numeric column: the measure
 --| @arg record_key integer column: keys of the records
---| @arg ptable VARCHAR: name of a stored p-table for magnitudes; further arguments as in `sdc_sum`
+--| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
+--| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
+--| @arg q DOUBLE: exponent of the flex function, above 1
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
+--| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
+--| @arg filter BOOLEAN expression over the rows: which records to look at (as FILTER (WHERE ..))
+--| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
+--| @arg decimals INTEGER: floating-point measures are added exactly on a grid of 10^-decimals
 --| @example
 --| SELECT region, round(sdc_mean_sum(income, record_key), 2) AS income, sdc_count(record_key) AS n
 --| FROM (VALUES ('N', 12345678, 2000), ('N', 45678901, 3500)) people(region, record_key, income)
 --| GROUP BY region;
+--| @output
+--| region | income | n
+--| -------+--------+--
+--| N      | 6060.0 | 2
 --| @source Geyer et al. (2022), mean-before-sum
 CREATE OR REPLACE MACRO sdc_mean_sum(
     y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL,

@@ -1,0 +1,249 @@
+"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck functions``.
+
+Results are plain text, whole and without colours, wherever the output is not a terminal. An error is one line on
+standard error and the exit code 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from enum import StrEnum
+from importlib.metadata import version
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+import duckdb
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sdcduck.errors import SDCError, unknown
+from sdcduck.reference import SQLFunction, render, sql_functions
+from sdcduck.session import connect
+
+Rows = Sequence[Sequence[object]]
+
+app = typer.Typer(
+    help="Statistical disclosure control as SQL inside DuckDB.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How `sdcduck sql` writes a result."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def main() -> None:
+    """The entry point of the command ``sdcduck``."""
+    app()
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What the user can mend becomes one line on standard error; anything else is our fault and keeps its traceback."""
+    try:
+        yield
+    except (SDCError, duckdb.Error, OSError) as problem:
+        # DuckDB adds the place in the statement after an empty line.
+        message = " ".join(str(problem).split("\n\nLINE ")[0].split())
+        typer.echo(f"sdcduck: {message}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sdcduck {version('sdcduck')}, DuckDB {duckdb.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the versions and stop.")
+    ] = False,
+) -> None:
+    """Statistical disclosure control as SQL inside DuckDB."""
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the tables and pictures are written.")] = Path("out"),
+) -> None:
+    """Protect a large real data set, measure risk and utility, and draw what happened."""
+    with one_line_errors():
+        try:
+            from sdcduck.demo import run
+
+            run(folder)
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").startswith("sdcduck"):
+                raise
+            raise SDCError(f"the demo needs the package '{missing.name}': pip install 'sdcduck[demo]'") from None
+
+
+@app.command()
+def sql(
+    file: Annotated[str, typer.Argument(help="A DuckDB file, or :memory:", show_default=False)],
+    statement: Annotated[str, typer.Argument(help="SQL statements, or - to read them from standard input.")],
+    output: Annotated[Format, typer.Option("--format", help="How the result is written.")] = Format.table,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of a table to show; 0 for all. csv and json have all.")] = 100,
+    create: Annotated[bool, typer.Option("--create", help="Make the file if there is none.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Open the file for reading only.")] = False,
+) -> None:
+    """Run SQL with the sdc_* functions on a DuckDB file; the result of the last statement is shown.
+
+    A file that may not be written is opened for reading only. The secret of the record keys is taken from the
+    environment: SDCDUCK_SECRET, or SDCDUCK_SECRET_FILE, which names a file.
+    """
+    with one_line_errors():
+        _check_file(file, create=create, read_only=read_only)
+        text = sys.stdin.read() if statement == "-" else statement
+        in_memory = file == ":memory:"
+        with connect(file, read_only=not in_memory and (read_only or not _is_writable(Path(file)))) as con:
+            limit = rows + 1 if output is Format.table and rows else None
+            columns, found = _last_result(con, text, limit)
+        if columns:
+            _write(columns, found, output, rows)
+
+
+def _check_file(file: str, *, create: bool, read_only: bool) -> None:
+    if file == ":memory:":
+        return
+    path = Path(file)
+    if create and read_only:
+        raise SDCError("--create and --read-only exclude each other")
+    if path.is_dir():
+        raise SDCError(f"'{file}' is a folder, not a DuckDB file")
+    if not path.exists() and not create:
+        raise SDCError(f"there is no file '{file}'; --create makes a new one")
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path if path.exists() else path.parent, os.W_OK)
+
+
+def _last_result(con: duckdb.DuckDBPyConnection, text: str, limit: int | None) -> tuple[list[str], Rows]:
+    """Columns and rows of the last statement, at most `limit` rows; no columns where it returns nothing."""
+    statements = con.extract_statements(text)
+    if not statements:
+        raise SDCError("there is no statement to run")
+    for statement in statements[:-1]:
+        con.execute(statement).fetchall()
+    result = con.execute(statements[-1])
+    columns = [column[0] for column in result.description or ()]
+    found = result.fetchall() if limit is None else result.fetchmany(limit)
+    if not found and duckdb.ExpectedResultType.NOTHING in statements[-1].expected_result_type:
+        return [], []
+    return columns, found
+
+
+def _write(columns: Sequence[str], found: Rows, output: Format, rows: int) -> None:
+    if output is Format.csv:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([[_text(value, null="") for value in row] for row in found])
+        typer.echo(text.getvalue(), nl=False)
+    elif output is Format.json:
+        typer.echo(json.dumps([dict(zip(columns, map(_json_value, row), strict=True)) for row in found], indent=2))
+    else:
+        capped = found[:rows] if rows else found
+        console = Console()
+        if console.is_terminal:
+            console.print(table_of(columns, capped))
+        else:
+            typer.echo(render(columns, capped))
+        if len(capped) < len(found):
+            typer.echo(f"(the first {rows} rows; --rows 0 shows all)", err=not console.is_terminal)
+
+
+def table_of(columns: Sequence[str], rows: Rows) -> Table:
+    """A result as a table for the terminal, numbers to the right."""
+    table = Table(header_style="bold")
+    for place, column in enumerate(columns):
+        numbers = all(row[place] is None or isinstance(row[place], int | float | Decimal) for row in rows)
+        table.add_column(Text(column), justify="right" if rows and numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_text(value), style="dim" if value is None else "") for value in row))
+    return table
+
+
+def _text(value: object, null: str = "NULL") -> str:
+    if value is None:
+        return null
+    if isinstance(value, bool | list | tuple | dict):
+        return json.dumps(_json_value(value))
+    return str(value)
+
+
+def _json_value(value: Any) -> Any:
+    """What JSON can hold: exact numbers stay numbers, NaN and infinity become null, all else is text."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list | tuple):
+        return [_json_value(part) for part in value]
+    if isinstance(value, dict):
+        return {str(name): _json_value(part) for name, part in value.items()}
+    return str(value)
+
+
+@app.command()
+def functions(
+    name: Annotated[str | None, typer.Argument(help="Show all about this one.", show_default=False)] = None,
+) -> None:
+    """List the SQL functions, or show one with its arguments, columns and example."""
+    with one_line_errors():
+        known = {function.name: function for function in sql_functions()}
+        if name is None:
+            typer.echo("\n\n".join(_listed(family, list(members)) for family, members in groupby(
+                known.values(), key=lambda function: function.family)))  # fmt: skip
+            return
+        wanted = name if name in known else f"sdc_{name}"
+        if wanted not in known:
+            raise unknown("function", name, known)
+        typer.echo(_described(known[wanted]))
+
+
+def _listed(family: str, members: Sequence[SQLFunction]) -> str:
+    lines = [typer.style(family.upper(), bold=True)]
+    for function in members:
+        lines += ["", f"  {typer.style(function.signature, fg='cyan')}", f"      {function.summary}"]
+    return "\n".join(lines)
+
+
+def _described(function: SQLFunction) -> str:
+    parts = [typer.style(function.signature, bold=True), function.summary, function.description]
+    for title, pairs in (("Arguments", function.arguments), ("Columns", function.columns)):
+        if pairs:
+            width = max(len(name) for name, _ in pairs)
+            listed = "\n".join(f"  {typer.style(name.ljust(width), fg='cyan')}  {meaning}" for name, meaning in pairs)
+            parts.append(f"{title}\n{listed}")
+    parts += [f"Example\n{_indented(function.example)}", _indented(function.output), f"Source: {function.source}"]
+    parts.append(
+        "Needs a connection with sdcduck." if function.needs_python else "Pure SQL: works in any DuckDB shell."
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
