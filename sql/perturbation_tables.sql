@@ -11,7 +11,13 @@
 --| @arg digits INTEGER: number of decimal digits, 5 to 18
 --| @example
 --| SELECT unit, sdc_record_key(unit) AS record_key FROM (VALUES (1), (2), (NULL)) people(unit);
---| @source R package cellKey draws keys at random; a keyed hash makes them repeatable (specification 06, 2.1)
+--| @output
+--| unit | record_key
+--| -----+-----------
+--|    1 |   82005018
+--|    2 |   59926057
+--| NULL |       NULL
+--| @source R package cellKey draws keys at random; a keyed hash makes them repeatable
 CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
     coalesce(
         _sdc_hmac_keys(unit_id::VARCHAR, digits),
@@ -40,7 +46,11 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
 --| @column shared_keys BIGINT: units whose key another unit has too (harmless: keys need not be unique)
 --| @example
 --| FROM sdc_add_record_key('visits_without_key', unit := 'patient');
---| @source specification 06, 2.1
+--| @output
+--| column     | rows | units | shared_keys
+--| -----------+------+-------+------------
+--| record_key |    5 |     3 |           0
+--| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, "column" := 'record_key', digits := 8) AS TABLE
     SELECT * FROM query(_sdc_plan_add_record_key(tbl, unit, "column", digits));
 
@@ -61,7 +71,11 @@ CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, "column" := '
 --| @column mean_key DOUBLE: mean of key / 10^digits; near 0.5 for good keys
 --| @example
 --| SELECT rows, null_keys, units, units_with_several_rows FROM sdc_check_keys('visits', unit := 'patient');
---| @source specification 06, 2.1
+--| @output
+--| rows | null_keys | units | units_with_several_rows
+--| -----+-----------+-------+------------------------
+--|    5 |         0 |     3 |                       2
+--| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) AS TABLE
     SELECT * FROM query(_sdc_plan_check_keys(tbl, record_key, unit, digits));
 
@@ -93,6 +107,17 @@ CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', uni
 --| @column type VARCHAR: 'all', 'even' or 'odd'
 --| @example
 --| SELECT i, j, p, v, ub FROM sdc_ptable(D := 2, V := 1.05, js := 1, mono := [true, true, false, true]) WHERE i <= 2;
+--| @output
+--|   i |   j |          p |    v |         ub
+--| ----+-----+------------+------+-----------
+--| 0.0 | 0.0 |        1.0 |  0.0 |        1.0
+--| 1.0 | 0.0 | 0.50833333 | -1.0 | 0.50833333
+--| 1.0 | 2.0 |      0.475 |  1.0 | 0.98333333
+--| 1.0 | 3.0 | 0.01666667 |  2.0 |        1.0
+--| 2.0 | 0.0 | 0.16155827 | -2.0 | 0.16155827
+--| 2.0 | 2.0 | 0.55565037 |  0.0 | 0.71720864
+--| 2.0 | 3.0 | 0.24246618 |  1.0 | 0.95967482
+--| 2.0 | 4.0 | 0.04032518 |  2.0 |        1.0
 --| @source Marley & Leaver (2011); Giessing & Tent (2019); parameters as in R package ptable
 CREATE OR REPLACE TEMP MACRO sdc_ptable(
     D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL,
@@ -120,6 +145,10 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
 --| @column origin VARCHAR: where it came from
 --| @example
 --| SELECT name, kind, rows, intervals FROM sdc_store_ptable('small', '(FROM sdc_ptable(D := 2, V := 1))');
+--| @output
+--| name  | kind   | rows | intervals
+--| ------+--------+------+----------
+--| small | counts |    3 |        10
 --| @source R packages ptable and cellKey; tau-Argus manual; ONS cell-key perturbation
 CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TABLE
     SELECT * FROM query(_sdc_plan_store_ptable(name, source, kind));
@@ -131,6 +160,10 @@ CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TAB
 --| @column name VARCHAR: the name
 --| @example
 --| FROM sdc_drop_ptable('small');
+--| @output
+--| name
+--| -----
+--| small
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
     SELECT * FROM query(_sdc_plan_drop_ptable(name));
@@ -148,6 +181,15 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
 --| @column ok BOOLEAN: the intervals cover all keys once, nothing becomes negative, and the mean is 0
 --| @example
 --| SELECT i, p_mean, p_var, p_stay, ok FROM sdc_ptable_check('default');
+--| @output
+--|   i | p_mean |      p_var |     p_stay |   ok
+--| ----+--------+------------+------------+-----
+--| 0.0 |    0.0 |        0.0 |        1.0 | true
+--| 1.0 |    0.0 | 1.30247408 | 0.38893782 | true
+--| 2.0 |    0.0 | 1.99999998 | 0.25827202 | true
+--| 3.0 |    0.0 | 1.99999998 | 0.27641118 | true
+--| 4.0 | -1e-08 | 1.99999991 |  0.2811651 | true
+--| 5.0 |    0.0 | 1.99999996 | 0.28193748 | true
 --| @source R package ptable
 CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
     SELECT * FROM query(_sdc_plan_ptable_check(name));
@@ -179,11 +221,15 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 --| @column false_zero BIGINT: cells that became 0
 --| @column false_nonzero BIGINT: cells that were 0
 --| @example
---| SELECT cells, R_pert, R_true, round(hellinger, 4) AS hellinger, false_zero
+--| SELECT cells, round(R_pert, 4) AS R_pert, R_true, round(hellinger, 4) AS hellinger, false_zero
 --| FROM sdc_table_risk_utility(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
---| @source Geyer et al. (2022), section 2.7 of the specification
+--| @output
+--| cells | R_pert | R_true | hellinger | false_zero
+--| ------+--------+--------+-----------+-----------
+--|     6 | 0.6667 |    1.0 |     0.091 |          0
+--| @source Geyer et al. (2022)
 CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL
 ) AS TABLE
@@ -203,11 +249,30 @@ CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
 --| @arg exclude_zeros BOOLEAN: leave out cells whose perturbed count is 0
 --| @column measure VARCHAR: d1, d2 or d3
 --| @column cells BIGINT: number of cells
---| @column min DOUBLE: smallest; then q10, q20, q30, q40, median, q60, q70, q80, q90, q95, q99, max, mean
+--| @column min DOUBLE: smallest
+--| @column q10 DOUBLE: quantile 0.1
+--| @column q20 DOUBLE: quantile 0.2
+--| @column q30 DOUBLE: quantile 0.3
+--| @column q40 DOUBLE: quantile 0.4
+--| @column median DOUBLE: quantile 0.5
+--| @column q60 DOUBLE: quantile 0.6
+--| @column q70 DOUBLE: quantile 0.7
+--| @column q80 DOUBLE: quantile 0.8
+--| @column q90 DOUBLE: quantile 0.9
+--| @column q95 DOUBLE: quantile 0.95
+--| @column q99 DOUBLE: quantile 0.99
+--| @column max DOUBLE: largest
+--| @column mean DOUBLE: mean
 --| @example
 --| SELECT measure, cells, median, q90, max, mean FROM sdc_count_utility(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--| @output
+--| measure | cells | median |   q90 |   max |  mean
+--| --------+-------+--------+-------+-------+------
+--| d1      |     6 |    0.0 |   1.0 |   1.0 | 0.333
+--| d2      |     6 |    0.0 | 0.417 |   0.5 | 0.139
+--| d3      |     6 |    0.0 | 0.366 | 0.414 | 0.122
 --| @source R package cellKey (ck_cnt_measures)
 CREATE OR REPLACE TEMP MACRO sdc_count_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false
@@ -226,9 +291,14 @@ CREATE OR REPLACE TEMP MACRO sdc_count_utility(
 --| @column cells BIGINT: cells with this noise
 --| @column share DOUBLE: their share
 --| @example
---| FROM sdc_noise_distribution(
+--| SELECT noise, cells, round(share, 4) AS share FROM sdc_noise_distribution(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--| @output
+--| noise | cells |  share
+--| ------+-------+-------
+--|    -1 |     2 | 0.3333
+--|     0 |     4 | 0.6667
 --| @source R package cellKey (ck_cnt_measures)
 CREATE OR REPLACE TEMP MACRO sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') AS TABLE
     SELECT * FROM query(_sdc_plan_noise_distribution(original, perturbed, keys, n, n_hat));

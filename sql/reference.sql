@@ -16,6 +16,10 @@
 --| @column needs_python BOOLEAN: whether it needs a connection with sdcduck (the others work in any DuckDB shell)
 --| @example
 --| SELECT name, kind, summary FROM sdc_functions(name := 'sdc_count');
+--| @output
+--| name      | kind      | summary
+--| ----------+-----------+-------------------------------------------------------------------------------------------------
+--| sdc_count | aggregate | The perturbed number of records in each cell: what `count(*)` becomes under the cell-key method.
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_functions(name := NULL) AS TABLE
     SELECT * FROM query(_sdc_plan_functions(name));
@@ -30,6 +34,11 @@ CREATE OR REPLACE TEMP MACRO sdc_functions(name := NULL) AS TABLE
 --| @column origin VARCHAR: where it came from
 --| @example
 --| SELECT name, kind, origin FROM sdc_ptables();
+--| @output
+--| name              | kind       | origin
+--| ------------------+------------+-----------------------------------------------------------------------
+--| default           | counts     | built in: counts, D = 5, V = 2, modified
+--| default_magnitude | magnitudes | built in: magnitudes, D = 5, V = 1, step = 5, icat = 1, 3, 5, modified
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_ptables() AS TABLE
     SELECT name, kind, modulus AS keys, step, origin FROM sdc.ptables ORDER BY name;

@@ -1,0 +1,52 @@
+"""Writes what the examples of the reference return beside them: ``python -m sdcduck.sql.examples`` (``make examples``).
+
+They run in the order of the files, on one connection with `EXAMPLE_DATA` and `EXAMPLE_SECRET`; a test keeps what is
+written in line with what they return.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+
+import sdcduck
+from sdcduck.reference import EXAMPLE_DATA, EXAMPLE_SECRET, SQL_FILES, run_example
+
+FOLDER = Path(__file__).parent
+
+_BLOCK = re.compile(r"(?:^--\|.*\n)+(?=CREATE OR REPLACE (?:TEMP )?MACRO)", re.M)
+_SECTION = re.compile(r"(?=^--\| @)", re.M)
+
+
+def example_connection() -> duckdb.DuckDBPyConnection:
+    """A database in memory with the tables that the examples use."""
+    con = sdcduck.connect(secret=EXAMPLE_SECRET)
+    con.execute(EXAMPLE_DATA)
+    return con
+
+
+def with_outputs(con: duckdb.DuckDBPyConnection, text: str) -> str:
+    """The text of a SQL file with an ``@output`` section after each ``@example``, in place of what was there."""
+    return _BLOCK.sub(lambda block: _block_with_output(con, block[0]), text)
+
+
+def _block_with_output(con: duckdb.DuckDBPyConnection, block: str) -> str:
+    sections = [section for section in _SECTION.split(block) if not section.startswith("--| @output")]
+    return "".join(
+        section + _output_of(con, section) if section.startswith("--| @example") else section for section in sections
+    )
+
+
+def _output_of(con: duckdb.DuckDBPyConnection, section: str) -> str:
+    _, *lines = section.splitlines()
+    output = run_example(con, "\n".join(line.removeprefix("--|").strip() for line in lines))
+    return "".join(f"--| {line}".rstrip() + "\n" for line in ["@output", *output.splitlines()])
+
+
+if __name__ == "__main__":
+    with example_connection() as examples:
+        for name in SQL_FILES:
+            file = FOLDER / name
+            file.write_text(with_outputs(examples, file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,248 @@
+"""Protected aggregates in the SQL that people write: what holds whatever the query, the threads and the version."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sdcduck
+
+
+@pytest.fixture(scope="module")
+def people() -> duckdb.DuckDBPyConnection:
+    con = sdcduck.connect()
+    con.execute(
+        """CREATE TABLE people AS SELECT range AS id, 'r' || hash(range, 1) % 7 AS region, hash(range, 2) % 2 AS sex,
+            (hash(range, 3) % 90)::INTEGER AS age, (hash(range, 4) % 100000000)::INTEGER AS record_key,
+            (hash(range, 5) % 5000)::INTEGER AS income, (hash(range, 6) % 1000000) / 997 AS wealth,
+            (1 + hash(range, 8) % 50)::INTEGER AS weight
+        FROM range(20000)"""
+    )
+    return con
+
+
+def noise_of(con: duckdb.DuckDBPyConnection, name: str, n: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """The noise of cells of a count table, from the stored intervals and nothing else."""
+    columns = con.execute(
+        "SELECT i, v, ub FROM sdc.ptable_intervals WHERE name = ? ORDER BY i, ub", [name]
+    ).fetchnumpy()
+    last = columns["i"].max()
+    noise = np.empty(len(n), dtype=np.int64)
+    for k, (count, cell_key) in enumerate(zip(n, key, strict=True)):
+        row = columns["i"] == min(count, last)
+        noise[k] = columns["v"][row][np.searchsorted(columns["ub"][row], cell_key, side="right")]
+    return noise
+
+
+@pytest.mark.parametrize(
+    "grouping",
+    ["region, sex, age", "CUBE (region, sex, age)", "ROLLUP (region, sex, age)",
+     "GROUPING SETS ((region, age), (sex, age), (age), ())", "ALL"],
+)  # fmt: skip
+def test_counts_equal_an_independent_computation(people: duckdb.DuckDBPyConnection, grouping: str) -> None:
+    columns = people.execute(
+        f"""SELECT region, sex, age, count(*) AS n, sum(record_key)::BIGINT % 100000000 AS key, sdc_count(record_key) AS n_hat
+        FROM people GROUP BY {grouping}"""
+    ).fetchnumpy()
+    expected = columns["n"] + noise_of(people, "default", columns["n"], columns["key"])
+    np.testing.assert_array_equal(columns["n_hat"], expected)
+
+
+@pytest.mark.parametrize("modified", [False, True])
+@pytest.mark.parametrize(("D", "V", "js"), [(1, 0.5, 0), (2, 2, 1), (8, 3, 2), (10, 9, 0), (60, 40, 0)])
+def test_every_key_and_count(con: duckdb.DuckDBPyConnection, D: int, V: float, js: int, modified: bool) -> None:
+    """Keys at every border, just below and above, and a few thousand at random; noise beyond the guide's characters."""
+    con.execute(
+        f"FROM sdc_store_ptable('t', '(FROM sdc_ptable(D := {D}, V := {V}, js := {js}, modified := {modified}, seed := 3))')"
+    )
+    con.execute(
+        """CREATE TABLE cells AS SELECT n, key FROM range(0, 80) t(n), (
+            SELECT unnest([ub - 2, ub - 1, ub, ub + 1]) AS key FROM sdc.ptable_intervals WHERE name = 't' AND i <= 3
+            UNION SELECT (hash(range, 3) % 100000000)::BIGINT FROM range(300)
+        ) WHERE key BETWEEN 0 AND 99999999 USING SAMPLE 20000 ROWS (reservoir, 1)"""
+    )
+    columns = con.execute("SELECT n, key, sdc_ckm_count(n, key, ptable := 't') AS n_hat FROM cells").fetchnumpy()
+    expected = columns["n"] + noise_of(con, "t", columns["n"], columns["key"])
+    np.testing.assert_array_equal(columns["n_hat"], expected)
+    assert (columns["n_hat"] >= 0).all()
+    assert not ((columns["n_hat"] >= 1) & (columns["n_hat"] <= js)).any()
+    assert (columns["n_hat"][columns["n"] == 0] == 0).all()
+
+
+CONDITIONS = st.lists(
+    st.sampled_from(["age < 40", "age >= 20", "sex = 1", "region IN ('r1', 'r2')", "income > 2500", "id % 3 = 0", "true"]),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(CONDITIONS)
+def test_noise_depends_only_on_the_set_of_units(people: duckdb.DuckDBPyConnection, conditions: list[str]) -> None:
+    where = " AND ".join(conditions)
+    measures = "sdc_count(record_key), sdc_sum(income, record_key), sdc_mean(wealth, record_key)"
+    reworded = [
+        f"SELECT {measures} FROM people WHERE {where}",
+        f"SELECT {measures} FROM people WHERE {' AND '.join(reversed(conditions))}",
+        f"SELECT {measures} FROM (SELECT * FROM people ORDER BY hash(id)) WHERE {where}",
+        f"SELECT {measures} FROM people WHERE id IN (SELECT id FROM people WHERE {where})",
+        f"SELECT sdc_count(record_key, filter := {where}), sdc_sum(income, record_key, filter := {where}), "
+        f"sdc_mean(wealth, record_key, filter := {where}) FROM people",
+        f"SELECT * EXCLUDE (g) FROM (SELECT {where} AS g, {measures} FROM people GROUP BY ROLLUP (g)) WHERE g",
+    ]
+    answers = {tuple(people.execute(query).fetchall()) for query in reworded if query}
+    # A set that is empty gives no row in the last form.
+    answers.discard(())
+    assert len(answers) == 1
+
+
+def test_the_same_bits_on_any_number_of_threads(people: duckdb.DuckDBPyConnection) -> None:
+    query = """SELECT region, sdc_count(record_key), sdc_sum(wealth, record_key), sdc_mean(wealth, record_key),
+        sdc_sum(wealth, record_key, epsilon := [1, 0.5, 0.2]), sdc_weighted_sum(wealth, weight, record_key),
+        sdc_weighted_count(weight / 7, record_key)
+        FROM big GROUP BY CUBE (region, sex) ORDER BY ALL"""
+    con = people.cursor()
+    con.execute("CREATE OR REPLACE TEMP TABLE big AS SELECT people.* FROM people, range(40)")
+    answers = []
+    for threads in (1, 2, 4, 1):
+        con.execute(f"SET threads = {threads}")
+        answers.append(
+            [[float.hex(v) if isinstance(v, float) else v for v in row] for row in con.execute(query).fetchall()]
+        )
+    assert answers[1:] == answers[:-1]
+
+
+def test_known_bits(con: duckdb.DuckDBPyConnection) -> None:
+    """The same numbers on every DuckDB version and platform: written down once."""
+    row = con.execute(
+        """SELECT sdc_count(k), sdc_sum(y, k), sdc_sum(y, k, epsilon := [1, 0.5, 0.2], fp := 50, p_small := 0.2),
+            sdc_mean(y, k), sdc_weighted_sum(y, w, k)
+        FROM (SELECT (range * 7919 * 6151) % 100000000 AS k, range * range / 7.0 AS y, 1 + range % 5 AS w FROM range(1, 41))"""
+    ).fetchall()[0]
+    assert [float.hex(float(value)) for value in row] == KNOWN_BITS
+
+
+KNOWN_BITS = [
+    "0x1.4000000000000p+5",
+    "0x1.87edb6818cf60p+11",
+    "0x1.84600d6afac50p+11",
+    "0x1.398af867a3f80p+6",
+    "0x1.274db6f1e5e72p+13",
+]
+
+
+def test_multiple_rows_a_unit(people: duckdb.DuckDBPyConnection) -> None:
+    """Visits of people count like the people themselves: the key of a set of units is the same however many rows."""
+    people.execute("CREATE OR REPLACE TABLE visits AS SELECT people.* FROM people, range(1 + people.id % 4)")
+    # Two units that share a key are two units.
+    people.execute("UPDATE people SET record_key = 4711 WHERE id < 3; UPDATE visits SET record_key = 4711 WHERE id < 3")
+    assert (
+        people.execute("SELECT region, sex, sdc_count_units(id, record_key) FROM visits GROUP BY CUBE (region, sex) ORDER BY ALL").fetchall()
+        == people.execute("SELECT region, sex, sdc_count(record_key) FROM people GROUP BY CUBE (region, sex) ORDER BY ALL").fetchall()
+    )  # fmt: skip
+
+
+def test_having_views_prepared_statements_and_subqueries(people: duckdb.DuckDBPyConnection) -> None:
+    plain = people.execute(
+        "SELECT region, sdc_count(record_key) AS n FROM people GROUP BY region ORDER BY ALL"
+    ).fetchall()
+    people.execute(
+        "CREATE OR REPLACE VIEW regions AS SELECT region, sdc_count(record_key) AS n FROM people GROUP BY region"
+    )
+    assert people.execute("FROM regions ORDER BY ALL").fetchall() == plain
+    limit = sorted(n for _, n in plain)[3]
+    expected = [row for row in plain if row[1] > limit]
+    query = "SELECT region, sdc_count(record_key) AS n FROM people GROUP BY region HAVING sdc_count(record_key) > {} ORDER BY ALL"
+    assert people.execute(query.format(limit)).fetchall() == expected
+    assert people.execute(query.format("?"), [limit]).fetchall() == expected
+    people.execute(
+        "PREPARE p AS SELECT region, sdc_count(record_key, ptable := $1) FROM people GROUP BY 1 ORDER BY ALL"
+    )
+    assert people.execute("EXECUTE p('default')").fetchall() == plain
+    joined = people.execute(
+        """SELECT cells.region, n + p.v::BIGINT FROM (
+            SELECT region, count(*) AS n, sum(record_key)::BIGINT % 100000000 AS key FROM people GROUP BY region) cells
+        JOIN sdc.ptable_intervals p ON p.name = 'default' AND p.i = least(n, 5) AND key >= p.lb AND key < p.ub ORDER BY ALL"""
+    ).fetchall()
+    assert joined == plain
+
+
+@pytest.mark.parametrize("name", ["default", "d8"])
+def test_mean_and_variance_of_the_noise(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    if name == "d8":
+        con.execute("FROM sdc_store_ptable('d8', '(FROM sdc_ptable(D := 8, V := 3, js := 2, modified := true))')")
+    cells = 60_000
+    con.execute(
+        f"""CREATE TABLE cells AS SELECT hash(range, 1) % {cells} AS cell, (hash(range, 2) % 100000000)::INTEGER AS record_key
+        FROM range({cells} * 6)"""
+    )
+    rows = con.execute(
+        f"""SELECT least(n, 11) AS i, count(*), avg(n_hat - n), var_pop(n_hat - n), any_value(p_mean), any_value(p_var)
+        FROM (SELECT count(*) AS n, sdc_count(record_key, ptable := '{name}') AS n_hat FROM cells GROUP BY cell)
+        JOIN sdc_ptable_check('{name}') c ON c.i = least(n, (SELECT max(i) FROM sdc.ptable_intervals WHERE name = '{name}'))
+        GROUP BY 1 HAVING count(*) > 500"""
+    ).fetchall()
+    assert len(rows) > 6
+    for _, size, mean, variance, expected_mean, expected_variance in rows:
+        assert abs(mean - expected_mean) < 4.5 * np.sqrt(expected_variance / size)
+        # The fourth moment of the noise is at most D^2 V.
+        assert abs(variance - expected_variance) < 4.5 * np.sqrt(64 * expected_variance / size)
+
+
+def test_sums_keep_their_sign_and_zeros(people: duckdb.DuckDBPyConnection) -> None:
+    rows = people.execute(
+        """SELECT sum(y), sdc_sum(y, record_key, p_large := 0.5) FROM
+        (SELECT id % 3000 AS cell, record_key, (CASE WHEN id % 3000 < 100 THEN 0 WHEN id % 2 = 0 THEN -1 ELSE 1 END) * income AS y
+        FROM people) GROUP BY cell"""
+    ).fetchall()
+    assert all(x * x_hat >= 0 for x, x_hat in rows)
+    assert all(x_hat == 0 for x, x_hat in rows if x == 0)
+    assert sum(x != x_hat for x, x_hat in rows) > 2000
+
+
+def test_the_short_cut_for_large_cells_gives_the_same_bits(people: duckdb.DuckDBPyConnection) -> None:
+    """`sdc_sum` answers most cells without lists; `sdc_ckm_sum` takes the long way."""
+    rows = people.execute(
+        """SELECT sdc_sum(income, record_key, fp := 1000, p_small := 0.2),
+            sdc_ckm_sum(sum(income), [max(income)], sum(CASE WHEN income <> 0 THEN record_key END), fp := 1000, p_small := 0.2),
+            sdc_sum(income, record_key, same_key := false),
+            sdc_ckm_sum(sum(income), [max(income)], sum(CASE WHEN income <> 0 THEN record_key END), same_key := false)
+        FROM people GROUP BY id % 2500"""
+    ).fetchall()
+    assert all(a == b and c == d for a, b, c, d in rows)
+
+
+def test_even_and_odd_tables(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        """CREATE TABLE parity AS
+            FROM sdc_ptable(D := 8, V := 1, kind := 'magnitudes', icat := [1, 5, 8], type := 'even')
+            UNION ALL FROM sdc_ptable(D := 10, V := 2, kind := 'magnitudes', icat := [1, 10], type := 'odd', optim := [4, 1])"""
+    )
+    assert con.execute("SELECT rows FROM sdc_store_ptable('parity', 'parity')").fetchall() == [(7,)]
+    for name in ("even", "odd"):
+        con.execute(
+            f"FROM sdc_store_ptable('{name}', '(SELECT * REPLACE (''all'' AS type) FROM parity WHERE type = ''{name}'')')"
+        )
+    rows = con.execute(
+        """SELECT count(*) % 2, sdc_sum(y, k, ptable := 'parity'), sdc_sum(y, k, ptable := 'even'), sdc_sum(y, k, ptable := 'odd')
+        FROM (SELECT hash(range, 1) % 200 AS cell, (hash(range, 2) % 100000000)::INTEGER AS k, hash(range, 3) % 900 AS y
+            FROM range(900)) GROUP BY cell"""
+    ).fetchall()
+    assert all(both == (odd if parity else even) for parity, both, even, odd in rows)
+    assert any(even != odd for _, _, even, odd in rows)
+
+
+def test_longer_and_shorter_keys(con: duckdb.DuckDBPyConnection) -> None:
+    """u = key / 10^digits decides: 12345678 of 8 digits, 1234567800 of 10 and, rounded to 5 digits, 12345."""
+    row = con.execute(
+        """SELECT sdc_ckm_count(3, 12345678), sdc_ckm_count(3, 1234567899, digits := 10), sdc_ckm_count(3, 12345, digits := 5),
+            sdc_ckm_count(3, 12345000), sdc_ckm_count(3, 123456789012345678, digits := 18)"""
+    ).fetchall()[0]
+    assert row[0] == row[1] == row[4]
+    assert row[2] == row[3]
+    large = con.execute(
+        "SELECT sdc_count(k, digits := 18), sdc_cell_key(k, digits := 18) FROM (SELECT 999999999999999999 - range AS k FROM range(1000))"
+    ).fetchall()
+    assert large[0][1] == sum(999999999999999999 - k for k in range(1000)) % 10**18

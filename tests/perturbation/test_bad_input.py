@@ -1,0 +1,261 @@
+"""Bad input gives one clear error, or the documented result; never half a write, never a data value in a message."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+
+def error(con: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """The first line of the error that a statement raises."""
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(sql).fetchall()
+    text = str(caught.value)
+    assert "Traceback" not in text
+    assert "Python exception" not in text
+    return text.splitlines()[0]
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute(
+        """CREATE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region, range * 1000003 % 100000000 AS record_key,
+            (range * 10)::DOUBLE AS y, range AS whole, range::VARCHAR AS text FROM range(30)"""
+    )
+    return con
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "sdc_count(CASE WHEN id <> 7 THEN record_key END)",
+            "a record without a key: the record key is NULL somewhere",
+        ),
+        ("sdc_count_units(id, CASE WHEN id <> 7 THEN record_key END)", "a record without a key"),
+        ("sdc_count_units(CASE WHEN id <> 7 THEN id END, record_key)", "a row without a unit"),
+        ("sdc_sum(y, CASE WHEN id <> 7 THEN record_key END)", "a record without a key"),
+        ("sdc_sum(CASE WHEN id <> 7 THEN y END, CASE WHEN id <> 7 THEN record_key END)", "a record without a key"),
+        ("sdc_weighted_sum(y, 2, CASE WHEN id <> 7 THEN record_key END)", "a record without a key"),
+        ("sdc_weighted_sum(y, CASE WHEN id <> 7 THEN 2 END, record_key)", "a record without a key (or weight)"),
+        ("sdc_weighted_count(CASE WHEN id <> 7 THEN 2 END, record_key)", "a weight is NULL"),
+        ("sdc_count(-record_key)", "negative record keys"),
+        ("sdc_sum(y, -record_key)", "negative record keys"),
+        ("sdc_count(record_key / 1e8)", "record keys must be integers, not DOUBLE"),
+        ("sdc_sum(y, record_key / 1e8)", "record keys must be integers, not DOUBLE"),
+        ("sdc_count(record_key::DECIMAL(10, 2))", "record keys must be integers, not DECIMAL(10,2)"),
+        ("sdc_count(text)", "No function matches"),
+        ("sdc_sum(text, record_key)", "No function matches"),
+        ("sdc_count(record_key, ptable := 'nope')", "unknown p-table 'nope'; stored: default, default_magnitude"),
+        ("sdc_sum(y, record_key, ptable := 'nope')", "unknown p-table 'nope'"),
+        ("sdc_sum(y, record_key, small_cells := 'nope')", "unknown p-table 'nope'"),
+        ("sdc_count(record_key, ptable := 'default_magnitude')", "is for magnitudes; a count needs one for counts"),
+        ("sdc_sum(y, record_key, ptable := 'default')", "is for counts; a sum needs one for magnitudes"),
+        ("sdc_count(record_key, digits := 0)", "digits must be between 1 and 18"),
+        ("sdc_count(record_key, digits := 19)", "digits must be between 1 and 18"),
+        ("sdc_sum(y, record_key, digits := 4)", "digits must be between 5 and 18"),
+        ("sdc_sum(y, record_key, p_large := 0)", "noise coefficients must satisfy 0 < p_large <= p_small"),
+        ("sdc_sum(y, record_key, p_large := 0.3, p_small := 0.2, fp := 10)", "noise coefficients must satisfy"),
+        ("sdc_sum(y, record_key, p_small := 0.2, fp := -1)", "the flex point fp must be positive"),
+        (
+            "sdc_sum(y, record_key, p_small := 0.2, fp := 10, q := 1)",
+            "the exponent q of the flex function must be above 1",
+        ),
+        ("sdc_sum(y, record_key, epsilon := [0.5])", "epsilon must be 1 to 6 numbers that begin with 1 and never rise"),
+        ("sdc_sum(y, record_key, epsilon := [1, 0.2, 0.5])", "epsilon must be"),
+        ("sdc_sum(y, record_key, epsilon := [1, 1, 1, 1, 1, 1, 1])", "epsilon must be"),
+        ("sdc_sum(y, record_key, mu_c := -1, sensitive := true)", "mu_c must not be negative"),
+        ("sdc_sum(y, record_key, magnifier := 'median')", "magnifier must be"),
+        ("sdc_sum(y / 0, record_key)", "a measure is NaN, infinite or too large"),
+        ("sdc_sum('nan'::DOUBLE, record_key)", "a measure is NaN, infinite or too large"),
+        ("sdc_sum(-1e300, record_key)", "No function matches|a measure is NaN, infinite or too large"),
+        ("sdc_sum(1e15::DOUBLE, record_key)", "too large for decimals := 4"),
+        ("sdc_ckm_count(-1, 5)", "a count is negative or NULL"),
+        ("sdc_ckm_count(NULL, 5)", "a count is negative or NULL"),
+        ("sdc_ckm_count(1, -5)", "a key sum is negative or NULL"),
+        ("sdc_ckm_count(1, NULL)", "a key sum is negative or NULL"),
+        ("sdc_ckm_sum('inf'::DOUBLE, [1.0], 5)", "a cell value is NaN or infinite"),
+        ("sdc_ckm_sum(1, [1.0], -5)", "negative record keys"),
+    ],
+)
+def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    text = error(people, f"SELECT region, {call} FROM people GROUP BY region")
+    assert any(part in text for part in message.split("|")), text
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("FROM sdc_ptable(V := 2)", "sdc_ptable: D (largest noise) and V (variance of the noise) must be given"),
+        ("FROM sdc_ptable(D := 5, V := 3, js := 3)", "V >= 4"),
+        ("FROM sdc_ptable(D := 5, V := 2, pstay := 1.5)", "pstay"),
+        ("FROM sdc_ptable(D := 5, V := 2, pstay := 'x')", "argument 'pstay' must be a number, true, false, or a list"),
+        ("FROM sdc_ptable(D := 5, V := 2, mono := [true, false])", "mono"),
+        ("FROM sdc_ptable(D := 5, V := 2, kind := 'nums')", "argument 'kind' must be 'counts' or 'magnitudes'"),
+        ("FROM sdc_ptable(D := 5, V := 2, kind := 'magnitudes', icat := [2, 5])", "icat"),
+        ("FROM sdc_ptable(D := 5, V := 2, kind := 'magnitudes', js := 1)", "js and pstay are for kind := 'counts'"),
+        ("FROM sdc_ptable(D := 5, V := 2, icat := [1, 5])", "icat and type are for kind := 'magnitudes'"),
+        ("FROM sdc_ptable(D := 5, V := 'nan'::DOUBLE)", "V"),
+        ("FROM sdc_ptable(D := 5, V := -1)", "V"),
+        ("FROM sdc_ptable(D := 0, V := 1)", "D"),
+        ("FROM sdc_ptable(D := 100000, V := 1)", "D"),
+        ("FROM sdc_ptable(D := 5, V := 2, modified := true, threshold := 2)", "threshold"),
+        ("FROM sdc_ptable_check('defualt')", "unknown p-table 'defualt'; did you mean 'default'?"),
+        ("FROM sdc_ptable_check(NULL)", "unknown p-table"),
+        ("FROM sdc_store_ptable('x', 'nowhere')", "unknown table 'nowhere'"),
+        ("FROM sdc_store_ptable('x', 'poeple')", "did you mean 'people'?"),
+        ("FROM sdc_store_ptable('x', 'people')", "is no p-table: there is no column 'i'"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i')", "argument 'source'"),
+        ("FROM sdc_store_ptable('x', NULL)", "argument 'source' must name a table or view"),
+        ("FROM sdc_store_ptable(NULL, 'people')", "argument 'name' must be given"),
+        ("FROM sdc_store_ptable('', '(FROM sdc_ptable(D := 2, V := 1))')", "a p-table needs a name"),
+        ("FROM sdc_store_ptable('default', '(FROM sdc_ptable(D := 2, V := 1))')", "is a built-in p-table"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i, 0 AS v, 0.5 AS ub)')", "do not end at 1"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i, NULL AS v, 1 AS ub)')", "must be numbers"),
+        ("FROM sdc_store_ptable('x', '(SELECT 0 AS i, 1 AS v, 1 AS ub)')", "zeros must stay zeros"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i, 0.0001 AS v, 1 AS ub)')", "on no grid"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i, 0 AS v, 1 AS ub WHERE false)')", "is empty"),
+        ("FROM sdc_store_ptable('x', '(SELECT 2 AS i, 0 AS v, 1 AS ub)', kind := 'counts')", "without gaps"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS i, 5000 AS v, 1 AS ub)')", "noise beyond"),
+        ("FROM sdc_store_ptable('x', '(SELECT unnest([1, 1]) AS i, unnest([0, 1]) AS v, unnest([.5, 1]) AS ub, unnest([0, .6]) AS lb)')", "do not follow each other"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS pcv, 1 AS ckey, 0 AS pvalue)')", "one row for every pcv from 1 and every ckey from 0"),
+        ("FROM sdc_store_ptable('x', '(SELECT 1 AS pcv, unnest([0, 1]) AS ckey, -2 AS pvalue)')", "a count would become negative"),
+        ("FROM sdc_drop_ptable('default')", "is a built-in p-table and cannot be dropped"),
+        ("FROM sdc_drop_ptable('nope')", "unknown p-table 'nope'"),
+        ("FROM sdc_add_record_key('people')", "argument 'unit' must name a column of 'people'"),
+        ("FROM sdc_add_record_key('people', unit := 'idd')", "unknown column 'idd' in 'people'; did you mean 'id'?"),
+        ("FROM sdc_add_record_key('people', unit := 'id')", "'people' has a column 'record_key' already"),
+        ("FROM sdc_add_record_key('people', unit := 'id', column := 'k', digits := 3)", "argument 'digits' must be between 5 and 18"),
+        ("FROM sdc_add_record_key('(FROM people)', unit := 'id')", "must name a table"),
+        ("FROM sdc_add_record_key('nowhere', unit := 'id')", "unknown table 'nowhere'"),
+        ("FROM sdc_check_keys('people', record_key := 'text')", "must hold integers"),
+        ("FROM sdc_check_keys('people', record_key := 'nope')", "unknown column 'nope' in 'people'"),
+        ("FROM sdc_check_keys('people; DROP TABLE people')", "must name one table"),
+        ("FROM sdc_table_risk_utility('people', 'people')", "argument 'keys' must list the columns"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['regoin'])", "unknown column 'regoin' in 'people'; did you mean 'region'?"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'])", "unknown column 'n' in 'people'"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['region'], n := 'whole', n_hat := 'whole')", "the keys do not identify the cells"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', x := 'y')", "arguments 'x' and 'x_hat' go together"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, -whole AS whole FROM people)', keys := ['id'], n := 'whole', n_hat := 'whole')", "a count is negative"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', level := 'sex')", "unknown key column 'sex'"),
+        ("FROM sdc_functions(name := 'sdc_cuont')", "unknown function 'sdc_cuont'; did you mean 'sdc_count'?"),
+        ("SELECT sdc_record_key(1, digits := 30)", "digits must be between 5 and 18"),
+    ],
+)  # fmt: skip
+def test_table_functions(people: duckdb.DuckDBPyConnection, statement: str, message: str) -> None:
+    before = people.execute(
+        "SELECT table_name FROM duckdb_tables() UNION SELECT name FROM sdc.ptables ORDER BY 1"
+    ).fetchall()
+    assert message in error(people, statement)
+    after = people.execute(
+        "SELECT table_name FROM duckdb_tables() UNION SELECT name FROM sdc.ptables ORDER BY 1"
+    ).fetchall()
+    assert after == before
+
+
+def test_a_null_unit_leaves_the_table_as_it_was(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("INSERT INTO people (id, region) VALUES (NULL, 'r1')")
+    assert "is NULL in 1 rows" in error(people, "FROM sdc_add_record_key('people', unit := 'id', column := 'k')")
+    assert "k" not in [row[0] for row in people.execute("DESCRIBE people").fetchall()]
+
+
+def test_empty_tables_and_groups(people: duckdb.DuckDBPyConnection) -> None:
+    empty = people.execute(
+        """SELECT sdc_count(record_key), sdc_sum(y, record_key), sdc_mean(y, record_key), sdc_count_units(id, record_key),
+            sdc_weighted_count(whole, record_key), sdc_weighted_sum(y, whole, record_key), sdc_cell_key(record_key),
+            sdc_sum(y, record_key, epsilon := [1, 0.5])
+        FROM people WHERE false"""
+    ).fetchall()
+    assert empty == [(0, None, None, 0, 0.0, None, None, None)]
+    result = people.execute("SELECT region, sdc_count(record_key) AS n FROM people WHERE false GROUP BY region")
+    assert [column[0] for column in result.description or []] == ["region", "n"]
+    assert result.fetchall() == []
+    nulls = people.execute(
+        "SELECT sdc_sum(NULL::DOUBLE, record_key), sdc_sum(0, record_key), sdc_mean(NULL::INTEGER, record_key) FROM people"
+    )
+    assert nulls.fetchall() == [(None, 0, None)]
+    people.execute("CREATE TABLE none AS SELECT 'a' AS g, 1 AS n WHERE false")
+    assert people.execute("SELECT cells, U FROM sdc_table_risk_utility('none', 'none', keys := ['g'])").fetchall() == []
+
+
+def test_null_dimensions_are_a_cell_of_their_own(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("UPDATE people SET region = NULL WHERE region = 'r1'")
+    rows = dict(people.execute("SELECT region, sdc_count(record_key) FROM people GROUP BY region").fetchall())
+    assert set(rows) == {None, "r0", "r2"}
+    paired = people.execute(
+        """SELECT cells, false_zero FROM sdc_table_risk_utility(
+            '(SELECT region, count(*) AS n FROM people GROUP BY 1)', '(SELECT region, count(*) AS n FROM people GROUP BY 1)',
+            keys := ['region'])"""
+    ).fetchall()
+    assert paired == [(3, 0)]
+
+
+def test_a_cell_that_one_table_lacks_is_zero_there(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE a AS SELECT unnest(['x', 'y']) AS g, 2 AS n; CREATE TABLE b AS SELECT unnest(['y', 'z']) AS g, 3 AS m"
+    )
+    row = con.execute(
+        "SELECT cells, false_zero, false_nonzero FROM sdc_table_risk_utility('a', 'b', keys := ['g'], n_hat := 'm')"
+    ).fetchall()
+    assert row == [(3, 1, 1)]
+
+
+def test_keys_out_of_range_are_counted_and_taken_modulo(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range AS id, range * 60000000 AS record_key FROM range(4)")
+    assert con.execute("SELECT keys_out_of_range FROM sdc_check_keys('t', unit := 'id')").fetchall() == [(2,)]
+    assert con.execute("SELECT sdc_cell_key(record_key) FROM t").fetchall() == [(60000000,)]
+
+
+@pytest.mark.parametrize("name", ["select", "Größe und Maß", 'with "quotes"', "o'clock", "table.dotted", "日本"])
+def test_names_that_need_quoting(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    quoted, text = '"' + name.replace('"', '""') + '"', "'" + name.replace("'", "''") + "'"
+    con.execute(f"CREATE TABLE {quoted} AS SELECT range AS {quoted}, 1 AS n FROM range(5)")
+    assert con.execute(f"SELECT rows, units FROM sdc_add_record_key({text}, unit := {text})").fetchall() == [(5, 5)]
+    assert con.execute(f"SELECT null_keys, units FROM sdc_check_keys({text}, unit := {text})").fetchall() == [(0, 5)]
+    assert con.execute(f"SELECT cells FROM sdc_table_risk_utility({text}, {text}, keys := [{text}])").fetchall() == [
+        (5,)
+    ]
+    con.execute(f"FROM sdc_store_ptable({text}, '(FROM sdc_ptable(D := 2, V := 1))')")
+    assert con.execute(f"SELECT count(*) FROM sdc_ptable_check({text})").fetchall() == [(3,)]
+    assert con.execute(f"SELECT sdc_count(record_key, ptable := {text}) BETWEEN 3 AND 7 FROM {quoted}").fetchall() == [
+        (True,)
+    ]
+    assert con.execute(f"FROM sdc_drop_ptable({text})").fetchall() == [(name,)]
+
+
+def test_schemas_and_views(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE SCHEMA s; CREATE TABLE s.people AS SELECT range AS id FROM range(3)")
+    assert con.execute("SELECT rows FROM sdc_add_record_key('s.people', unit := 'ID')").fetchall() == [(3,)]
+    con.execute("CREATE VIEW v AS FROM s.people")
+    assert con.execute("SELECT units FROM sdc_check_keys('v', unit := 'id')").fetchall() == [(3,)]
+
+
+def test_a_dimension_with_a_million_values(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range AS g, (range * 7919 % 100000000)::INTEGER AS k FROM range(1000000)")
+    cells, least = con.execute(
+        "SELECT count(*), min(n) FROM (SELECT g, sdc_count(k) AS n FROM t GROUP BY g)"
+    ).fetchall()[0]
+    assert (cells, least) == (1_000_000, 0)
+
+
+def test_huge_counts_and_key_sums(con: duckdb.DuckDBPyConnection) -> None:
+    row = con.execute(
+        "SELECT sdc_ckm_count(4000000000000, 9000000000000000000), sdc_ckm_sum(1e300, [1e299], 5)"
+    ).fetchall()[0]
+    assert abs(row[0] - 4_000_000_000_000) <= 5
+    assert row[1] == pytest.approx(1e300, rel=0.5)
+
+
+def test_a_statement_that_is_only_explained_writes_nothing(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("EXPLAIN FROM sdc_store_ptable('x', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+    people.execute("EXPLAIN FROM sdc_add_record_key('people', unit := 'id', column := 'k')").fetchall()
+    assert people.execute("SELECT count(*) FROM sdc.ptables WHERE name = 'x'").fetchall() == [(0,)]
+    assert "k" not in [row[0] for row in people.execute("DESCRIBE people").fetchall()]
+
+
+def test_no_data_value_in_the_messages(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("INSERT INTO people VALUES (987654321, 'secret place', NULL, 'nan', 1, 'x')")
+    for call in ("sdc_count(record_key)", "sdc_sum(y, record_key)", "sdc_sum(y, id)", "sdc_count(-id)"):
+        text = error(people, f"SELECT region, {call} FROM people GROUP BY region")
+        assert "987654321" not in text
+        assert "secret place" not in text

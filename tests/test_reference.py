@@ -1,0 +1,113 @@
+"""The reference of the SQL functions is complete, and what it shows is what the functions return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+import duckdb
+import pytest
+from sdcduck.sql.builtin import with_built_in
+from sdcduck.sql.examples import example_connection, with_outputs
+
+from sdcduck.reference import SQL_FILES, sql_functions
+from sdcduck.session import FAMILIES
+
+FUNCTIONS = {function.name: function for function in sql_functions()}
+TABLE_FUNCTIONS = [function for function in FUNCTIONS.values() if function.kind == "table"]
+
+
+@pytest.fixture(scope="module")
+def examples() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = example_connection()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def parameters(examples: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """Every function that a user can call, with the names of its arguments as DuckDB knows them."""
+    rows = examples.execute(
+        "SELECT DISTINCT function_name, parameters FROM duckdb_functions() "
+        "WHERE function_type IN ('macro', 'table_macro') AND starts_with(function_name, 'sdc_')"
+    ).fetchall()
+    return dict(rows)
+
+
+def test_every_function_that_a_user_can_call_is_documented_and_no_other(parameters: dict[str, list[str]]) -> None:
+    assert set(FUNCTIONS) == set(parameters)
+    assert len(FUNCTIONS) == len(sql_functions()), "a function is documented twice"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_says_what_it_is_what_it_takes_and_where_it_comes_from(
+    name: str, parameters: dict[str, list[str]]
+) -> None:
+    function = FUNCTIONS[name]
+    assert re.fullmatch(rf"{name}\(.*\) -> [A-Z]+", function.signature)
+    assert function.summary.endswith(".")
+    assert function.example
+    assert function.output
+    assert function.source
+    assert [argument for argument, _ in function.arguments] == parameters[name]
+    assert all(meaning for _, meaning in function.arguments + function.columns)
+    assert bool(function.columns) == (function.kind == "table")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_signature_has_the_defaults_of_the_macro(name: str) -> None:
+    # Between the documented signature and the macro's there is only layout.
+    text = "\n".join((files("sdcduck.sql") / file).read_text(encoding="utf-8") for file in SQL_FILES)
+    macro = re.search(rf"^CREATE OR REPLACE (?:TEMP )?MACRO {name}(\(.*?\)) AS\b", text, re.M | re.S)
+    assert macro is not None
+    written = re.sub(r"\s+", " ", macro[1]).replace("( ", "(").replace(" )", ")").replace('"', "")
+    assert FUNCTIONS[name].signature.split(" -> ")[0] == name + written
+
+
+# Each table function on arguments that are right, to see the columns that it returns.
+_CELLS = (
+    "'(SELECT region, count(*) AS n FROM people GROUP BY ALL)', "
+    "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
+)
+CALLS = {
+    "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', \"column\" := 'k')",
+    "sdc_check_keys": "sdc_check_keys('visits')",
+    "sdc_ptable": "sdc_ptable(D := 2, V := 1)",
+    "sdc_store_ptable": "sdc_store_ptable('columns', '(FROM sdc_ptable(D := 2, V := 1))')",
+    "sdc_drop_ptable": "sdc_drop_ptable('columns')",
+    "sdc_ptable_check": "sdc_ptable_check('default')",
+    "sdc_table_risk_utility": f"sdc_table_risk_utility({_CELLS})",
+    "sdc_count_utility": f"sdc_count_utility({_CELLS})",
+    "sdc_noise_distribution": f"sdc_noise_distribution({_CELLS})",
+    "sdc_functions": "sdc_functions()",
+    "sdc_ptables": "sdc_ptables()",
+}
+
+
+def test_table_functions_return_the_columns_that_are_documented() -> None:
+    assert set(CALLS) == {function.name for function in TABLE_FUNCTIONS}
+    with example_connection() as con:
+        for function in TABLE_FUNCTIONS:
+            # Binding is enough to see the columns; what writes must run, for the sake of those that come after it.
+            returned = con.execute(f"DESCRIBE FROM {CALLS[function.name]}").fetchall()
+            con.execute(f"FROM {CALLS[function.name]}").fetchall()
+            documented = [(column, meaning.partition(":")[0]) for column, meaning in function.columns]
+            assert [(row[0], row[1]) for row in returned] == documented, function.name
+
+
+@pytest.mark.parametrize("file", SQL_FILES)
+def test_the_outputs_beside_the_examples_are_what_the_examples_return(
+    file: str, examples: duckdb.DuckDBPyConnection
+) -> None:
+    text = (files("sdcduck.sql") / file).read_text(encoding="utf-8")
+    assert with_outputs(examples, text) == text, "run `make examples`"
+
+
+def test_the_reference_reads_the_files_of_the_families() -> None:
+    assert tuple(file for family in FAMILIES for file in (*family.stored, *family.temporary)) == SQL_FILES
+
+
+def test_the_built_in_p_tables_are_those_of_the_kernel() -> None:
+    text = (files("sdcduck.sql") / "perturbation.sql").read_text(encoding="utf-8")
+    assert with_built_in(text) == text, "run `make ptables`"
