@@ -111,7 +111,7 @@ def test_magnitudes(
         # supp_freq(income, n = 14): cells of income with fewer than 14 records are sensitive, with mu_c = 2.
         sensitive = "count(*) < 14" if y == "income" else "false"
         protected = cells(
-            f"{call}, record_key, {MAGNITUDE_CASES[variant]}, zero_keys := {zero_keys}, same_key := {same_key}, mu_c := 2, "
+            f"{call}, {MAGNITUDE_CASES[variant]}, zero_keys := {zero_keys}, same_key := {same_key}, mu_c := 2, "
             f"sensitive := {sensitive}, compat := true) AS value"
         )
         rows = cellkey.execute(

@@ -1,0 +1,43 @@
+"""Which inner cells a cell of a publication is the sum of: the sparse 0/1 matrix X, kept by columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class DummyMatrix:
+    """The dummy matrix X of a set of linked tables: rows are inner cells, columns are publishable cells.
+
+    Column c holds the inner cells ``indices[indptr[c]:indptr[c + 1]]``, ascending and without repeats; each has the
+    value 1, so the cells are z = X'y for inner values y (Langsrud and Bøvelstad 2022, section 2).
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    rows: int
+
+    @property
+    def columns(self) -> int:
+        return len(self.indptr) - 1
+
+    @classmethod
+    def from_pairs(cls, rows: NDArray[np.integer], columns: NDArray[np.integer], shape: tuple[int, int]) -> DummyMatrix:
+        """The matrix of (inner cell, cell) pairs, in any order; a pair that comes twice counts once."""
+        n_rows, n_columns = shape
+        if len(rows) and (rows.min() < 0 or rows.max() >= n_rows or columns.min() < 0 or columns.max() >= n_columns):
+            raise ValueError("a pair lies outside the matrix")
+        code = np.unique(columns.astype(np.int64) * n_rows + rows)
+        indptr = np.zeros(n_columns + 1, dtype=np.int64)
+        if n_rows:
+            np.cumsum(np.bincount(code // n_rows, minlength=n_columns), out=indptr[1:])
+        return cls(indptr, (code % max(n_rows, 1)).astype(np.int32), n_rows)
+
+    def totals(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
+        """X'y: the value of each cell, exact for integers."""
+        sums = np.concatenate([np.zeros(1, dtype=y.dtype), np.cumsum(y[self.indices], dtype=y.dtype)])
+        result: NDArray[np.generic] = sums[self.indptr[1:]] - sums[self.indptr[:-1]]
+        return result
