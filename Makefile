@@ -7,7 +7,7 @@ DUCKDB ?=
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test check bench docs ptables examples clean
+.PHONY: help demo test lint check bench docs ptables examples lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -16,8 +16,8 @@ $(STAMP):
 	@echo "sdcduck: making $(VENV) and installing into it (a minute or two, once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "sdcduck needs Python 3.11 or later"; exit 1)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || (echo "on Debian: apt-get install python3-venv"; exit 1)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[demo,test,check,docs]'
-	@if [ -n "$(DUCKDB)" ]; then $(BIN)/python -m pip install -q --disable-pip-version-check '$(DUCKDB)'; fi
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[demo,test,check,docs]'
+	@if [ -n "$(DUCKDB)" ]; then $(BIN)/python -m pip install -qq --disable-pip-version-check '$(DUCKDB)'; fi
 	@rm -f $(VENV)/.installed-*; touch $@
 
 demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in under a minute
@@ -29,18 +29,19 @@ test: $(STAMP)           ## all tests, with the doctests and the examples of the
 
 # The folders sql/ and udfs/ are packages sdcduck.sql and sdcduck.udfs only once installed, so types and floors are
 # checked on an installed tree.
-check: $(STAMP)          ## ruff, mypy --strict, import contracts, then the tests
+lint: $(STAMP)           ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@rm -rf build && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --target build/tree .
+	@rm -rf build && $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target build/tree .
 	@MYPYPATH=build/tree $(BIN)/python -m mypy --strict -p sdcduck
 	@cd build/tree && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
-	@$(MAKE) --no-print-directory test
+
+check: lint test         ## lint, then the tests
 
 bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
 
 docs: $(STAMP)           ## the documentation site, in site/
-	@$(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
 
 ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sql
 	@$(BIN)/python -m sdcduck.sql.builtin
@@ -48,5 +49,11 @@ ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sq
 examples: $(STAMP)       ## run the examples of the SQL reference and write their outputs beside them
 	@$(BIN)/python -m sdcduck.sql.examples
 
+lock:                    ## write constraints.txt from a fresh environment with the newest versions
+	@rm -rf build/lock && $(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip install -qq --disable-pip-version-check '.[demo,test,check,docs]'
+	@(echo "# The versions everything is tested with; written by \`make lock\`."; \
+	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
+
 clean:                   ## remove what was made
-	@rm -rf $(VENV) build site out *.egg-info
+	@rm -rf $(VENV) .venv-duckdb1 build site out *.egg-info

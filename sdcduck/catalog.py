@@ -4,14 +4,14 @@
 ``sdc.ptables``           one row a perturbation table
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
 
-Beside these tables every p-table is written into three macros that map its name to constants
+Beside these tables every p-table is written into macros that map its name to constants
 (`sdcduck.methods.perturbation.lookup`), so that a protected query joins nothing. Tables and macros change in one
 transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.5 or later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,36 +132,43 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     lookups = list(tables)
     known = ", ".join(name for name, _ in lookups)
     unknown = (
-        "error('unknown p-table ''' || p || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
+        "error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
     )
 
-    def dispatch(macro: str, values: Iterable[str]) -> str:
-        cases = "".join(
-            f"        WHEN {literal(name)} THEN {value}\n" for (name, _), value in zip(lookups, values, strict=True)
-        )
-        return f"{create} {macro}(p) AS\n    CASE p\n{cases}        ELSE {unknown}\n    END"
+    def dispatch(macro: str, value: Callable[[Lookup], str], otherwise: str = "NULL") -> str:
+        cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
+        return f"{create} {macro}(p) AS\n    CASE p\n{cases}        ELSE {otherwise}\n    END"
 
+    # Every use of a p-table looks at its kind first, so that one macro is enough to refuse an unknown name.
     return [
-        dispatch("_sdc_ptable_layout", (_layout_literal(lookup) for _, lookup in lookups)),
-        dispatch("_sdc_ptable_guide", (literal(lookup.guide) for _, lookup in lookups)),
-        dispatch(
-            "_sdc_ptable_intervals", (_list_literal(lookup.intervals.tolist(), "BIGINT") for _, lookup in lookups)
+        dispatch("_sdc_ptable_kind", lambda one: literal(one.kind), unknown),
+        *(
+            dispatch(f"_sdc_ptable_{number}", lambda one, number=number: f"{getattr(one, number)!r}::{sql_type}")  # type: ignore[misc]
+            for number, sql_type in _LAYOUT_NUMBERS.items()
         ),
+        dispatch("_sdc_ptable_rows", lambda one: _list_literal(one.rows, "DOUBLE")),
+        dispatch("_sdc_ptable_odd_rows", lambda one: _list_literal(one.odd_rows, "DOUBLE")),
+        dispatch("_sdc_ptable_guide", lambda one: literal(one.guide)),
+        dispatch("_sdc_ptable_intervals", lambda one: _list_literal(one.intervals.tolist(), "BIGINT")),
     ]
+
+
+_LAYOUT_NUMBERS = {
+    "modulus": "BIGINT",
+    "shift": "BIGINT",
+    "buckets": "BIGINT",
+    "last": "BIGINT",
+    "repeat": "BIGINT",
+    "pitch": "BIGINT",
+    "step": "BIGINT",
+    "odd_first": "BIGINT",
+    "last_variance": "DOUBLE",
+}
+"""The numbers of a `Lookup` that have a macro of their own, with their SQL types."""
 
 
 def _list_literal(values: Iterable[float], sql_type: str) -> str:
     return f"'[{', '.join(format(value, '.17g') for value in values)}]'::{sql_type}[]"
-
-
-def _layout_literal(lookup: Lookup) -> str:
-    return (
-        f"{{'kind': {literal(lookup.kind)}, 'modulus': {lookup.modulus}::BIGINT, 'shift': {lookup.shift}::BIGINT, "
-        f"'buckets': {lookup.buckets}::BIGINT, 'last': {lookup.last}::BIGINT, 'repeat': {lookup.repeat}::BIGINT, "
-        f"'pitch': {lookup.pitch}::BIGINT, 'step': {lookup.step}::BIGINT, "
-        f"'rows': {_list_literal(lookup.rows, 'DOUBLE')}, 'odd_rows': {_list_literal(lookup.odd_rows, 'DOUBLE')}, "
-        f"'odd_first': {lookup.odd_first}::BIGINT, 'last_variance': {lookup.last_variance!r}::DOUBLE}}"
-    )
 
 
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:

@@ -13,7 +13,8 @@
 
 -- What a p-table looks like as constants. A generated macro per aspect maps a name to constants, so that the
 -- planner folds them into the query: no join, no subquery, nothing read at run time.
---   _sdc_ptable_layout(p)     see `sdcduck/methods/perturbation/lookup.py`, where the encoding is defined
+--   _sdc_ptable_kind(p) ..    one macro a number of the layout, which `sdcduck/methods/perturbation/lookup.py` defines:
+--                             as one struct, every use of a number would cost the planner all of them
 --   _sdc_ptable_guide(p)      one character a (row, key bucket): the noise, or '!' where the bucket holds a border
 --   _sdc_ptable_intervals(p)  the exact intervals, row after row, consulted only for '!' buckets
 -- They stand below for the built-in p-tables; `sdc_store_ptable` writes them anew. Everything else begins after them.
@@ -226,23 +227,89 @@ INSERT INTO sdc.ptable_intervals SELECT * FROM (VALUES
     ('default_magnitude', 'all', 5, 2, 98920166, 100000000)
 ) WHERE NOT EXISTS (FROM sdc.ptables WHERE name = 'default_magnitude');
 INSERT INTO sdc.ptables SELECT 'default_magnitude', 'magnitudes', 100000000, 5, 1, 'built in: magnitudes, D = 5, V = 1, step = 5, icat = 1, 3, 5, modified' WHERE NOT EXISTS (FROM sdc.ptables WHERE name = 'default_magnitude');
-CREATE MACRO IF NOT EXISTS _sdc_ptable_layout(p) AS
+CREATE MACRO IF NOT EXISTS _sdc_ptable_kind(p) AS
     CASE p
-        WHEN 'default' THEN {'kind': 'counts', 'modulus': 100000000::BIGINT, 'shift': 17::BIGINT, 'buckets': 763::BIGINT, 'last': 5::BIGINT, 'repeat': 1::BIGINT, 'pitch': 14::BIGINT, 'step': 1::BIGINT, 'rows': '[]'::DOUBLE[], 'odd_rows': '[]'::DOUBLE[], 'odd_first': 0::BIGINT, 'last_variance': 1.9999999600000002::DOUBLE}
-        WHEN 'default_magnitude' THEN {'kind': 'magnitudes', 'modulus': 100000000::BIGINT, 'shift': 17::BIGINT, 'buckets': 763::BIGINT, 'last': 0::BIGINT, 'repeat': 1::BIGINT, 'pitch': 51::BIGINT, 'step': 5::BIGINT, 'rows': '[0, 1, 3, 5]'::DOUBLE[], 'odd_rows': '[]'::DOUBLE[], 'odd_first': 0::BIGINT, 'last_variance': 1.000000032::DOUBLE}
-        ELSE error('unknown p-table ''' || p || '''; stored: ' || 'default, default_magnitude' || ' (see sdc_store_ptable)')
+        WHEN 'default' THEN 'counts'
+        WHEN 'default_magnitude' THEN 'magnitudes'
+        ELSE error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || 'default, default_magnitude' || ' (see sdc_store_ptable)')
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_modulus(p) AS
+    CASE p
+        WHEN 'default' THEN 100000000::BIGINT
+        WHEN 'default_magnitude' THEN 100000000::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_shift(p) AS
+    CASE p
+        WHEN 'default' THEN 17::BIGINT
+        WHEN 'default_magnitude' THEN 17::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_buckets(p) AS
+    CASE p
+        WHEN 'default' THEN 763::BIGINT
+        WHEN 'default_magnitude' THEN 763::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_last(p) AS
+    CASE p
+        WHEN 'default' THEN 5::BIGINT
+        WHEN 'default_magnitude' THEN 0::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_repeat(p) AS
+    CASE p
+        WHEN 'default' THEN 1::BIGINT
+        WHEN 'default_magnitude' THEN 1::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_pitch(p) AS
+    CASE p
+        WHEN 'default' THEN 14::BIGINT
+        WHEN 'default_magnitude' THEN 51::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_step(p) AS
+    CASE p
+        WHEN 'default' THEN 1::BIGINT
+        WHEN 'default_magnitude' THEN 5::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_first(p) AS
+    CASE p
+        WHEN 'default' THEN 0::BIGINT
+        WHEN 'default_magnitude' THEN 0::BIGINT
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_last_variance(p) AS
+    CASE p
+        WHEN 'default' THEN 1.9999999600000002::DOUBLE
+        WHEN 'default_magnitude' THEN 1.000000032::DOUBLE
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_rows(p) AS
+    CASE p
+        WHEN 'default' THEN '[]'::DOUBLE[]
+        WHEN 'default_magnitude' THEN '[0, 1, 3, 5]'::DOUBLE[]
+        ELSE NULL
+    END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_rows(p) AS
+    CASE p
+        WHEN 'default' THEN '[]'::DOUBLE[]
+        WHEN 'default_magnitude' THEN '[]'::DOUBLE[]
+        ELSE NULL
     END;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_guide(p) AS
     CASE p
         WHEN 'default' THEN 'PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!SSSSSSSSSSSSSSSSSSS!TTTTTTTT!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!UUU!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!!TTTTTTT!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!SSSSSSSSSSSSSSSSSSSSSSSSSSS!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPTTTT!OOOOOOOOOOOOOOO!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!QQQQQQQQQQQ!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!SSSSSSSSSSSSSSSSSSSSSSS!MMMMMMMMMMMMMMMMMMMMMMMMMMQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!MMMMMMMMMMMMMMMMMMMMMM!QQQQQQQQQQQQQQ!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!LLL!SSSSSSSSSSSSSSSSSSSSSS!TTT!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!OOOOOOOOOOOOOOORRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!QQQQQQQQQQQQQQ!OOOOOOOOOOOOOO!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!MMMMMMMMMMMMMMMMMMMMMM!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!LLL!SSSSSSSSSSSSSSSSSSSSSS!TTT!'
         WHEN 'default_magnitude' THEN 'PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPSSSSSSSSSSSSSSSSSSSSSSSSSS!!ZZZZZZ!LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL!!\\\\!]]]!e!__!XXXXXXXXX!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!VVVVVVVVVVVVV![[[[[!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!YYYYYYY!``!!UUUUUUUUUUUUUUUU!d!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!c!^^^!TTTTTTTTTTTTTTTTTTTT!WWWWWWWWWWW!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM!KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK!b!!aa^!EEEE!HHHHHHHHHHHHHHHH!XXXXXXXXXXXXXXXX!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!WWWWWWWWWWWWWWWWWWWWWW!UUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUU!LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL!]!GGGGGGGGGGG!\\\!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!FFFFFFFF!KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK!C!!IIIIIIIIIIIIIIIIIIIIII!!SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS!!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!B!TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT!VVVVVVVVVVVVVVVVVVVVVVVVVVVV!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM!JJJJJJJJJJJJJJJJJJJJJJJJJJJJJ!YYYYYYYYYYY!ZZZZZZZ![[[[[!DD!KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK!C!]]!NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN!EEEE!IIIIIIIIIIIIIIIIIIIIII!YYYYYYYYYYY!![[[[!!\\!!LLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLLL!GGGGGGGGGGG!WWWWWWWWWWWWWWWWWWWWWW!FFFFFFF!!PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP!JJJJJJJJJJJJJJJJJJJJJJJJJJJJJ!MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM!SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS!XXXXXXXXXXXXXXXX!UUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUUU!OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO!RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR!HHHHHHHHHHHHHHHH!QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ!!VVVVVVVVVVVVVVVVVVVVVVVVVVVV!DDD!!TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT!ZZZZZZZZ'
-        ELSE error('unknown p-table ''' || p || '''; stored: ' || 'default, default_magnitude' || ' (see sdc_store_ptable)')
+        ELSE NULL
     END;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_intervals(p) AS
     CASE p
         WHEN 'default' THEN '[409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 50009491457, 60678776835, 65606850564, 142995785727, 166094829570, 243483760640, 325403760639, 327680002053, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 81920002047, 82621511685, 86532855812, 150898993150, 167652444159, 182903953411, 224494397442, 306414397440, 385731782657, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 2428053508, 11174242303, 93094242303, 175014242304, 220254107646, 220538853381, 263245391874, 294543411200, 300714485761, 382634485761, 395534882819, 409600002045, 409600002045, 409600002045, 81920002049, 94328125437, 102147536897, 184067536895, 186256766972, 198559229955, 200723638276, 282643638272, 315888863232, 358712428542, 358944299013, 401524410370, 409600002047, 409600002047, 42536916994, 42761611259, 50807126017, 58852640767, 140772640769, 222692640768, 234898900989, 316818900991, 359355815934, 392917407744, 395043227644, 407249487875, 409375307780, 409600002053]'::BIGINT[]
         WHEN 'default_magnitude' THEN '[409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 409600002048, 14045169667, 14544910361, 18258089994, 66255939580, 66936551446, 69595371532, 71862618125, 72624810005, 74298947599, 79591950344, 127589799934, 135290980358, 138425026571, 159934552065, 207932405759, 212354328585, 213804013584, 214355126296, 223716124677, 224574064660, 241910765570, 242881443859, 244824709134, 256261711876, 262629918727, 310627772416, 358625626109, 406623479803, 407727343634, 408338221079, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 409600002065, 666671118, 3657857013, 12879226872, 22000519176, 53881559041, 53882468375, 66164148231, 85938350085, 85963728915, 109738043388, 110876293133, 110929106962, 117520828407, 119388825612, 119389186072, 149494278142, 181418833919, 185947965430, 205857495035, 207016105971, 207399180273, 207410903060, 219810420729, 220185737231, 247362050051, 247565142032, 280105502720, 280785029106, 304429979652, 320325404678, 320330606613, 350353680386, 350459316241, 377747068925, 393773119482, 400284411913, 404752181258, 407698819083, 407698954265, 409597777908, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 409600002070, 19822249979, 19823081449, 20935825395, 22048569357, 52217157630, 52318107665, 55224236021, 67489966073, 73957627913, 74320697329, 77226825739, 77327775727, 79162374156, 79810828302, 103542331388, 110009993207, 122275723271, 122275846169, 126698846198, 126748973074, 159430195200, 175337953274, 175361873939, 202659563517, 202659686375, 229957376003, 229962205205, 239048906760, 239050950678, 239051274216, 258873522181, 290907613183, 321076201474, 321126328302, 321137289236, 321139333098, 330226034680, 330421348368, 362455439361, 362455762968, 362818832399, 363014146032, 378921904134, 380756502516, 380767463404, 381415917554, 381416749079, 405148252164, 405172172781, 405177001963, 409600002058]'::BIGINT[]
-        ELSE error('unknown p-table ''' || p || '''; stored: ' || 'default, default_magnitude' || ' (see sdc_store_ptable)')
+        ELSE NULL
     END;
 -- End of the built-in p-tables.
 
@@ -251,7 +318,7 @@ CREATE MACRO IF NOT EXISTS _sdc_ptable_intervals(p) AS
 CREATE OR REPLACE MACRO _sdc_scaled_key(key_sum, p, digits) AS
     CASE
         WHEN digits NOT BETWEEN 1 AND 18 THEN error('digits must be between 1 and 18')
-        WHEN _sdc_ptable_layout(p).modulus <> 100000000 THEN (key_sum % _sdc_ptable_layout(p).modulus)::BIGINT
+        WHEN _sdc_ptable_modulus(p) <> 100000000 THEN (coalesce(key_sum, 0) % _sdc_ptable_modulus(p))::BIGINT
         WHEN digits = 8 THEN coalesce(key_sum, 0)::BIGINT % 100000000
         WHEN digits < 8 THEN (coalesce(key_sum, 0) % (10 ** digits)::BIGINT)::BIGINT * (10 ** (8 - digits))::BIGINT
         ELSE (coalesce(key_sum, 0) % (10 ** digits)::BIGINT)::BIGINT // (10 ** (digits - 8))::BIGINT
@@ -262,8 +329,8 @@ CREATE OR REPLACE MACRO _sdc_exact_code(p, slot, key) AS
     (list_filter(
         list_slice(
             _sdc_ptable_intervals(p),
-            slot * _sdc_ptable_layout(p).pitch + 1,
-            slot * _sdc_ptable_layout(p).pitch + _sdc_ptable_layout(p).pitch
+            slot * _sdc_ptable_pitch(p) + 1,
+            slot * _sdc_ptable_pitch(p) + _sdc_ptable_pitch(p)
         ),
         lambda bound: (bound >> 12) > key
     )[1] & 4095) - 2048;
@@ -271,7 +338,7 @@ CREATE OR REPLACE MACRO _sdc_exact_code(p, slot, key) AS
 CREATE OR REPLACE MACRO _sdc_guide_code(p, slot, key) AS
     ascii(substr(
         _sdc_ptable_guide(p),
-        1 + slot * _sdc_ptable_layout(p).buckets + (key >> _sdc_ptable_layout(p).shift),
+        1 + slot * _sdc_ptable_buckets(p) + (key >> _sdc_ptable_shift(p)),
         1
     ));
 
@@ -286,15 +353,15 @@ CREATE OR REPLACE MACRO _sdc_noise_code(p, slot, key) AS
 -- ONS form, the last `repeat` rows over and over.
 CREATE OR REPLACE MACRO _sdc_count_row(p, n) AS
     CASE
-        WHEN n <= _sdc_ptable_layout(p).last THEN n
-        WHEN _sdc_ptable_layout(p).repeat = 1 THEN _sdc_ptable_layout(p).last
-        ELSE _sdc_ptable_layout(p).last - _sdc_ptable_layout(p).repeat + 1
-            + (n - _sdc_ptable_layout(p).last - 1) % _sdc_ptable_layout(p).repeat
+        WHEN n <= _sdc_ptable_last(p) THEN n
+        WHEN _sdc_ptable_repeat(p) = 1 THEN _sdc_ptable_last(p)
+        ELSE _sdc_ptable_last(p) - _sdc_ptable_repeat(p) + 1
+            + (n - _sdc_ptable_last(p) - 1) % _sdc_ptable_repeat(p)
     END;
 
 CREATE OR REPLACE MACRO _sdc_count_noise(n, key_sum, p, digits) AS
     CASE
-        WHEN _sdc_ptable_layout(p).kind <> 'counts'
+        WHEN _sdc_ptable_kind(p) <> 'counts'
             THEN error('p-table ''' || p || ''' is for magnitudes; a count needs one for counts')
         ELSE _sdc_noise_code(p, _sdc_count_row(p, n), _sdc_scaled_key(key_sum, p, digits))
     END;
@@ -396,11 +463,15 @@ CREATE OR REPLACE MACRO sdc_count(record_key, ptable := 'default', filter := tru
                 count(CASE WHEN filter THEN 1 END), sum(CASE WHEN filter THEN record_key END), ptable, digits)
     );
 
--- One integer a unit whose remainder modulo 10^digits is the unit's key and which differs between units: summed
+-- The smallest multiple of the p-table's keys that has room for a record key.
+CREATE OR REPLACE MACRO _sdc_unit_modulus(p, digits) AS
+    ((10 ** digits)::BIGINT + _sdc_ptable_modulus(p) - 1) // _sdc_ptable_modulus(p) * _sdc_ptable_modulus(p);
+
+-- One integer a unit whose remainder modulo `modulus` is the unit's key and which differs between units: summed
 -- DISTINCT it gives the key of a set of units however many rows each unit has, also where two units share a key.
 -- The hash only tells units apart inside one query; no published number depends on its value.
-CREATE OR REPLACE MACRO _sdc_unit_number(unit, record_key, digits) AS
-    (hash(unit) >> CASE WHEN digits <= 9 THEN 0 ELSE 24 END)::HUGEINT * (10 ** digits)::BIGINT + record_key;
+CREATE OR REPLACE MACRO _sdc_unit_number(unit, record_key, digits, modulus) AS
+    (hash(unit) >> CASE WHEN digits <= 9 THEN 0 ELSE 24 END)::HUGEINT * modulus + record_key;
 
 --| sdc_count_units(unit, record_key, ptable := 'default', filter := true, digits := 8) -> BIGINT
 --| The perturbed number of distinct units in each cell, for tables with several rows per unit (visits, jobs, trips).
@@ -431,11 +502,11 @@ CREATE OR REPLACE MACRO sdc_count_units(unit, record_key, ptable := 'default', f
             count(CASE WHEN filter THEN 1 END),
             count(CASE WHEN filter THEN record_key END),
             sum(CASE WHEN filter THEN record_key END),
-            count(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits) END)
+            count(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits, _sdc_unit_modulus(ptable, digits)) END)
                 + _sdc_count_noise(
-                    count(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits) END),
-                    sum(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits) END)
-                        % (10 ** digits)::BIGINT,
+                    count(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits, _sdc_unit_modulus(ptable, digits)) END),
+                    sum(DISTINCT CASE WHEN filter THEN _sdc_unit_number(unit, record_key, digits, _sdc_unit_modulus(ptable, digits)) END)
+                        % _sdc_unit_modulus(ptable, digits),
                     ptable, digits)
         )
     END;
@@ -486,29 +557,34 @@ CREATE OR REPLACE MACRO sdc_weighted_count(
 
 -- The ratios a of the rows of a magnitude table, in the block for even (or all) or for odd numbers of contributors.
 CREATE OR REPLACE MACRO _sdc_block_rows(p, is_odd) AS
-    CASE WHEN is_odd THEN _sdc_ptable_layout(p).odd_rows ELSE _sdc_ptable_layout(p).rows END;
+    CASE WHEN is_odd THEN _sdc_ptable_odd_rows(p) ELSE _sdc_ptable_rows(p) END;
 
 -- Noise V(a, key) of a magnitude table: the row a, or linear interpolation between the neighbouring rows with the
--- same key. `block` is {first, rows}: where the block of rows (even or odd contributors) begins and which a it has.
+-- same key. `upper` is the share of the row above a; there is none above the last row.
 CREATE OR REPLACE MACRO _sdc_magnitude_noise(p, is_odd, a, key) AS
     list_transform(
-        [{
-            'first': CASE WHEN is_odd THEN _sdc_ptable_layout(p).odd_first ELSE 0 END,
-            'rows': _sdc_block_rows(p, is_odd),
-            'below': len(list_filter(_sdc_block_rows(p, is_odd), lambda row_a: row_a <= a)),
-            'a': a,
-            'key': key
-        }],
-        lambda block:
-            CASE
-                WHEN block.below = len(block.rows)
-                    THEN _sdc_noise_code(p, block.first + block.below - 1, block.key)::DOUBLE
-                ELSE
-                    (1 - (block.a - block.rows[block.below]) / (block.rows[block.below + 1] - block.rows[block.below]))
-                        * _sdc_noise_code(p, block.first + block.below - 1, block.key)
-                    + (block.a - block.rows[block.below]) / (block.rows[block.below + 1] - block.rows[block.below])
-                        * _sdc_noise_code(p, block.first + block.below, block.key)
-            END / _sdc_ptable_layout(p).step
+        list_transform(
+            list_transform(
+                [{'rows': _sdc_block_rows(p, is_odd), 'a': a, 'key': key}],
+                lambda block: {
+                    'rows': block.rows, 'a': block.a, 'key': block.key,
+                    'below': len(list_filter(block.rows, lambda row_a: row_a <= block.a))
+                }
+            ),
+            lambda place: {
+                'slot': CASE WHEN is_odd THEN _sdc_ptable_odd_first(p) ELSE 0 END + place.below - 1,
+                'upper': coalesce(
+                    (place.a - place.rows[place.below]) / (place.rows[place.below + 1] - place.rows[place.below]), 0),
+                'key': place.key
+            }
+        ),
+        lambda between: list_sum(list_transform(
+            [
+                {'slot': between.slot, 'weight': 1 - between.upper},
+                {'slot': between.slot + 1, 'weight': between.upper}
+            ],
+            lambda corner: corner.weight * _sdc_noise_code(p, corner.slot, between.key)
+        )) / _sdc_ptable_step(p)
     )[1];
 
 -- The noise coefficient of a contribution of absolute value t: p_small below the flex point fp, then falling to p_large.
@@ -523,9 +599,15 @@ CREATE OR REPLACE MACRO _sdc_noise_coefficient(t, p_large, p_small, fp, q) AS
 CREATE OR REPLACE MACRO _sdc_small_coefficient(p_large, p_small, fp) AS
     CASE WHEN fp IS NULL THEN p_large ELSE coalesce(p_small, p_large) END::DOUBLE;
 
--- The key of component m: the digits rotated left by m places.
+-- The key of component m: its 8 digits rotated left by m places, which is multiplication by 10^m modulo 10^8 - 1 (taken
+-- from 1 to 10^8 - 1, since 99999999 must stay what it is; 0 stays 0).
 CREATE OR REPLACE MACRO _sdc_rotated_key(key, m) AS
-    (key * (10 ** m)::BIGINT) % 100000000 + key // (10 ** (8 - m))::BIGINT;
+    1 + (key * (10 ** m)::BIGINT - 1) % 99999999;
+
+-- The p-table that serves a component: the one for small cells below the separation point. A constant where there is
+-- no such table, so that the planner folds everything that hangs on it.
+CREATE OR REPLACE MACRO _sdc_serving_ptable(p, small, below) AS
+    CASE WHEN small IS NULL THEN p WHEN below THEN small ELSE p END;
 
 -- One component of the perturbation of a magnitude: from the running value x to the next.
 --   step 1  x_delta of the contribution t, the separation point z and the cap at |x|
@@ -534,38 +616,36 @@ CREATE OR REPLACE MACRO _sdc_rotated_key(key, m) AS
 CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd, p_large, p_small, fp, q, z, mu, compat) AS
     list_transform(
         list_transform(
-            [{
-                'size': abs(x),
-                'delta': t * _sdc_noise_coefficient(t, p_large, p_small, fp, q)
-                    * CASE WHEN compat AND fp IS NOT NULL AND t < fp THEN 1 ELSE epsilon END,
-                'tiny': t < z
-            }],
-            lambda one: {
-                'size': one.size,
-                'delta': one.delta,
-                'tiny': one.tiny,
-                'rescaled_tiny': NOT one.tiny AND one.size < one.delta AND one.size < z * p_small * epsilon
+            list_transform(
+                [{
+                    'size': abs(x),
+                    'delta': t * _sdc_noise_coefficient(t, p_large, p_small, fp, q)
+                        * CASE WHEN compat AND fp IS NOT NULL AND t < fp THEN 1 ELSE epsilon END
+                }],
+                lambda one: {
+                    'size': one.size,
+                    'delta': one.delta,
+                    'below': t < z OR (one.size < one.delta AND one.size < z * p_small * epsilon)
+                }
+            ),
+            lambda two: {
+                'size': two.size,
+                'unchanged': x = 0 OR t = 0 OR two.delta = 0 OR (two.below AND t >= z AND j > 1),
+                'delta': CASE WHEN two.below THEN 1 ELSE least(two.size, two.delta) END,
+                'noise': _sdc_magnitude_noise(
+                    _sdc_serving_ptable(p, small, two.below), is_odd AND NOT two.below,
+                    CASE WHEN two.below THEN two.size ELSE greatest(1, two.size / two.delta) END, key),
+                'mu': CASE WHEN j = 1 OR compat THEN mu ELSE 0 END
             }
         ),
-        lambda two:
+        lambda three:
             CASE
-                WHEN x = 0 OR t = 0 OR two.delta = 0 OR (two.rescaled_tiny AND j > 1) THEN x
-                ELSE list_transform(
-                    [CASE
-                        WHEN two.tiny OR two.rescaled_tiny
-                            THEN {'delta': 1::DOUBLE, 'noise': _sdc_magnitude_noise(coalesce(small, p), false, two.size, key)}
-                        ELSE {
-                            'delta': least(two.size, two.delta),
-                            'noise': _sdc_magnitude_noise(p, is_odd, greatest(1, two.size / two.delta), key)
-                        }
-                    END],
-                    lambda three:
-                        x + CASE WHEN x < 0 THEN -1 ELSE 1 END
-                            * CASE
-                                WHEN three.noise >= 0 THEN three.delta * (CASE WHEN j = 1 OR compat THEN mu ELSE 0 END + three.noise)
-                                ELSE greatest(three.delta * -1 * (CASE WHEN j = 1 OR compat THEN mu ELSE 0 END - three.noise), -two.size)
-                            END
-                )[1]
+                WHEN three.unchanged THEN x
+                ELSE x + CASE WHEN x < 0 THEN -1 ELSE 1 END
+                    * CASE
+                        WHEN three.noise >= 0 THEN three.delta * (three.mu + three.noise)
+                        ELSE greatest(three.delta * -1 * (three.mu - three.noise), -three.size)
+                    END
             END
     )[1];
 
@@ -573,16 +653,20 @@ CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd,
 CREATE OR REPLACE MACRO _sdc_separation_point(small, epsilon, p_large, p_small, fp) AS
     CASE
         WHEN small IS NULL THEN 0::DOUBLE
-        ELSE sqrt(_sdc_ptable_layout(small).last_variance)
+        ELSE sqrt(_sdc_ptable_last_variance(small))
             / (sqrt(list_sum(list_transform(epsilon, lambda share: (share * share)::DOUBLE)))
                 * _sdc_small_coefficient(p_large, p_small, fp))
     END;
 
 -- The parameters of a magnitude perturbation, checked once: constants, so that the planner folds this away.
-CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(p, p_large, p_small, fp, q, epsilon, mu_c, digits) AS
+CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
+    p, small, p_large, p_small, fp, q, epsilon, mu_c, digits
+) AS
     CASE
-        WHEN _sdc_ptable_layout(p).kind <> 'magnitudes'
+        WHEN _sdc_ptable_kind(p) <> 'magnitudes'
             THEN error('p-table ''' || p || ''' is for counts; a sum needs one for magnitudes')
+        WHEN small IS NOT NULL AND _sdc_ptable_kind(coalesce(small, p)) <> 'magnitudes'
+            THEN error('p-table ''' || small || ''' is for counts; small_cells needs one for magnitudes')
         WHEN NOT (p_large > 0) OR NOT (coalesce(p_small, p_large) >= p_large)
             THEN error('noise coefficients must satisfy 0 < p_large <= p_small')
         WHEN NOT (coalesce(fp, 1) > 0) THEN error('the flex point fp must be positive')
@@ -628,7 +712,7 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
     digits := 8, compat := false
 ) AS
     CASE
-        WHEN NOT _sdc_magnitude_parameters_hold(ptable, p_large, p_small, fp, q, epsilon, mu_c, digits) THEN NULL
+        WHEN NOT _sdc_magnitude_parameters_hold(ptable, small_cells, p_large, p_small, fp, q, epsilon, mu_c, digits) THEN NULL
         WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
         WHEN x IS NULL THEN NULL
         WHEN NOT isfinite(x::DOUBLE) THEN error('sdc_ckm_sum: a cell value is NaN or infinite')
@@ -641,18 +725,21 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
                     'j': place::BIGINT,
                     'epsilon': epsilon[place]::DOUBLE,
                     'key': _sdc_rotated_key(
-                        _sdc_scaled_key(key_sum, ptable, digits), CASE WHEN same_key THEN place - 1 ELSE place END)
+                        _sdc_scaled_key(key_sum, ptable, digits), CASE WHEN same_key THEN place - 1 ELSE place END),
+                    'z': _sdc_separation_point(small_cells, epsilon, p_large, p_small, fp),
+                    'mu': CASE WHEN sensitive THEN mu_c ELSE 0 END::DOUBLE
                 }
             ),
             lambda value, part: {
                 'x': _sdc_next_value(
                     value.x, part.t, part.epsilon, part.j, part.key, ptable, small_cells, is_odd, p_large::DOUBLE,
-                    _sdc_small_coefficient(p_large, p_small, fp), fp::DOUBLE, q::DOUBLE,
-                    _sdc_separation_point(small_cells, epsilon, p_large, p_small, fp),
-                    CASE WHEN sensitive THEN mu_c ELSE 0 END::DOUBLE, compat),
-                't': part.t, 'j': part.j, 'epsilon': part.epsilon, 'key': part.key
+                    _sdc_small_coefficient(p_large, p_small, fp), fp::DOUBLE, q::DOUBLE, part.z, part.mu, compat),
+                't': part.t, 'j': part.j, 'epsilon': part.epsilon, 'key': part.key, 'z': part.z, 'mu': part.mu
             },
-            {'x': x::DOUBLE, 't': 0::DOUBLE, 'j': 0::BIGINT, 'epsilon': 0::DOUBLE, 'key': 0::BIGINT}
+            {
+                'x': x::DOUBLE, 't': 0::DOUBLE, 'j': 0::BIGINT, 'epsilon': 0::DOUBLE, 'key': 0::BIGINT,
+                'z': 0::DOUBLE, 'mu': 0::DOUBLE
+            }
         ).x
     END;
 
@@ -680,16 +767,14 @@ CREATE OR REPLACE MACRO _sdc_contributors_key_sum(y, record_key, filter, zero_ke
 
 -- Where the noise of nearly every cell comes from: one contribution t that is small beside the cell, so that the last
 -- row of the table serves. The same arithmetic as `_sdc_next_value`, to the bit, without building lists.
-CREATE OR REPLACE MACRO _sdc_large_cell_value(x, t, key_sum, p, p_large, p_small, fp, q, digits, same_key) AS
+CREATE OR REPLACE MACRO _sdc_large_cell_value(x, t, key_sum, p, p_large, digits) AS
     x + CASE WHEN x < 0 THEN -1 ELSE 1 END
-        * (t * _sdc_noise_coefficient(t, p_large, p_small, fp, q)
-            * (_sdc_noise_code(
-                p, len(_sdc_ptable_layout(p).rows) - 1,
-                _sdc_rotated_key(_sdc_scaled_key(key_sum, p, digits), CASE WHEN same_key THEN 0 ELSE 1 END)
-            )::DOUBLE / _sdc_ptable_layout(p).step));
+        * (t * p_large::DOUBLE
+            * (_sdc_noise_code(p, len(_sdc_ptable_rows(p)) - 1, _sdc_scaled_key(key_sum, p, digits))::DOUBLE
+                / _sdc_ptable_step(p)));
 
-CREATE OR REPLACE MACRO _sdc_is_large_cell(x, t, p, p_large, p_small, fp, q) AS
-    abs(x) >= _sdc_ptable_layout(p).rows[-1] * t * _sdc_noise_coefficient(t, p_large, p_small, fp, q);
+CREATE OR REPLACE MACRO _sdc_is_large_cell(x, t, p, p_large) AS
+    t > 0 AND abs(x) >= _sdc_ptable_rows(p)[-1] * t * p_large::DOUBLE;
 
 CREATE OR REPLACE MACRO _sdc_refuse_bad_sum(name, key_type, largest, key_sum, result) AS
     CASE
@@ -703,11 +788,10 @@ CREATE OR REPLACE MACRO _sdc_refuse_bad_sum(name, key_type, largest, key_sum, re
     END;
 
 -- What the noise is proportional to when it is not the top contributions: one figure of the cell.
-CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, mean, smallest, largest, x) AS
-    CASE magnifier
-        WHEN 'mean' THEN abs(mean)
-        WHEN 'range' THEN largest - smallest
-        WHEN 'sum' THEN abs(x)
+CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) AS
+    CASE
+        WHEN magnifier IN ('mean', 'sum') THEN abs(x / CASE magnifier WHEN 'mean' THEN n ELSE 1 END)
+        WHEN magnifier = 'range' THEN largest - smallest
         ELSE error('magnifier must be ''top'', ''mean'', ''range'' or ''sum''')
     END::DOUBLE;
 
@@ -760,35 +844,34 @@ CREATE OR REPLACE MACRO sdc_sum(
         max(_sdc_contribution(y, record_key, filter)),
         _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
         CASE
-            WHEN magnifier = 'top' AND len(epsilon) = 1 AND small_cells IS NULL AND mu_c = 0
-                AND _sdc_ptable_layout(ptable).odd_first = 0
-                AND _sdc_magnitude_parameters_hold(ptable, p_large, p_small, fp, q, epsilon, mu_c, digits)
-                AND max(_sdc_contribution(y, record_key, filter)) > 0
+            WHEN magnifier = 'top' AND len(epsilon) = 1 AND fp IS NULL AND small_cells IS NULL AND mu_c = 0 AND same_key
+                AND _sdc_ptable_odd_first(ptable) = 0
+                AND _sdc_magnitude_parameters_hold(ptable, small_cells, p_large, p_small, fp, q, epsilon, mu_c, digits)
                 AND _sdc_is_large_cell(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     max(_sdc_contribution(y, record_key, filter)),
-                    ptable, p_large, p_small, fp, q)
+                    ptable, p_large)
                 THEN _sdc_large_cell_value(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     max(_sdc_contribution(y, record_key, filter)),
                     _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
-                    ptable, p_large, p_small, fp, q, digits, same_key)
+                    ptable, p_large, digits)
             ELSE sdc_ckm_sum(
                 _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                 CASE
                     WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
                         magnifier,
-                        _sdc_exact_sum(CASE WHEN filter THEN y END, decimals) / count(CASE WHEN filter THEN y END),
+                        _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+                        count(CASE WHEN filter THEN y END),
                         min(CASE WHEN filter THEN y END),
-                        max(CASE WHEN filter THEN y END),
-                        _sdc_exact_sum(CASE WHEN filter THEN y END, decimals))]
+                        max(CASE WHEN filter THEN y END))]
                     WHEN len(epsilon) = 1 THEN [max(_sdc_contribution(y, record_key, filter))]
                     ELSE max(_sdc_contribution(y, record_key, filter), len(epsilon))
                 END,
                 _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
                 ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
                 small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-                is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
+                is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
                 same_key := same_key, digits := digits, compat := compat)
         END
     );
@@ -842,18 +925,17 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
             CASE
                 WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
                     magnifier,
-                    _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals)
-                        / _sdc_exact_sum(CASE WHEN filter AND y IS NOT NULL THEN weight END, decimals),
+                    _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals),
+                    _sdc_exact_sum(CASE WHEN filter AND y IS NOT NULL THEN weight END, decimals),
                     min(CASE WHEN filter THEN y END),
-                    max(CASE WHEN filter THEN y END),
-                    _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals))]
+                    max(CASE WHEN filter THEN y END))]
                 ELSE list_transform(
                     max(_sdc_weighted_contribution(y, weight, record_key, filter), len(epsilon)), lambda kept: kept.value)
             END,
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
             small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-            is_odd := _sdc_ptable_layout(ptable).odd_first > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
+            is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
             same_key := same_key, digits := digits, compat := compat)
     );
 

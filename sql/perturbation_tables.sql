@@ -24,13 +24,11 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
         CASE
             WHEN unit_id IS NULL THEN NULL
             WHEN digits IS NULL OR digits NOT BETWEEN 5 AND 18 THEN error('sdc_record_key: digits must be between 5 and 18')
-            ELSE error('sdc_record_key: there is no secret to make record keys from: give one with '
-                'sdcduck.connect(.., secret=..), sdcduck.set_secret(con, ..) or the environment variable SDCDUCK_SECRET; '
-                'sdcduck.new_secret() makes one')
+            ELSE error(_sdc_secret_problem('sdc_record_key'))
         END
     );
 
---| sdc_add_record_key(tbl, unit := NULL, column := 'record_key', digits := 8) -> TABLE
+--| sdc_add_record_key(tbl, unit := NULL, record_key := 'record_key', digits := 8) -> TABLE
 --| Adds a stored key column to a table, in one statement and one transaction.
 --|
 --| The table is changed when the statement runs; EXPLAIN changes nothing. A NULL unit is an error and nothing is
@@ -38,21 +36,21 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
 --|
 --| @arg tbl VARCHAR: the table
 --| @arg unit VARCHAR: column that identifies the unit
---| @arg column VARCHAR: name of the new column
+--| @arg record_key VARCHAR: name of the new column
 --| @arg digits INTEGER: number of decimal digits, 5 to 18 (up to 9 the column is INTEGER, which is fastest)
---| @column column VARCHAR: the new column
+--| @column record_key VARCHAR: the new column
 --| @column rows BIGINT: rows of the table
 --| @column units BIGINT: distinct units; fewer than rows means several rows per unit: use `sdc_count_units`
 --| @column shared_keys BIGINT: units whose key another unit has too (harmless: keys need not be unique)
 --| @example
 --| FROM sdc_add_record_key('visits_without_key', unit := 'patient');
 --| @output
---| column     | rows | units | shared_keys
+--| record_key | rows | units | shared_keys
 --| -----------+------+-------+------------
 --| record_key |    5 |     3 |           0
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, "column" := 'record_key', digits := 8) AS TABLE
-    SELECT * FROM query(_sdc_plan_add_record_key(tbl, unit, "column", digits));
+CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, record_key := 'record_key', digits := 8) AS TABLE
+    SELECT * FROM query(_sdc_plan_add_record_key(tbl, unit, record_key, digits));
 
 --| sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
 --| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.

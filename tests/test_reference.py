@@ -71,7 +71,7 @@ _CELLS = (
     "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
 )
 CALLS = {
-    "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', \"column\" := 'k')",
+    "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
     "sdc_check_keys": "sdc_check_keys('visits')",
     "sdc_ptable": "sdc_ptable(D := 2, V := 1)",
     "sdc_store_ptable": "sdc_store_ptable('columns', '(FROM sdc_ptable(D := 2, V := 1))')",

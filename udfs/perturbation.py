@@ -28,6 +28,8 @@ from sdcduck.registry import Family, Planner, Rows, Scalar, Session
 
 _ONS_LAST = 750  # tables of the ONS form give rows up to 750; larger counts use rows 501..750 in turn
 _ONS_REPEAT = 250
+_MOST_KEYS = 1 << 16  # of a p-table with keys of its own
+_P_TOLERANCE = 5e-4  # probabilities written with 4 digits
 _FINGERPRINT = b"sdcduck: fingerprint of the secret"
 
 
@@ -164,6 +166,7 @@ _COLUMN_NAMES = {
     "v": ("v", "diff"),
     "ub": ("ub", "p_int_ub", "kum_p"),
     "lb": ("lb", "p_int_lb"),
+    "p": ("p",),
     "type": ("type",),
 }
 
@@ -184,28 +187,31 @@ def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str,
                 "(known forms: i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; "
                 "pcv, ckey, pvalue as of ONS)"
             )
-    # tau-Argus pads its numbers with blanks, which makes them text for a reader of CSV files.
-    number = "TRY_CAST(trim({}::VARCHAR) AS DOUBLE)"
-    bounds = number.format(identifier(found["lb"])) if "lb" in found else "NULL"
+    numbers = {target: _number(found[target]) for target in ("i", "v", "ub", "lb", "p") if target in found}
     block = f"lower(trim({identifier(found['type'])}::VARCHAR))" if "type" in found else "NULL"
+    # Of two intervals with one upper bound the second one, of probability 0, is dropped below.
+    order = "type, i, ub" + (", lb" if "lb" in found else "") + (", p DESC" if "p" in found else "")
     columns = cursor.execute(
-        f"SELECT {number.format(identifier(found['i']))} AS i, {number.format(identifier(found['v']))} AS v, "
-        f"{number.format(identifier(found['ub']))} AS ub, {bounds} AS lb, coalesce({block}, 'all') AS type "
-        f"FROM {relation.sql} ORDER BY type, i, ub"
+        f"SELECT {', '.join(f'{sql} AS {target}' for target, sql in numbers.items())}, "
+        f"coalesce({block}, 'all') AS type FROM {relation.sql} ORDER BY {order}"
     ).fetchnumpy()
-    i, v, ub, lb = (_filled(columns[c]) for c in ("i", "v", "ub", "lb"))
+    given = {target: np.ma.filled(np.ma.asarray(columns[target], dtype=np.float64), np.nan) for target in numbers}
     blocks = np.asarray(columns["type"], dtype=np.str_)
-    if len(i) == 0:
+    if len(blocks) == 0:
         raise SDCError(f"{relation.described} is empty")
-    if not (np.isfinite(i).all() and np.isfinite(v).all() and np.isfinite(ub).all()):
-        raise SDCError(f"{relation.described} is no p-table: i, v and the upper bounds must be numbers")
+    for target, values in given.items():
+        if not np.isfinite(values).all():
+            raise SDCError(
+                f"{relation.described} is no p-table: the values of column '{found[target]}' must be numbers"
+            )
     if set(blocks) not in ({"all"}, {"even", "odd"}):
         raise SDCError(f"{relation.described} is no p-table: type must be 'all' everywhere, or 'even' and 'odd'")
-    return _checked(relation, name, kind, blocks, i, v, ub, lb)
+    return _checked(relation, name, kind, blocks, **given)
 
 
-def _filled(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)
+def _number(column: str) -> str:
+    # tau-Argus pads its numbers with blanks, which makes them text for a reader of CSV files.
+    return f"TRY_CAST(trim({identifier(column)}::VARCHAR) AS DOUBLE)"
 
 
 def _row_starts(i: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -214,20 +220,29 @@ def _row_starts(i: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.in
 
 def _checked(
     relation: Source, name: str, kind: str | None, blocks: NDArray[np.str_], i: NDArray[np.float64],
-    v: NDArray[np.float64], ub: NDArray[np.float64], lb: NDArray[np.float64],
+    v: NDArray[np.float64], ub: NDArray[np.float64], lb: NDArray[np.float64] | None = None,
+    p: NDArray[np.float64] | None = None,
 ) -> StoredPTable:  # fmt: skip
     """Bounds to integers, rows completed, everything that would make a wrong table refused."""
-    modulus = KEY_MODULUS if ub.max() <= 1 + 1e-9 else int(ub.max())
-    scale = KEY_MODULUS if ub.max() <= 1 + 1e-9 else 1
+    fractions = ub.max() <= 1 + 1e-9
+    if not fractions and (np.abs(ub - np.rint(ub)) > 1e-6).any():
+        raise SDCError(f"{relation.described} is no p-table: upper bounds go up to 1, or are whole numbers of keys")
+    modulus = KEY_MODULUS if fractions else round(ub.max())
+    _check_keys(relation, modulus)
+    scale = KEY_MODULUS if fractions else 1
     upper = np.rint(ub * scale).astype(np.int64)
     starts = _row_starts(i, blocks == "odd")
     lower = np.r_[0, upper[:-1]]
     lower[starts] = 0
-    if (np.abs(np.rint(lb * scale) - lower)[np.isfinite(lb)] > 0.5).any():
+    if lb is not None and (np.abs(np.rint(lb * scale) - lower) > 0.5).any():
         raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not follow each other")
     ends = np.r_[starts[1:], len(i)] - 1
-    if (upper[ends] != modulus).any() or (upper < lower).any() or modulus < 2:
+    if (upper[ends] != modulus).any() or (upper < lower).any():
         raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not end at 1")
+    if p is not None and (np.abs(p - (upper - lower) / modulus) > _P_TOLERANCE).any():
+        raise SDCError(f"{relation.described} is no p-table: the probabilities p are not the lengths of the intervals")
+    if lb is None and p is None and np.delete(ub == np.r_[np.nan, ub[:-1]], starts).any():
+        raise SDCError(f"{relation.described} is no p-table: two intervals of a row have the same upper bound")
     keep = upper > lower
     blocks, i, v, lower, upper = blocks[keep], i[keep], v[keep], lower[keep], upper[keep]
     for block in np.unique(blocks):
@@ -241,9 +256,14 @@ def _checked(
     if step is None:
         raise SDCError(f"{relation.described} is no p-table: its noise is on no grid of 1/1 to 1/100")
     dense = np.array_equal(np.unique(i), np.arange(len(np.unique(i)))) and set(blocks) == {"all"}
+    kind = kind or ("counts" if step == 1 and dense else "magnitudes")
+    if kind == "counts" and (i + v < 0).any():
+        raise SDCError(f"{relation.described} is no p-table: a count would become negative")
+    if kind == "magnitudes" and modulus != KEY_MODULUS:
+        raise SDCError(f"{relation.described} is no p-table for magnitudes: its upper bounds must go up to 1")
     return StoredPTable(
         name=name,
-        kind=kind or ("counts" if step == 1 and dense else "magnitudes"),
+        kind=kind,
         modulus=modulus,
         step=step,
         repeat=1,
@@ -256,23 +276,32 @@ def _checked(
     )
 
 
+def _check_keys(relation: Source, modulus: int) -> None:
+    if modulus < 2:
+        raise SDCError(f"{relation.described} is no p-table: it has one cell key only")
+    if modulus not in (KEY_MODULUS, *range(2, _MOST_KEYS + 1)):
+        raise SDCError(f"{relation.described} has more than {_MOST_KEYS} cell keys; give upper bounds that go up to 1")
+
+
 def _read_ons(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str) -> StoredPTable:
     """The form of the ONS packages: one row for every count (pcv) and cell key (ckey)."""
     columns = cursor.execute(
-        f"SELECT TRY_CAST(pcv AS BIGINT) AS i, TRY_CAST(ckey AS BIGINT) AS ckey, TRY_CAST(pvalue AS BIGINT) AS v "
+        f"SELECT {_number('pcv')} AS i, {_number('ckey')} AS ckey, {_number('pvalue')} AS v "
         f"FROM {relation.sql} ORDER BY i, ckey"
     ).fetchnumpy()
-    if any(np.ma.is_masked(column) for column in columns.values()) or len(columns["i"]) == 0:
+    if len(columns["i"]) == 0:
+        raise SDCError(f"{relation.described} is empty")
+    given = [np.ma.filled(np.ma.asarray(columns[c], dtype=np.float64), np.nan) for c in ("i", "ckey", "v")]
+    if any((values != np.rint(values)).any() or np.isinf(values).any() for values in given):
         raise SDCError(f"{relation.described} is no p-table: pcv, ckey and pvalue must be whole numbers")
-    i, key, v = (np.asarray(columns[c], dtype=np.int64) for c in ("i", "ckey", "v"))
+    i, key, v = (values.astype(np.int64) for values in given)
     last, modulus = int(i.max()), int(key.max()) + 1
     complete = last * modulus == len(i) and np.array_equal(i, np.repeat(np.arange(1, last + 1), modulus))
     if not complete or not np.array_equal(key, np.tile(np.arange(modulus), last)):
         raise SDCError(
             f"{relation.described} is no p-table: it must have one row for every pcv from 1 and every ckey from 0"
         )
-    if modulus < 2:
-        raise SDCError(f"{relation.described} is no p-table: it has one cell key only")
+    _check_keys(relation, modulus)
     if (i + v < 0).any():
         raise SDCError(f"{relation.described} is no p-table: a count would become negative")
     starts = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(v) != 0)])
@@ -298,19 +327,32 @@ def _read_ons(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str) ->
 def hmac_keys(session: Session, units: pa.ChunkedArray, digits: pa.ChunkedArray) -> pa.Array:
     """Record keys: HMAC-SHA-256 of the unit's text under the secret, as an integer, modulo 10^digits.
 
-    NULL units give NULL. Without a secret, or with digits outside 5..18, everything is NULL and the macro says why.
+    NULL units give NULL. Without a usable secret, or with digits outside 5..18, the key is NULL and the macro says why.
     """
-    secret = session.secret()
-    wanted = digits[0].as_py() if len(digits) else None
-    if secret is None or wanted is None or not 5 <= wanted <= 18:
+    try:
+        secret = session.secret()
+    except SDCError:
+        secret = None
+    if secret is None:
         return pa.nulls(len(units), pa.int64())
-    modulus = 10**wanted
+    moduli = {wanted: 10**wanted for wanted in range(5, 19)}
     # The one loop over rows: a cryptographic hash has no vectorised form in the libraries we trust.
     keys = [
-        None if unit is None else int.from_bytes(hmac.digest(secret, unit.encode(), "sha256"), "big") % modulus
-        for unit in units.to_pylist()
+        None
+        if unit is None or wanted not in moduli
+        else int.from_bytes(hmac.digest(secret, unit.encode(), "sha256"), "big") % moduli[wanted]
+        for unit, wanted in zip(units.to_pylist(), digits.to_pylist(), strict=True)
     ]
     return pa.array(keys, pa.int64())
+
+
+def secret_problems(session: Session, names: pa.ChunkedArray) -> pa.Array:
+    """Why there are no record keys: what is wrong with the secret; `names` is who asks."""
+    try:
+        problem = NO_SECRET if session.secret() is None else None
+    except SDCError as error:
+        problem = str(error)
+    return pa.array([problem and f"{name}: {problem}" for name in names.to_pylist()], pa.string())
 
 
 def _fingerprint(secret: bytes) -> str:
@@ -327,9 +369,11 @@ def plan_add_record_key(
         raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
     key_of = table.column(unit, "unit")
     if not column:
-        raise SDCError("argument 'column' must name the new column")
+        raise SDCError("argument 'record_key' must name the new column")
     if column.lower() in (known.lower() for known in table.columns):
-        raise SDCError(f"{table.described} has a column '{column}' already; drop it, or name another with column := ..")
+        raise SDCError(
+            f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
+        )
     if digits is None or not 5 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 5 and 18")
     secret = session.secret()
@@ -363,7 +407,7 @@ def plan_add_record_key(
             raise
         assert counts is not None
         rows, units, keys = counts
-        return pa.table({"column": [column], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
+        return pa.table({"record_key": [column], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
 
     return Rows(add)
 
@@ -567,7 +611,7 @@ FAMILY = Family(
         Planner("sdc_drop_ptable", ("VARCHAR",), plan_drop_ptable, {"name": "VARCHAR"}),
         Planner(
             "sdc_add_record_key", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_add_record_key,
-            {"column": "VARCHAR", "rows": "BIGINT", "units": "BIGINT", "shared_keys": "BIGINT"},
+            {"record_key": "VARCHAR", "rows": "BIGINT", "units": "BIGINT", "shared_keys": "BIGINT"},
         ),
         Planner("sdc_check_keys", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_check_keys),
         Planner(
@@ -584,5 +628,8 @@ FAMILY = Family(
             "sdc_noise_distribution", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"), plan_noise_distribution
         ),
     ),
-    scalars=(Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),),
+    scalars=(
+        Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),
+        Scalar("_sdc_secret_problem", ("VARCHAR",), "VARCHAR", secret_problems),
+    ),
 )  # fmt: skip

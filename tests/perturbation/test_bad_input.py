@@ -125,7 +125,7 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_add_record_key('people')", "argument 'unit' must name a column of 'people'"),
         ("FROM sdc_add_record_key('people', unit := 'idd')", "unknown column 'idd' in 'people'; did you mean 'id'?"),
         ("FROM sdc_add_record_key('people', unit := 'id')", "'people' has a column 'record_key' already"),
-        ("FROM sdc_add_record_key('people', unit := 'id', column := 'k', digits := 3)", "argument 'digits' must be between 5 and 18"),
+        ("FROM sdc_add_record_key('people', unit := 'id', record_key := 'k', digits := 3)", "argument 'digits' must be between 5 and 18"),
         ("FROM sdc_add_record_key('(FROM people)', unit := 'id')", "must name a table"),
         ("FROM sdc_add_record_key('nowhere', unit := 'id')", "unknown table 'nowhere'"),
         ("FROM sdc_check_keys('people', record_key := 'text')", "must hold integers"),
@@ -155,7 +155,7 @@ def test_table_functions(people: duckdb.DuckDBPyConnection, statement: str, mess
 
 def test_a_null_unit_leaves_the_table_as_it_was(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("INSERT INTO people (id, region) VALUES (NULL, 'r1')")
-    assert "is NULL in 1 rows" in error(people, "FROM sdc_add_record_key('people', unit := 'id', column := 'k')")
+    assert "is NULL in 1 rows" in error(people, "FROM sdc_add_record_key('people', unit := 'id', record_key := 'k')")
     assert "k" not in [row[0] for row in people.execute("DESCRIBE people").fetchall()]
 
 
@@ -248,7 +248,7 @@ def test_huge_counts_and_key_sums(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_a_statement_that_is_only_explained_writes_nothing(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("EXPLAIN FROM sdc_store_ptable('x', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
-    people.execute("EXPLAIN FROM sdc_add_record_key('people', unit := 'id', column := 'k')").fetchall()
+    people.execute("EXPLAIN FROM sdc_add_record_key('people', unit := 'id', record_key := 'k')").fetchall()
     assert people.execute("SELECT count(*) FROM sdc.ptables WHERE name = 'x'").fetchall() == [(0,)]
     assert "k" not in [row[0] for row in people.execute("DESCRIBE people").fetchall()]
 
