@@ -12,7 +12,10 @@ from sdcduck.reference import SQLFunction, sql_functions
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the reference at the end of the navigation."""
-    config.nav = [*(config.nav or []), {"SQL reference": [{_title(family): _path(family)} for family, _ in _families()]}]
+    config.nav = [
+        *(config.nav or []),
+        {"SQL reference": [{_title(family): _path(family)} for family, _ in _families()]},
+    ]
     return config
 
 
@@ -80,7 +83,9 @@ def _table(what: str, pairs: tuple[tuple[str, str], ...]) -> str:
     rows = []
     for name, meaning in pairs:
         sql_type, colon, text = meaning.partition(": ")
-        rows.append(f"| `{name}` | {_cell(sql_type)} | {_cell(text)} |" if colon else f"| `{name}` | | {_cell(meaning)} |")
+        if not colon:
+            sql_type, text = "", meaning
+        rows.append(f"| `{name}` | {_cell(sql_type)} | {_cell(text)} |")
     return "\n".join([f"| {what} | type | |", "|---|---|---|", *rows])
 
 

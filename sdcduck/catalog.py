@@ -132,7 +132,9 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     lookups = list(tables)
     known = ", ".join(name for name, _ in lookups)
     unknown = (
-        "error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || " + literal(known) + " || ' (see sdc_store_ptable)')"
+        "error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || "
+        + literal(known)
+        + " || ' (see sdc_store_ptable)')"
     )
 
     def dispatch(macro: str, value: Callable[[Lookup], str], otherwise: str = "NULL") -> str:
@@ -142,10 +144,7 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     # Every use of a p-table looks at its kind first, so that one macro is enough to refuse an unknown name.
     return [
         dispatch("_sdc_ptable_kind", lambda one: literal(one.kind), unknown),
-        *(
-            dispatch(f"_sdc_ptable_{number}", lambda one, number=number: f"{getattr(one, number)!r}::{sql_type}")  # type: ignore[misc]
-            for number, sql_type in _LAYOUT_NUMBERS.items()
-        ),
+        *(dispatch(f"_sdc_ptable_{number}", _number(number)) for number in _LAYOUT_NUMBERS),
         dispatch("_sdc_ptable_rows", lambda one: _list_literal(one.rows, "DOUBLE")),
         dispatch("_sdc_ptable_odd_rows", lambda one: _list_literal(one.odd_rows, "DOUBLE")),
         dispatch("_sdc_ptable_guide", lambda one: literal(one.guide)),
@@ -165,6 +164,10 @@ _LAYOUT_NUMBERS = {
     "last_variance": "DOUBLE",
 }
 """The numbers of a `Lookup` that have a macro of their own, with their SQL types."""
+
+
+def _number(name: str) -> Callable[[Lookup], str]:
+    return lambda lookup: f"{getattr(lookup, name)!r}::{_LAYOUT_NUMBERS[name]}"
 
 
 def _list_literal(values: Iterable[float], sql_type: str) -> str:

@@ -35,6 +35,7 @@ DEMO_SECRET = "demo secret: public, never for real data"
 CUBE_KEYS = ("branch", "grade", "rank", "gender", "race")
 EARNINGS_KEYS = ("region", "education", "age_band")
 TIMED_RUNS = 5
+_WIDTH = 120  # of the output where there is no terminal
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"  # apart for colour-blind readers too (Okabe and Ito)
 
 MAKE_MEMBERS = """
@@ -117,13 +118,13 @@ def run(folder: Path = Path("out")) -> None:
                 demo.query(con, statement)
         with demo.step("A published CUBE of counts: 32 tables at once"):
             demo.publish(con, "cube", PLAIN_CUBE, PROTECTED_CUBE)
-            demo.show_rows(con, CUBE_HEAD)
-            demo.show_rows(con, CUBE_SMALL)
+            demo.show_rows(con, CUBE_HEAD, null="all")
+            demo.show_rows(con, CUBE_SMALL, null="all")
         with demo.step("Published counts, sums and means of earnings: region x education x age band"):
             demo.publish(con, "earnings", PLAIN_EARNINGS, PROTECTED_EARNINGS)
             demo.show_rows(con, f"{EARNINGS_BESIDE} WHERE education IN (6, 20) ORDER BY ALL LIMIT 10")
             demo.say("Noise comes in proportion to a cell's largest earner: large cells hardly change.")
-            demo.query(con, REGIONS)
+            demo.query(con, REGIONS, null="all")
         with demo.step("Risk and utility"):
             _measure(con, demo)
         with demo.step(f"What protection costs: medians of {TIMED_RUNS} interleaved runs"):
@@ -146,6 +147,8 @@ class _Demo:
 
     def __init__(self) -> None:
         self.console = Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console = Console(highlight=False, width=_WIDTH)
         self.number = 0
 
     def say(self, text: str) -> None:
@@ -171,26 +174,24 @@ class _Demo:
         self.show_sql(statement)
         con.execute(statement)
 
-    def query(self, con: duckdb.DuckDBPyConnection, statement: str) -> None:
+    def query(self, con: duckdb.DuckDBPyConnection, statement: str, *, null: str = "-") -> None:
         """Print a query and all rows of its result."""
         self.show_sql(statement)
-        self.show_rows(con, statement)
+        self.show_rows(con, statement, null=null)
 
-    def show_rows(self, con: duckdb.DuckDBPyConnection, statement: str) -> None:
-        """Print a result; where a cube has NULL, the reader sees "all"."""
+    def show_rows(self, con: duckdb.DuckDBPyConnection, statement: str, *, null: str = "-") -> None:
+        """Print a result; ``null`` is what the reader sees for NULL."""
         relation = con.sql(statement)
         table = Table(header_style="bold")
         kinds = [str(kind) for kind in relation.types]
         for column, kind in zip(relation.columns, kinds, strict=True):
             table.add_column(column, justify="left" if kind == "VARCHAR" else "right")
         for row in relation.fetchall():
-            table.add_row(*(_text(value) for value in row))
+            table.add_row(*(f"[dim]{null}[/]" if value is None else _text(value) for value in row))
         self.console.print(table)
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "[dim]all[/]"
     if isinstance(value, float):
         return f"{value:,.4f}".rstrip("0").rstrip(".")
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -210,12 +211,11 @@ def _measure(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
     tables = f"'original_cube', 'published_cube', keys := {list(CUBE_KEYS)}, n := 'n', n_hat := 'n'"
     demo.query(
         con,
-        "SELECT cells, R_pert, R_true, R, U, hellinger, false_zero, false_nonzero\n"
-        f"FROM sdc_table_risk_utility({tables})",
+        f"SELECT cells, R_pert, R_true, hellinger, false_zero, false_nonzero\nFROM sdc_table_risk_utility({tables})",
     )
     demo.say(
         "R_pert: how likely a published 1 is one person. R_true: how likely one person shows as 1. "
-        "U: sum of the changes over sum of the counts."
+        "Hellinger: how far the published distribution is from the original one, 0 to 1."
     )
     demo.query(con, f"SELECT measure, cells, median, q90, q99, max, mean\nFROM sdc_count_utility({tables})")
     demo.say("d1: change of a count. d2: change over the count. d3: change of its square root.")
@@ -225,6 +225,10 @@ def _measure(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
         con,
         "SELECT variable, cells, U, R_pert, R_true, R\n"
         f"FROM sdc_table_risk_utility({tables}, x := 'earnings', x_hat := 'earnings')",
+    )
+    demo.say(
+        "U: sum of the changes over sum of the cells. R: how well the earnings of one person can be told. Here no "
+        "published 1 is one person, so R_pert and R have no value."
     )
 
 

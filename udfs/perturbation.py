@@ -372,7 +372,8 @@ def plan_add_record_key(
         raise SDCError("argument 'record_key' must name the new column")
     if column.lower() in (known.lower() for known in table.columns):
         raise SDCError(
-            f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
+            f"{table.described} has a column '{column}' already; "
+            "drop it, or name another with record_key := .."
         )
     if digits is None or not 5 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 5 and 18")
