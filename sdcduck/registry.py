@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,9 +42,16 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """A table that is computed when the statement runs."""
+    """A table that is computed when the statement runs.
+
+    Attributes:
+        make: computes it, with the columns of the planner.
+        select: SQL text that answers the call, where ``{rows}`` stands for the computed table; for results whose
+            columns the data decide, such as those of a publication. None: the computed table itself.
+    """
 
     make: Callable[[], pa.Table]
+    select: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,30 +98,36 @@ class Family:
     scalars: tuple[Scalar, ...] = ()
 
 
+_KIND_OF_ERROR = re.compile(r"^[A-Z]\w*( \w+)* Error: ")
+
+
 def message_of(problem: BaseException, where: str) -> str:
     """The text a user of SQL sees for an exception: the one place where errors are mapped."""
     if isinstance(problem, SDCError):
         return f"{where}: {problem}"
     if isinstance(problem, duckdb.Error):
-        return f"{where}: {problem}"
+        return f"{where}: {_KIND_OF_ERROR.sub('', str(problem))}"
     if isinstance(problem, ValueError) and type(problem).__module__.startswith("sdcduck."):
         return f"{where}: {problem}"
     return f"{where}: internal error ({type(problem).__name__}); please report it"
 
 
-def create_functions(con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]) -> list[str]:
-    """Create the Python functions of the families on a database; returns their names."""
-    created: list[str] = []
+def create_functions(
+    con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]
+) -> dict[str, Callable[..., object]]:
+    """Create the Python functions of the families on a database; returns them by name.
+
+    Keep them as long as the database may call them.
+    """
+    created: dict[str, Callable[..., object]] = {}
 
     def create(
         name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
     ) -> None:
         # The stubs name the accepted texts one by one; ours are checked by DuckDB itself.
         create_function: Any = con.create_function
-        create_function(
-            name, _with_arity(function, len(arguments)), list(arguments), returns, null_handling="special", **how
-        )
-        created.append(name)
+        created[name] = _with_arity(function, len(arguments))
+        create_function(name, created[name], list(arguments), returns, null_handling="special", **how)
 
     for family in families:
         for scalar in family.scalars:
@@ -142,10 +156,11 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         # The token depends on the arguments only: a prepared statement that is bound once finds its rows for good.
         token = hashlib.sha256(json.dumps(arguments, default=str).encode()).hexdigest()
         tokens[token] = answer
-        return (
+        rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
             f"recursive := true) FROM (SELECT _sdc_rows_{planner.name[4:]}('{token}') AS answer)"
         )
+        return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
 
     return plan
 

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import weakref
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -29,27 +30,29 @@ FAMILIES: tuple[Family, ...] = (perturbation.FAMILY, reference.FAMILY)
 _VERSION = version("sdcduck")
 _STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell
 _OLDEST_DUCKDB = (1, 5)
+_CATALOG_IN_MEMORY = "sdc"
+_CREATE_MACRO = re.compile(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", re.MULTILINE)
 
 
 class DatabaseSession:
     """What the Python functions of one database share: a way to get cursors, and the secret.
 
-    DuckDB keeps the functions as long as the database is open, so the session holds the user's connections weakly:
-    closing them closes the database and releases the file.
+    It holds the user's connections weakly: closing them closes the database and releases the file. The other way round,
+    whoever may still call the functions holds the session (`_hold`).
     """
 
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
-        self.functions: list[str] = []
+        self.functions: dict[str, Callable[..., object]] = {}
+        self.temporary: tuple[str, ...] = ()
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._secret: bytes | None = None
 
     def add(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Remember a connection that cursors may be taken from."""
-        alive = [connection for connection in self._connections if connection() is not None]
-        if not any(connection() is con for connection in alive):
-            alive.append(weakref.ref(con))
-        self._connections = alive
+        """Remember a connection that cursors may be taken from; the first one is the creator of the functions."""
+        if not any(connection() is con for connection in self._connections):
+            alive = [connection for connection in self._connections[1:] if connection() is not None]
+            self._connections = [*self._connections[:1], *alive, weakref.ref(con)]
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the database."""
@@ -60,9 +63,32 @@ class DatabaseSession:
                     cursor = con.cursor()
                 except duckdb.ConnectionException:
                     continue
-                _create_temporary(cursor)
+                self.create_temporary(cursor)
                 return cursor
         raise SDCError("the connection that sdcduck was installed on is closed; call sdcduck.install(con) on this one")
+
+    def create_temporary(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Create the macros that belong to one connection: those that call Python, and in a database that cannot be
+        written to all the others too.
+        """
+        con.execute(_sql(tuple(name for family in FAMILIES for name in family.temporary)))
+        for statement in self.temporary:
+            con.execute(statement)
+
+    def remove_functions(self) -> None:
+        """Take the Python functions off the database, and forget the secret.
+
+        DuckDB lets only the connection that created a function remove it. Where that one is closed the functions stay
+        until the database is closed, without macros that call them.
+        """
+        self._secret = None
+        creator = self._connections[0]() if self._connections else None
+        while creator is not None and self.functions:
+            try:
+                creator.remove_function(next(reversed(self.functions)))
+            except (duckdb.ConnectionException, duckdb.InvalidInputException):
+                return
+            self.functions.popitem()
 
     def secret(self) -> bytes | None:
         """The secret given to the session, or named by the environment, or stored in the database, in this order."""
@@ -71,7 +97,10 @@ class DatabaseSession:
         if text := os.environ.get("SDCDUCK_SECRET"):
             return _checked_secret(text)
         if path := os.environ.get("SDCDUCK_SECRET_FILE"):
-            return _checked_secret(Path(path).read_text().strip())
+            try:
+                return _checked_secret(Path(path).read_bytes().strip())
+            except OSError as problem:
+                raise SDCError(f"SDCDUCK_SECRET_FILE names a file that cannot be read: {problem.strerror}") from None
         stored = catalog.setting(self.cursor(), "secret")
         self._secret = None if stored is None else _checked_secret(stored)
         return self._secret
@@ -82,6 +111,21 @@ class DatabaseSession:
 
 
 _SESSIONS: weakref.WeakValueDictionary[str, DatabaseSession] = weakref.WeakValueDictionary()
+_HELD_BY_CONNECTION: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, DatabaseSession] = weakref.WeakKeyDictionary()
+_HELD_BY_FILE: dict[str, DatabaseSession] = {}
+
+
+def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession) -> None:
+    """Keep the Python functions of a database alive as long as somebody can call them.
+
+    DuckDB keeps a function in the database, but the Python object behind it only as long as the connection that created
+    it is open; calling it from another connection after that would crash the process (duckdb-python issue 530). So
+    every connection that sdcduck is installed on holds them, and so does a file, until it is opened anew.
+    """
+    _HELD_BY_CONNECTION[con] = session
+    row = catalog.first_row(con, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
+    if row is not None and row[0] is not None:
+        _HELD_BY_FILE[row[0]] = session
 
 
 def connect(
@@ -105,10 +149,13 @@ def connect(
     >>> con.execute("SELECT sdc_ckm_count(0, 0)").fetchall()
     [(0,)]
     """
+    if secret is not None:
+        _checked_secret(secret)
     config = {**duckdb_options.pop("config", {}), **duckdb_options}
-    new = str(path) != ":memory:" and not Path(path).exists()
-    if new:
-        config.setdefault("storage_compatibility_version", _STORAGE)
+    if not read_only and not str(path).startswith(":memory:") and not Path(path).exists():
+        # A file keeps the storage version that it was created with. The connection itself does not ask for one: all
+        # connections of a process to one file must have the same options.
+        duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
     con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
         return install(con, secret=secret)
@@ -121,44 +168,62 @@ def install(con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None = None
     """Put the ``sdc_*`` SQL functions on an open connection; returns the connection.
 
     Idempotent. A cursor is a connection of its own to DuckDB: call `install` on it too if it needs the functions that
-    run Python (``sdc_functions()`` says which). On a read-only database that has no functions yet, all of them are
-    temporary.
+    run Python (``sdc_functions()`` says which). On a read-only database that has no functions yet, or those of another
+    version, all of them are temporary.
+
+    Raises:
+        SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck.
     """
     _check_duckdb()
-    session = _session_of(con)
+    if secret is not None:
+        _checked_secret(secret)
+    current = _has_current_sql(con)
+    session = _known_session(con)
+    if (session is None or not current) and _in_transaction(con):
+        raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
+    if session is None:
+        session = _new_session(con)
     session.add(con)
+    _hold(con, session)
     if secret is not None:
         session.give_secret(secret)
-    _store_pure_sql(con)
-    _create_temporary(con)
+    if not current:
+        if _is_read_only(con):
+            session.temporary = _temporary_pure_sql(con)
+        else:
+            _store_pure_sql(con)
+    session.create_temporary(con)
     return con
 
 
 def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.DuckDBPyConnection:
     """Take the SQL functions off a connection and its database again; returns the connection.
 
+    The temporary macros of other connections stay there until these are closed, and fail.
+
     Args:
         purge: also drop the schema ``sdc`` with everything stored in it.
     """
+    read_only = _is_read_only(con)
     rows = con.execute(
-        "SELECT DISTINCT function_name, function_type, database_name FROM duckdb_functions() "
+        "SELECT DISTINCT database_name, schema_name, function_name, function_type FROM duckdb_functions() "
         "WHERE function_type IN ('macro', 'table_macro') AND regexp_matches(function_name, '^_?sdc_') "
-        "AND (database_name = current_database() OR database_name = 'temp') "
-        "ORDER BY function_name"
+        "AND (database_name = current_database() AND NOT $read_only OR database_name = 'temp') "
+        "ORDER BY ALL",
+        {"read_only": read_only},
     ).fetchall()
-    for name, kind, database in rows:
+    for *path, kind in rows:
         what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
-        con.execute(f"DROP {what} IF EXISTS {catalog.identifier(database)}.main.{catalog.identifier(name)}")
+        con.execute(f"DROP {what} IF EXISTS {'.'.join(map(catalog.identifier, path))}")
     session = _known_session(con)
     if session is not None:
-        for name in session.functions:
-            con.remove_function(name)
-        session.functions = []
-    if not _is_read_only(con):
-        if purge:
-            con.execute("DROP SCHEMA IF EXISTS sdc CASCADE")
-        else:
-            con.execute("DELETE FROM sdc.settings WHERE name = 'sql'")
+        session.remove_functions()
+    if read_only:
+        con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG_IN_MEMORY}")
+    elif purge:
+        con.execute("DROP SCHEMA IF EXISTS sdc CASCADE")
+    elif _has_catalog(con):
+        con.execute("DELETE FROM sdc.settings WHERE name = 'sql'")
     return con
 
 
@@ -172,9 +237,14 @@ def set_secret(con: duckdb.DuckDBPyConnection, secret: str | bytes, *, store: bo
     session = _known_session(con)
     if session is None:
         raise SDCError("sdcduck is not installed on this connection: call sdcduck.install(con)")
-    session.give_secret(secret)
+    value = _checked_secret(secret)
     if store:
-        catalog.set_setting(con, "secret", _checked_secret(secret).decode())
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            raise SDCError("only a secret that is text (UTF-8) can be stored") from None
+        catalog.set_setting(con, "secret", text)
+    session.give_secret(value)
 
 
 def new_secret() -> str:
@@ -201,26 +271,28 @@ def _known_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession | None:
         "SELECT replace(function_name, '_sdc_session_', '') FROM duckdb_functions() "
         "WHERE starts_with(function_name, '_sdc_session_') LIMIT 1",
     )
-    return None if row is None else _SESSIONS.get(row[0])
+    if row is None:
+        return None
+    if row[0] not in _SESSIONS:
+        raise SDCError(
+            "the connection that sdcduck was installed on is closed, and the database still open; "
+            "close all connections to it and open it again"
+        )
+    return _SESSIONS[row[0]]
 
 
-def _session_of(con: duckdb.DuckDBPyConnection) -> DatabaseSession:
-    session = _known_session(con)
-    if session is None:
-        session = DatabaseSession()
-        session.functions = create_functions(con, session, FAMILIES)
-        # A function whose name tells which session a database has; its closure keeps the session alive that long.
-        name = f"_sdc_session_{session.name}"
-        keep = session
-        con.create_function(name, lambda: keep.name, [], "VARCHAR")
-        session.functions.append(name)
-        _SESSIONS[session.name] = session
+def _new_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession:
+    session = DatabaseSession()
+    # A function whose name tells which session a database has: the first to come and the last to go.
+    name = f"_sdc_session_{session.name}"
+
+    def session_name() -> str:
+        return session.name
+
+    con.create_function(name, session_name, [], "VARCHAR")
+    session.functions = {name: session_name, **create_functions(con, session, FAMILIES)}
+    _SESSIONS[session.name] = session
     return session
-
-
-def _create_temporary(con: duckdb.DuckDBPyConnection) -> None:
-    """Create the macros that call Python; temporary macros belong to one connection."""
-    con.execute(_sql(tuple(name for family in FAMILIES for name in family.temporary)))
 
 
 @cache
@@ -237,51 +309,70 @@ def _is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
     return row is not None and bool(row[0])
 
 
-def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
-    """Store the pure-SQL functions in the database unless it has exactly these already."""
-    names = tuple(name for family in FAMILIES for name in family.stored)
-    current = f"{_VERSION} {hashlib.sha256(_sql(names).encode()).hexdigest()[:16]}"
-    has_catalog = catalog.first_row(
+def _has_catalog(con: duckdb.DuckDBPyConnection) -> bool:
+    row = catalog.first_row(
         con,
         "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
         "AND schema_name = 'sdc' AND table_name = 'settings'",
     )
-    stored = catalog.setting(con, "sql") if has_catalog and has_catalog[0] else None
-    if stored == current:
-        return
+    return row is not None and bool(row[0])
+
+
+def _pure_sql_files() -> tuple[str, ...]:
+    return tuple(name for family in FAMILIES for name in family.stored)
+
+
+def _pure_sql_version() -> str:
+    return f"{_VERSION} {hashlib.sha256(_sql(_pure_sql_files()).encode()).hexdigest()[:16]}"
+
+
+def _has_current_sql(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database has exactly these pure-SQL functions already."""
+    stored = catalog.setting(con, "sql") if _has_catalog(con) else None
     if stored is not None and _release(stored.split()[0]) > _release(_VERSION):
         raise SDCError(f"this database was written by sdcduck {stored.split()[0]}; this is {_VERSION}: please update")
-    statements = _statements(con, names)
-    if _is_read_only(con):
-        for statement in statements:
-            if " MACRO " in statement[:40]:
-                con.execute(
-                    re.sub(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", "CREATE OR REPLACE TEMP MACRO", statement)
-                )
-        return
-    own = not _in_transaction(con)
-    if own:
-        con.begin()
+    return stored == _pure_sql_version()
+
+
+def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
+    """Store the pure-SQL functions in the database, all or nothing."""
+    statements = _statements(con, _pure_sql_files())
+    con.begin()
     try:
         for statement in statements:
             con.execute(statement)
         catalog.rewrite_ptable_macros(con)
-        catalog.set_setting(con, "sql", current)
-        if own:
-            con.commit()
+        catalog.set_setting(con, "sql", _pure_sql_version())
+        con.commit()
     except BaseException:
-        if own:
-            con.rollback()
+        con.rollback()
         raise
 
 
+def _temporary_pure_sql(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """The pure-SQL functions as temporary macros, for a database that cannot be written to.
+
+    The p-tables are those of the database. Where it has no catalog, one in memory is attached under the name of the
+    schema, so that everything finds ``sdc.ptables``.
+    """
+    statements = _statements(con, _pure_sql_files())
+    if not _has_catalog(con):
+        con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_CATALOG_IN_MEMORY} (READ_WRITE)")
+        for statement in statements:
+            if not _CREATE_MACRO.search(statement) and "CREATE SCHEMA" not in statement:
+                con.execute(statement)
+    temporary = "CREATE OR REPLACE TEMP MACRO"
+    macros = [
+        _CREATE_MACRO.sub(temporary, statement, count=1) for statement in statements if _CREATE_MACRO.search(statement)
+    ]
+    ptables = [(table.name, table.lookup()) for table in catalog.stored_ptables(con)]
+    return (*macros, *catalog.ptable_macros(ptables, create=temporary))
+
+
 def _in_transaction(con: duckdb.DuckDBPyConnection) -> bool:
-    try:
-        con.begin()
-    except duckdb.TransactionException:
-        return True
-    con.rollback()
-    return False
+    # Outside of a transaction each statement has a number of its own.
+    numbers = [catalog.first_row(con, "SELECT txid_current()") for _ in range(2)]
+    return numbers[0] == numbers[1]
 
 
 def _release(text: str) -> tuple[int, ...]:

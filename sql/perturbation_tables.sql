@@ -20,7 +20,7 @@
 --| @source R package cellKey draws keys at random; a keyed hash makes them repeatable
 CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
     coalesce(
-        _sdc_hmac_keys(unit_id::VARCHAR, digits),
+        _sdc_hmac_keys(unit_id::VARCHAR, digits::INTEGER),
         CASE
             WHEN unit_id IS NULL THEN NULL
             WHEN digits IS NULL OR digits NOT BETWEEN 5 AND 18 THEN error('sdc_record_key: digits must be between 5 and 18')
@@ -231,7 +231,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_table_risk_utility(original, perturbed, keys, n, n_hat, x, x_hat, level));
+    SELECT * FROM query(_sdc_plan_table_risk_utility(original, perturbed, keys::VARCHAR[], n, n_hat, x, x_hat, level));
 
 --| sdc_count_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false) -> TABLE
 --| Distances between original and perturbed counts, cell by cell, as quantiles.
@@ -275,7 +275,7 @@ CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
 CREATE OR REPLACE TEMP MACRO sdc_count_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_count_utility(original, perturbed, keys, n, n_hat, exclude_zeros));
+    SELECT * FROM query(_sdc_plan_count_utility(original, perturbed, keys::VARCHAR[], n, n_hat, exclude_zeros));
 
 --| sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') -> TABLE
 --| How often each noise occurs between original and perturbed counts.
@@ -299,4 +299,4 @@ CREATE OR REPLACE TEMP MACRO sdc_count_utility(
 --|     0 |     4 | 0.6667
 --| @source R package cellKey (ck_cnt_measures)
 CREATE OR REPLACE TEMP MACRO sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') AS TABLE
-    SELECT * FROM query(_sdc_plan_noise_distribution(original, perturbed, keys, n, n_hat));
+    SELECT * FROM query(_sdc_plan_noise_distribution(original, perturbed, keys::VARCHAR[], n, n_hat));

@@ -372,8 +372,7 @@ def plan_add_record_key(
         raise SDCError("argument 'record_key' must name the new column")
     if column.lower() in (known.lower() for known in table.columns):
         raise SDCError(
-            f"{table.described} has a column '{column}' already; "
-            "drop it, or name another with record_key := .."
+            f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
         )
     if digits is None or not 5 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 5 and 18")
@@ -395,10 +394,11 @@ def plan_add_record_key(
         new = identifier(column)
         cursor.begin()
         try:
-            cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+            try:
+                cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+            except duckdb.CatalogException:
+                raise SDCError(f"{table.described} is no table that a column can be added to") from None
             cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {digits})")
-            if known is None:
-                catalog.set_setting(cursor, "secret_fingerprint", _fingerprint(secret))
             counts = catalog.first_row(
                 cursor, f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
             )
@@ -406,6 +406,9 @@ def plan_add_record_key(
         except BaseException:
             cursor.rollback()
             raise
+        # On its own: the table may be in another database than the settings, and a transaction writes to one only.
+        if known is None:
+            catalog.set_setting(session.cursor(), "secret_fingerprint", _fingerprint(secret))
         assert counts is not None
         rows, units, keys = counts
         return pa.table({"record_key": [column], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
@@ -419,6 +422,9 @@ NO_SECRET = (
 )
 
 
+_INTEGER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+
+
 def plan_check_keys(
     session: Session, text: str | None, record_key: str | None, unit: str | None, digits: int | None
 ) -> str:
@@ -427,7 +433,7 @@ def plan_check_keys(
     key = relation.column(record_key, "record_key")
     if digits is None or not 1 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 1 and 18")
-    if not relation.type_of(key.strip('"')).endswith("INT") and "INTEGER" not in relation.type_of(key.strip('"')):
+    if relation.type_of(record_key or "") not in _INTEGER_TYPES:
         raise SDCError(f"column {key} of {relation.described} must hold integers")
     who = relation.column(unit, "unit") if unit is not None else "NULL"
     return f"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 import duckdb
@@ -71,15 +72,25 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
     try:
         described = cursor.execute(f"DESCRIBE FROM {sql}").fetchall()
     except duckdb.CatalogException:
-        names = cursor.execute("SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views()")
-        raise _unknown_table(text, [row[0] for row in names.fetchall()]) from None
+        raise _unknown_table(text, cursor) from None
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
     return Source(text, sql, {row[0]: row[1] for row in described})
 
 
-def _unknown_table(text: str, names: list[str]) -> SDCError:
+def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:
     if text.startswith("("):
         return SDCError("the query names a table that is not there (temporary tables are not visible here)")
-    error = unknown("table", text, names)
+    names = cursor.execute(
+        "SELECT CASE WHEN table_schema = current_schema() THEN table_name ELSE table_schema || '.' || table_name END "
+        "FROM information_schema.tables WHERE table_catalog = current_database()"
+    ).fetchall()
+    # The nearest name may be that of a table in another schema.
+    known = {row[0]: row[0] for row in names} | {row[0].split(".")[-1]: row[0] for row in names}
+    near = difflib.get_close_matches(text.lower(), [name.lower() for name in known], n=1)
+    if near:
+        found = next(full for name, full in known.items() if name.lower() == near[0])
+        error = SDCError(f"unknown table '{text}'; did you mean '{found}'?")
+    else:
+        error = unknown("table", text, [row[0] for row in names])
     return SDCError(f"{error} (temporary tables are not visible here)")

@@ -1,0 +1,421 @@
+"""Connections, cursors, files and processes: what `connect`, `install` and `uninstall` promise.
+
+The test with two versions of DuckDB needs another interpreter with sdcduck, named by SDCDUCK_OTHER_PYTHON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+
+SECRET = "the secret of the tests"
+PEOPLE = """CREATE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region,
+    (range * 7919 * 6151 % 100000000)::INTEGER AS record_key FROM range(200)"""
+PROTECTED = """SELECT region, sdc_count(record_key) AS n, sdc_sum(id, record_key) AS s FROM people
+    GROUP BY CUBE (region) ORDER BY region"""
+OURS = (
+    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^_?sdc_') ORDER BY ALL"
+)
+PYTHON_CALL = "SELECT sdc_record_key(3)"
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SDCDUCK_SECRET", raising=False)
+    monkeypatch.delenv("SDCDUCK_SECRET_FILE", raising=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A custodian's file with records, the functions and a p-table of its own."""
+    path = tmp_path / "people.duckdb"
+    with sdcduck.connect(path, secret=SECRET) as con:
+        con.execute(PEOPLE)
+        con.execute("FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+    return path
+
+
+@pytest.fixture
+def plain_file(tmp_path: Path) -> Path:
+    """A file that sdcduck has never seen."""
+    path = tmp_path / "plain.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute(PEOPLE)
+    return path
+
+
+def other_process(code: str, *arguments: object, python: str = sys.executable) -> str:
+    """Run Python code in a process of its own; its last line of output, or of its error."""
+    done = subprocess.run(
+        [python, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60
+    )
+    return (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()[-1]
+
+
+def protected(con: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    return con.execute(PROTECTED).fetchall()
+
+
+# --- Installing ------------------------------------------------------------------------------------------------------
+
+
+def test_installing_again_changes_nothing() -> None:
+    with duckdb.connect() as con:
+        con.execute(PEOPLE)
+        assert sdcduck.install(con, secret=SECRET) is con
+        state = [
+            OURS,
+            "FROM sdc.settings ORDER BY ALL",
+            "FROM sdc.ptables ORDER BY ALL",
+            "FROM sdc.ptable_intervals ORDER BY ALL",
+        ]
+        first = [con.execute(query).fetchall() for query in state]
+        answers = protected(con), con.execute(PYTHON_CALL).fetchall()
+        for _ in range(3):
+            assert sdcduck.install(con) is con
+        assert [con.execute(query).fetchall() for query in state] == first
+        assert (protected(con), con.execute(PYTHON_CALL).fetchall()) == answers
+
+
+def test_a_cursor_has_the_pure_sql_at_once_and_the_rest_when_installed(file: Path) -> None:
+    with sdcduck.connect(file, secret=SECRET) as con:
+        cursor = con.cursor()
+        assert protected(cursor) == protected(con)
+        with pytest.raises(duckdb.CatalogException, match="sdc_record_key does not exist"):
+            cursor.execute(PYTHON_CALL)
+        sdcduck.install(cursor)
+        assert cursor.execute(PYTHON_CALL).fetchall() == con.execute(PYTHON_CALL).fetchall()
+        assert cursor.execute("SELECT count(*) FROM sdc_ptables()").fetchall() == [(3,)]
+
+
+def test_databases_have_secrets_of_their_own() -> None:
+    with sdcduck.connect(secret=SECRET) as a, sdcduck.connect(secret=SECRET + "!") as b, sdcduck.connect() as c:
+        assert a.execute(PYTHON_CALL).fetchall() != b.execute(PYTHON_CALL).fetchall()
+        with pytest.raises(duckdb.InvalidInputException, match="there is no secret"):
+            c.execute(PYTHON_CALL).fetchall()
+        a.execute("FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+        assert b.execute("SELECT count(*) FROM sdc_ptables()").fetchall() == [(2,)]
+
+
+def test_two_connections_of_a_process_to_one_file(tmp_path: Path) -> None:
+    """Also to a file that the first of them made; what one of them stores, the other one finds."""
+    path = tmp_path / "new.duckdb"
+    with sdcduck.connect(path, secret=SECRET) as a, sdcduck.connect(path) as b:
+        a.execute(PEOPLE)
+        assert b.execute(PYTHON_CALL).fetchall() == a.execute(PYTHON_CALL).fetchall()
+        b.execute("FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+        count = "SELECT sdc_count(record_key, ptable := 'mine') FROM people"
+        assert a.execute(count).fetchall() == b.execute(count).fetchall()
+
+
+def test_the_connection_that_installed_may_go_first(file: Path) -> None:
+    """DuckDB drops the Python objects of functions with the connection that made them; a call then would crash."""
+    code = """
+import gc, sys, duckdb, sdcduck
+a = sdcduck.connect(sys.argv[1], secret="the secret of the tests")
+b, c = sdcduck.connect(sys.argv[1]), duckdb.connect(sys.argv[1])
+expected = a.execute("SELECT sdc_record_key(3)").fetchall()
+a.close()
+del a
+gc.collect()
+assert b.execute("SELECT sdc_record_key(3)").fetchall() == expected
+assert b.execute("SELECT count(*) FROM sdc_ptable_check('mine')").fetchall() == [(3,)]
+b.close()
+del b
+gc.collect()
+sdcduck.install(c)
+assert c.execute("SELECT sdc_record_key(3)").fetchall() == expected
+print("well")
+"""
+    assert other_process(code, file) == "well"
+
+
+def test_closing_releases_the_file(file: Path) -> None:
+    con = sdcduck.connect(file, secret=SECRET)
+    con.execute("FROM sdc_ptable_check('mine')").fetchall()
+    con.execute(PYTHON_CALL).fetchall()
+    con.close()
+    del con
+    gc.collect()
+    assert (
+        other_process(
+            "import sys, sdcduck; sdcduck.connect(sys.argv[1]).execute('DROP TABLE people'); print('well')", file
+        )
+        == "well"
+    )
+
+
+def test_inside_a_transaction_installing_is_refused_and_the_transaction_lives() -> None:
+    with duckdb.connect() as con:
+        con.begin()
+        con.execute(PEOPLE)
+        with pytest.raises(sdcduck.SDCError, match="cannot be installed inside a transaction"):
+            sdcduck.install(con, secret=SECRET)
+        con.commit()
+        sdcduck.install(con, secret=SECRET)
+        # Where everything is there already, nothing is to be undone.
+        con.begin()
+        sdcduck.install(con)
+        con.execute("DELETE FROM people WHERE id > 10")
+        con.rollback()
+        assert con.execute("SELECT count(*) FROM people").fetchall() == [(200,)]
+        assert con.execute(PYTHON_CALL).fetchall()
+
+
+def test_a_closed_connection_says_that_it_is_closed() -> None:
+    con = sdcduck.connect(secret=SECRET)
+    con.close()
+    calls: list[Callable[[], object]] = [
+        lambda: sdcduck.install(con), lambda: sdcduck.uninstall(con), lambda: sdcduck.set_secret(con, SECRET),
+        lambda: con.execute("SELECT sdc_ckm_count(1, 1)"),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(duckdb.ConnectionException, match="closed"):
+            call()
+
+
+# --- Uninstalling ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_uninstalling_leaves_the_users_tables_alone(file: Path, purge: bool) -> None:
+    with sdcduck.connect(file, secret=SECRET) as con:
+        con.execute(
+            "CREATE MACRO twice(x) AS 2 * x; CREATE VIEW adults AS FROM people WHERE id > 18; CREATE TABLE sdc_mine AS SELECT 1 AS a"
+        )
+        before = protected(con)
+        people = con.execute("FROM people ORDER BY ALL").fetchall()
+        assert sdcduck.uninstall(con, purge=purge) is con
+        assert con.execute(OURS).fetchall() == []
+        assert con.execute("FROM people ORDER BY ALL").fetchall() == people
+        assert con.execute("SELECT twice(a), (SELECT count(*) FROM adults) FROM sdc_mine").fetchall() == [(2, 181)]
+        schemas = con.execute("SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'sdc'").fetchall()
+        assert schemas == [(0 if purge else 1,)]
+        # Twice is as good as once, and the way back is open.
+        sdcduck.uninstall(con, purge=purge)
+        sdcduck.uninstall(con)
+        sdcduck.install(con)
+        assert protected(con) == before
+        names = [row[0] for row in con.execute("SELECT name FROM sdc_ptables()").fetchall()]
+        assert names == ["default", "default_magnitude"] + ([] if purge else ["mine"])
+        with pytest.raises(duckdb.InvalidInputException, match="there is no secret"):
+            con.execute(PYTHON_CALL).fetchall()
+
+
+def test_uninstalling_through_a_cursor_and_where_nothing_is() -> None:
+    with sdcduck.connect(secret=SECRET) as con:
+        cursor = con.cursor()
+        sdcduck.uninstall(cursor)
+        # The temporary macros of the other connection are left, without what they call.
+        with pytest.raises(duckdb.CatalogException, match="does not exist"):
+            con.execute(PYTHON_CALL)
+        sdcduck.install(con, secret=SECRET)
+        assert con.execute(PYTHON_CALL).fetchall()
+    with duckdb.connect() as con:
+        sdcduck.uninstall(con)
+        sdcduck.uninstall(con, purge=True)
+        assert con.execute("SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'sdc'").fetchall() == [(0,)]
+
+
+# --- Read-only -------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_only_file_answers_queries_and_refuses_to_write(file: Path) -> None:
+    with sdcduck.connect(file) as con:
+        expected = protected(con), con.execute("SELECT sdc_count(record_key, ptable := 'mine') FROM people").fetchall()
+    content = file.read_bytes()
+    with sdcduck.connect(file, read_only=True, secret=SECRET) as con:
+        assert (
+            protected(con),
+            con.execute("SELECT sdc_count(record_key, ptable := 'mine') FROM people").fetchall(),
+        ) == expected
+        assert con.execute("SELECT units FROM sdc_check_keys('people', unit := 'id')").fetchall() == [(200,)]
+        assert con.execute(PYTHON_CALL).fetchall()
+        for statement in (
+            "FROM sdc_store_ptable('x', '(FROM sdc_ptable(D := 2, V := 1))')",
+            "FROM sdc_drop_ptable('mine')",
+            "FROM sdc_add_record_key('people', unit := 'id', record_key := 'k')",
+            "DROP TABLE people",
+        ):
+            with pytest.raises(duckdb.Error, match="read-only mode"):
+                con.execute(statement).fetchall()
+        with pytest.raises(duckdb.Error, match="read-only mode"):
+            sdcduck.set_secret(con, SECRET, store=True)
+        sdcduck.uninstall(con)
+        assert protected(con) == expected[0]
+    assert file.read_bytes() == content
+
+
+def test_a_read_only_file_without_the_functions_has_them_for_the_time_being(plain_file: Path) -> None:
+    content = plain_file.read_bytes()
+    with sdcduck.connect(plain_file, read_only=True, secret=SECRET) as con:
+        answer = protected(con)
+        names = con.execute("SELECT name FROM sdc_ptables()").fetchall()
+        assert names == [("default",), ("default_magnitude",)]
+        assert con.execute("SELECT bool_and(ok) FROM sdc_ptable_check('default')").fetchall() == [(True,)]
+        paired = con.execute(
+            """SELECT cells FROM sdc_table_risk_utility('(SELECT region, count(*) AS n FROM people GROUP BY ALL)',
+                '(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region'])"""
+        ).fetchall()
+        assert paired == [(3,)]
+        with pytest.raises(duckdb.Error, match="read-only mode"):
+            con.execute("FROM sdc_store_ptable('x', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+        cursor = sdcduck.install(con.cursor())
+        assert protected(cursor) == answer
+        cursor.close()
+        sdcduck.uninstall(con)
+        assert con.execute(OURS).fetchall() == []
+        assert con.execute("SELECT count(*) FROM duckdb_databases() WHERE database_name = 'sdc'").fetchall() == [(0,)]
+    assert plain_file.read_bytes() == content
+    with sdcduck.connect(plain_file) as con:
+        assert protected(con) == answer
+
+
+def test_a_read_only_file_of_another_version_keeps_its_ptables(file: Path) -> None:
+    mine = "SELECT sdc_count(record_key, ptable := 'mine') FROM people GROUP BY id % 20 ORDER BY id % 20"
+    with sdcduck.connect(file) as con:
+        expected = con.execute(mine).fetchall()
+        con.execute("UPDATE sdc.settings SET value = '0.0.1 of old' WHERE name = 'sql'")
+    with sdcduck.connect(file, read_only=True) as con:
+        assert con.execute(mine).fetchall() == expected
+
+
+# --- Versions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_file_of_a_newer_sdcduck_is_refused_and_left_as_it_is(file: Path, read_only: bool) -> None:
+    with duckdb.connect(str(file)) as con:
+        con.execute("UPDATE sdc.settings SET value = '99.1.0 0123456789abcdef' WHERE name = 'sql'")
+    content = file.read_bytes()
+    with pytest.raises(sdcduck.SDCError, match=r"was written by sdcduck 99\.1\.0; this is .*: please update"):
+        sdcduck.connect(file, read_only=read_only)
+    gc.collect()
+    assert file.read_bytes() == content
+    # It was closed again.
+    assert other_process("import sys, duckdb; duckdb.connect(sys.argv[1]); print('well')", file) == "well"
+
+
+def test_a_file_of_an_older_sdcduck_is_brought_up_to_date(file: Path) -> None:
+    with duckdb.connect(str(file)) as con:
+        expected = protected(con)
+        con.execute("UPDATE sdc.settings SET value = '0.0.1 of old' WHERE name = 'sql'")
+        con.execute("CREATE OR REPLACE MACRO sdc_count(record_key) AS -1; DROP MACRO sdc_sum")
+    with sdcduck.connect(file) as con:
+        assert protected(con) == expected
+        assert con.execute("SELECT count(*) FROM sdc_ptables()").fetchall() == [(3,)]
+
+
+_STATE = """
+import json, sys, duckdb
+if sys.argv[2] == "sdcduck":
+    import sdcduck
+    con = sdcduck.connect(sys.argv[1], secret="the secret of the tests")
+    extra = con.execute("SELECT sdc_record_key(3)").fetchall()
+    con.execute("FROM sdc_store_ptable('theirs', '(FROM sdc_ptable(D := 3, V := 2))')").fetchall()
+else:
+    con, extra = duckdb.connect(sys.argv[1]), None
+rows = con.execute(sys.argv[3]).fetchall()
+mine = con.execute("SELECT sdc_count(record_key, ptable := 'mine') FROM people").fetchall()
+con.close()
+print(json.dumps([duckdb.__version__, rows, mine, extra]))
+"""
+
+
+@pytest.mark.parametrize("how", ["duckdb", "sdcduck"])
+@pytest.mark.parametrize("first", ["here", "there"])
+def test_files_go_from_one_version_of_duckdb_to_the_other(tmp_path: Path, how: str, first: str) -> None:
+    """Written here and opened there, or the other way round, with and without sdcduck; and then here again."""
+    python = os.environ.get("SDCDUCK_OTHER_PYTHON")
+    if not python:
+        pytest.skip("SDCDUCK_OTHER_PYTHON names no interpreter with another version of DuckDB")
+    file = tmp_path / "people.duckdb"
+    make = f"""
+import sys, sdcduck
+with sdcduck.connect(sys.argv[1]) as con:
+    con.execute({PEOPLE!r})
+    con.execute("FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
+print("made")
+"""
+    maker, opener = (sys.executable, python) if first == "here" else (python, sys.executable)
+    assert other_process(make, file, python=maker) == "made"
+    opened = json.loads(other_process(_STATE, file, how, PROTECTED, python=opener))
+    back = json.loads(other_process(_STATE, file, "sdcduck", PROTECTED, python=maker))
+    assert opened[0] != back[0], "SDCDUCK_OTHER_PYTHON has the same version of DuckDB"
+    assert opened[1:3] == back[1:3]
+    if how == "sdcduck":
+        assert opened[3] == back[3]
+
+
+# --- Two processes ---------------------------------------------------------------------------------------------------
+
+_OPEN = """
+import sys, sdcduck
+con = sdcduck.connect(sys.argv[1], read_only=sys.argv[2] == "read")
+print(con.execute("SELECT sdc_count(record_key) FROM people").fetchall())
+"""
+
+
+@pytest.mark.parametrize("second", ["read", "write"])
+def test_a_file_that_another_process_writes_to_is_locked(file: Path, second: str) -> None:
+    with sdcduck.connect(file) as con:
+        text = other_process(_OPEN, file, second)
+        assert "Could not set lock on file" in text
+        assert str(file) in text
+        assert f"PID {os.getpid()}" in text
+        # Nothing happened to the first one.
+        assert len(protected(con)) == 4
+
+
+def test_several_processes_may_read_one_file(file: Path) -> None:
+    with sdcduck.connect(file, read_only=True) as con:
+        answer = str(con.execute("SELECT sdc_count(record_key) FROM people").fetchall())
+        assert other_process(_OPEN, file, "read") == answer
+        assert "Could not set lock on file" in other_process(_OPEN, file, "write")
+
+
+# --- Connecting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_path_may_be_text_or_a_path_and_options_reach_duckdb(tmp_path: Path) -> None:
+    settings = "SELECT current_setting('threads'), current_setting('preserve_insertion_order')"
+    for path in (tmp_path / "a.duckdb", str(tmp_path / "b.duckdb"), ":memory:"):
+        with sdcduck.connect(path, threads=1, config={"preserve_insertion_order": False}) as con:
+            assert con.execute(settings).fetchall() == [(1, False)]
+            assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.duckdb", "b.duckdb"]
+    config = {"threads": 1}
+    sdcduck.connect(config=config, preserve_insertion_order=True).close()
+    assert config == {"threads": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (None, {"nonsense": 1}, "nonsense"),
+        (None, {"read_only": True}, "database does not exist"),
+        ("folder", {}, "Is a directory"),
+        ("text", {}, "not a valid DuckDB database file"),
+    ],
+)
+def test_what_cannot_be_opened_says_why(
+    tmp_path: Path, make: str | None, options: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "x.duckdb"
+    if make == "folder":
+        path.mkdir()
+    elif make == "text":
+        path.write_text("this is no database\n" * 1000)
+    with pytest.raises(duckdb.Error, match=message):
+        sdcduck.connect(path, **options)  # type: ignore[arg-type]
+    assert path.exists() == (make is not None)
