@@ -2,6 +2,8 @@
 
 ``sdc.settings``          name, value: the version that wrote the file, and the secret if the custodian stored it
 ``sdc.ptables``           one row a perturbation table
+``sdc.publications``      one row a publication: its SELECT, and how it was suppressed; its tables are
+                          ``sdc.<name>_cells`` (as published) and ``sdc.<name>_stencil`` (inner cells, confidential)
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
 
 Beside these tables every p-table is written into macros that map its name to constants
@@ -20,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdcduck.errors import SDCError
+from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.perturbation.lookup import Lookup, encode
 
 BUILT_IN = ("default", "default_magnitude")
@@ -259,3 +261,68 @@ def set_setting(con: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
     """Store a setting."""
     con.execute("DELETE FROM sdc.settings WHERE name = ?", [name])
     con.execute("INSERT INTO sdc.settings VALUES (?, ?)", [name, value])
+
+
+@dataclass(frozen=True)
+class StoredPublication:
+    """A publication that the catalog holds.
+
+    Attributes:
+        name: under which functions find it.
+        query: the SELECT.
+        arguments: JSON, how it was suppressed; None: it was only named, not published.
+        fingerprint: of the inner cells it was published from.
+    """
+
+    name: str
+    query: str
+    arguments: str | None
+    fingerprint: str | None
+
+
+def publication(con: duckdb.DuckDBPyConnection, name: str) -> StoredPublication:
+    """A stored publication.
+
+    Raises:
+        SDCError: there is none of that name.
+    """
+    rows = con.execute("SELECT name, query, arguments, fingerprint FROM sdc.publications").fetchall()
+    for row in rows:
+        if row[0] == name:
+            return StoredPublication(*row)
+    raise unknown("publication", name, [row[0] for row in rows])
+
+
+def store_publication(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    query: str,
+    arguments: str | None = None,
+    fingerprint: str | None = None,
+) -> None:
+    """Store a publication, replacing one of the same name."""
+    con.execute("DELETE FROM sdc.publications WHERE name = ?", [name])
+    con.execute("INSERT INTO sdc.publications VALUES (?, ?, ?, ?)", [name, query, arguments, fingerprint])
+
+
+def cells_table(name: str) -> str:
+    """The quoted name of the table that holds the cells of a publication as published."""
+    return f"sdc.{identifier(name + '_cells')}"
+
+
+def stencil_table(name: str) -> str:
+    """The quoted name of the table that holds the inner cells of a publication with their stencil."""
+    return f"sdc.{identifier(name + '_stencil')}"
+
+
+def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a publication with its tables; all or nothing."""
+    con.begin()
+    try:
+        con.execute("DELETE FROM sdc.publications WHERE name = ?", [name])
+        con.execute(f"DROP TABLE IF EXISTS {cells_table(name)}")
+        con.execute(f"DROP TABLE IF EXISTS {stencil_table(name)}")
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise

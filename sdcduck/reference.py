@@ -71,7 +71,9 @@ class SQLFunction:
         return "aggregate" if any(name == "filter" for name, _ in self.arguments) else "scalar"
 
 
-SQL_FILES = ("perturbation.sql", "perturbation_tables.sql", "reference.sql")
+SQL_FILES = (
+    "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql", "reference.sql",
+)  # fmt: skip
 
 
 @cache

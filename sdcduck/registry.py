@@ -98,6 +98,14 @@ class Family:
     scalars: tuple[Scalar, ...] = ()
 
 
+def _raised_in(problem: BaseException) -> str:
+    """The module that raised an exception."""
+    traceback = problem.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__", ""))
+
+
 _KIND_OF_ERROR = re.compile(r"^[A-Z]\w*( \w+)* Error: ")
 
 
@@ -107,7 +115,7 @@ def message_of(problem: BaseException, where: str) -> str:
         return f"{where}: {problem}"
     if isinstance(problem, duckdb.Error):
         return f"{where}: {_KIND_OF_ERROR.sub('', str(problem))}"
-    if isinstance(problem, ValueError) and type(problem).__module__.startswith("sdcduck."):
+    if isinstance(problem, ValueError) and _raised_in(problem).startswith("sdcduck."):
         return f"{where}: {problem}"
     return f"{where}: internal error ({type(problem).__name__}); please report it"
 
@@ -180,6 +188,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
+    "DOUBLE[]": pa.list_(pa.float64()),
     "BOOLEAN": pa.bool_(),
 }
 

@@ -70,6 +70,7 @@ _CELLS = (
     "'(SELECT region, count(*) AS n FROM people GROUP BY ALL)', "
     "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
 )
+_PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
     "sdc_check_keys": "sdc_check_keys('visits')",
@@ -80,6 +81,15 @@ CALLS = {
     "sdc_table_risk_utility": f"sdc_table_risk_utility({_CELLS})",
     "sdc_count_utility": f"sdc_count_utility({_CELLS})",
     "sdc_noise_distribution": f"sdc_noise_distribution({_CELLS})",
+    "sdc_primary": f"sdc_primary({_PUBLICATION})",
+    "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
+    "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
+    "sdc_audit": f"sdc_audit({_PUBLICATION})",
+    "sdc_decimals": f"sdc_decimals({_PUBLICATION})",
+    "sdc_round_table": "sdc_round_table('SELECT region, count(*) AS n FROM people GROUP BY CUBE (region)', seed := 1)",
+    "sdc_publication": "sdc_publication('named', 'SELECT region, count(*) AS n FROM people GROUP BY CUBE (region)')",
+    "sdc_drop_publication": "sdc_drop_publication('named')",
+    "sdc_publications": "sdc_publications()",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }
@@ -93,6 +103,9 @@ def test_table_functions_return_the_columns_that_are_documented() -> None:
             returned = con.execute(f"DESCRIBE FROM {CALLS[function.name]}").fetchall()
             con.execute(f"FROM {CALLS[function.name]}").fetchall()
             documented = [(column, meaning.partition(":")[0]) for column, meaning in function.columns]
+            if documented[0][0] == "..":  # first come columns of the user's own
+                documented = documented[1:]
+                returned = returned[-len(documented) :]
             assert [(row[0], row[1]) for row in returned] == documented, function.name
 
 

@@ -1,0 +1,134 @@
+"""Synthetic decimal numbers: random inner values whose sum is whole, and true, exactly for what a publication tells.
+
+Langsrud and Bøvelstad (2022), "Synthetic decimal numbers as a flexible tool for suppression of post-published tabular
+data", PSD: y* = yhat + (I - H) u with the regression of y on the published cells (equations 4 to 8). With a basis N of
+the null space of the published cells, I - H = N (N'N)^-1 N', so y* = y + N (N'N)^-1 N' (u - y): published sums are right
+whatever the accuracy of the solution. The residuals keep the scale of u: rescaling them to a fixed length, as RegSDC
+does, would leave only two possible replicates where one dimension is open (Prop. 5 then fails).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import lsmr, splu
+
+from sdcduck.methods.suppression.elimination import cell_indices
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.nullspace import NullSpace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+WHOLE_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class DecimalCheck:
+    """The publication read back from its decimals: cells whose sum is not as it should be (indices, ascending).
+
+    not_whole: published cells with a sum that is not whole (lost precision). whole: suppressed cells that come out
+    whole, hence follow from the published ones (a leak of the suppression); worst are those that are primary.
+    """
+
+    not_whole: Ints
+    whole: Ints
+
+
+def decimals(
+    x: DummyMatrix,
+    published: ArrayLike | NullSpace,
+    y: NDArray[np.integer] | None = None,
+    *,
+    replicates: int = 3,
+    sigma: float = pi / 3,
+    seed: int = 0,
+) -> Floats:
+    """m x replicates decimal numbers for the published cells (mask, indices, or their null space) of an m x N matrix.
+
+    y: m inner counts (frequency mode: published sums are the true counts); None for zero mode, where they are 0, the
+    mode for magnitudes. sigma: standard deviation of u. With the null space the projection is direct; with cells alone
+    it is iterative (LSMR).
+    """
+    if replicates < 1:
+        raise ValueError("at least one replicate is needed")
+    if not sigma > 0:
+        raise ValueError("sigma must be positive")
+    truth = np.zeros(x.rows) if y is None else np.asarray(y, dtype=np.float64)
+    if truth.shape != (x.rows,):
+        raise ValueError("one count for each inner cell is needed")
+    if not np.isfinite(truth).all():
+        raise ValueError("counts must be finite")
+    noise = np.random.default_rng((2022, seed)).standard_normal((x.rows, replicates)) * sigma
+    change = residual_of(x, published, noise - truth[:, None])
+    return _rounded_where_whole(truth[:, None] + change)
+
+
+def residual_of(x: DummyMatrix, published: ArrayLike | NullSpace, values: Floats) -> Floats:
+    """(I - H) v for every column v of the m x r values: what the published cells do not explain of it."""
+    if isinstance(published, NullSpace):
+        return _projected(published, values)
+    return _projected_iteratively(x, cell_indices("published", published, x.columns), values)
+
+
+def regression_fit(x: DummyMatrix, published: ArrayLike | NullSpace, y: NDArray[np.integer]) -> Floats:
+    """yhat = H y (equation 5): the values that follow from the published cells alone; m floats."""
+    truth = np.asarray(y, dtype=np.float64)
+    fit: Floats = truth - residual_of(x, published, truth[:, None])[:, 0]
+    return fit
+
+
+def check_decimals(
+    x: DummyMatrix, values: Floats, published: ArrayLike, suppressed: ArrayLike, tolerance: float = 1e-5
+) -> DecimalCheck:
+    """Sums up the decimals for every cell: published ones must be whole in all replicates, the same whole number;
+    suppressed ones not (spec 2.4, self-check)."""
+    matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    sums = np.asarray(matrix.T @ values)
+    nearest = np.round(sums)
+    whole = (np.abs(sums - nearest) < tolerance).all(axis=1) & (nearest == nearest[:, :1]).all(axis=1)
+    shown = cell_indices("published", published, x.columns)
+    hidden = cell_indices("suppressed", suppressed, x.columns)
+    return DecimalCheck(np.sort(shown[~whole[shown]]), np.sort(hidden[whole[hidden]]))
+
+
+def _projected(space: NullSpace, values: Floats) -> Floats:
+    """N (N'N)^-1 N' v, with the columns of N brought to length 1."""
+    if not space.dimension:
+        return np.zeros_like(values)
+    basis = space.basis.astype(np.float64)
+    length = np.sqrt(np.asarray(basis.multiply(basis).sum(axis=0)).ravel())
+    basis = sp.csc_array(basis @ sp.diags_array(1 / length))
+    gram = sp.csc_array(basis.T @ basis)
+    factors = splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    result: Floats = basis @ factors.solve(basis.T @ values)
+    # One step of refinement: the solution of badly scaled bases gets most of its digits back.
+    result += basis @ factors.solve(basis.T @ (values - result))
+    return result
+
+
+def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats) -> Floats:
+    """v - X b three times over by LSMR, on the inner cells that are not published themselves."""
+    matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))[:, published]
+    known = np.zeros(x.rows, dtype=bool)
+    known[matrix[:, np.flatnonzero(np.diff(matrix.indptr) == 1)].indices] = True
+    open_rows = np.flatnonzero(~known)
+    matrix = sp.csr_array(matrix[open_rows])
+    result = np.zeros_like(values)
+    for k in range(values.shape[1]):
+        rest = values[open_rows, k].copy()
+        for _ in range(3):
+            rest -= matrix @ lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=20 * sum(matrix.shape))[0]
+        result[open_rows, k] = rest
+    return result
+
+
+def _rounded_where_whole(values: Floats) -> Floats:
+    """Whole numbers where a value is whole to nine digits."""
+    nearest = np.round(values)
+    result: Floats = np.where(nearest == np.round(values, WHOLE_DIGITS), nearest, values)
+    return result

@@ -1,0 +1,625 @@
+"""Secondary suppression: which further cells must stay out so that no primary cell follows from the published ones.
+
+The greedy rule of Langsrud (2024, PSD, doi 10.1007/978-3-031-69651-0_6; SSBtools::GaussSuppression): walk the candidates
+from most to least worth publishing, publish each unless what is left of it is proportional to what is left of a primary
+cell. The same answer as the reference, cell for cell; the arithmetic is modulo 2^31 - 1 instead of growing integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from sdcduck.methods.suppression import residuals, singletons
+from sdcduck.methods.suppression.contributors import ALLOWED, REFUSED_AND_PRIMARY, contributor_test
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.residuals import CANDIDATE, GONE, PIVOT, PRIMARY
+from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod, Problem
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Array = NDArray[Any]
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """The outcome of `suppress_secondary`.
+
+    secondary: N booleans. unsafe: primary cells that the forced cells disclose (indices, ascending).
+    independent: the published cells that were pivots; every other published cell is a combination of them (indices,
+    ascending). rank: their number. method: the singleton method that was used; "anySum" may become "anySumNOTprimary" (a singleton
+    is not primary) or "subSumAny" (forced cells). undecided: sign tests too large for the arithmetic, decided towards
+    suppression.
+    """
+
+    secondary: Bools
+    unsafe: Ints
+    independent: Ints
+    rank: int
+    method: str
+    undecided: int
+
+
+class Elimination:
+    """The columns of a matrix under elimination, with the pools they live in.
+
+    values: of the entries, modulo p; all 1 if not given. kind: GONE, CANDIDATE or PRIMARY of each column. Rows from ``free_rows`` on are singletons and get pivots in order.
+    """
+
+    def __init__(
+        self,
+        indptr: Ints,
+        indices: NDArray[np.int32],
+        rows: int,
+        kind: NDArray[np.int8],
+        *,
+        free_rows: int | None = None,
+        owner: Ints | None = None,
+        space: bool = False,
+        keep_pivots: bool = False,
+        values: Ints | None = None,
+        seed: int = 0,
+    ) -> None:
+        rng = np.random.default_rng((20220921, seed))
+        columns = len(indptr) - 1
+        self.free_rows = rows if free_rows is None else free_rows
+        self.columns = np.zeros(columns, residuals.COLUMN)
+        self.columns["kind"] = kind
+        if owner is not None:
+            self.columns["owner"] = owner
+        self.rows = np.zeros(rows, residuals.ROW)
+        weighted = self.free_rows if space else rows
+        for name in ("w0", "w1"):
+            self.rows[name][:weighted] = rng.integers(1, residuals.PRIME, weighted)
+        self.rows["rank"] = np.arange(rows)
+        self.entries = np.empty(2 * len(indices) + 64, np.int64)
+        self.lists = np.empty(3 * len(indices) + 2 * rows + 64, np.int32)
+        self.buckets = np.full(1 << max(columns, 1).bit_length(), -1, np.int32)
+        self.scratch = np.empty(rows + 1, np.int64)
+        self.out = np.empty(max(columns, 1), np.int32)
+        self.shared = np.zeros(8, np.int64)
+        self.keep_pivots = keep_pivots
+        if values is None:
+            values = np.ones(len(indices), np.int64)
+        residuals.fill(self.columns, self.rows, self.entries, self.lists, indptr, indices, values)
+        self.shared[residuals.ENTRIES_END] = len(indices)
+        self.shared[residuals.LISTS_END] = self.rows["capacity"].sum()
+        self.shared[residuals.FREE_ROWS] = self.free_rows
+        self.shared[residuals.SPACE] = self.free_rows if space else 0
+
+    def copy(self) -> Elimination:
+        """An independent copy with the order of the singleton rows reversed."""
+        other = object.__new__(Elimination)
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy() if isinstance(value, np.ndarray) else value)
+        other.rows["rank"] = -other.rows["rank"]
+        return other
+
+    @property
+    def store(self) -> tuple[Array, Array, Array, Array, Array]:
+        """What the compiled functions work on."""
+        return self.columns, self.rows, self.entries, self.lists, self.buckets
+
+    def live(self) -> NDArray[np.int32]:
+        kind = self.columns["kind"]
+        return np.flatnonzero((kind == CANDIDATE) | (kind == PRIMARY)).astype(np.int32)
+
+    def start_merging(self) -> None:
+        """From now on proportional columns are found and merged."""
+        self.shared[residuals.KEYED] = 1
+        residuals.rekey(self.columns, self.rows, self.entries, self.buckets, self.live(), self.shared[residuals.SPACE])
+
+    def make_room(self, status: int) -> None:
+        """Moves a full pool to one that is twice what is needed now."""
+        room = int(self.shared[residuals.ROOM])
+        if status == residuals.ENTRIES_FULL:
+            kind = self.columns["kind"]
+            needed = (kind == CANDIDATE) | (kind == PRIMARY) | ((kind == PIVOT) & self.keep_pivots)
+            size = max(len(self.entries), 2 * (int(self.columns["length"][needed].sum()) + room))
+            pool = np.empty(size, np.int64)
+            end = residuals.pack_columns(self.columns, self.entries, pool, self.keep_pivots)
+            self.entries, self.shared[residuals.ENTRIES_END] = pool, end
+        else:
+            size = max(len(self.lists), 2 * (int(self.rows["count"].sum()) + 2 * len(self.rows) + room))
+            lists = np.empty(size, np.int32)
+            end = residuals.pack_lists(self.columns, self.rows, self.entries, self.lists, lists, self.shared)
+            self.lists, self.shared[residuals.LISTS_END] = lists, end
+
+    def publish(self, c: int) -> None:
+        """Publishes column c: one pivot row less for all others."""
+        while status := residuals.eliminate(*self.store, self.scratch, self.out, self.shared, c):
+            self.make_room(status)
+
+    def refuse(self, c: int) -> None:
+        """A candidate of what column c stands for is suppressed because of singletons."""
+        residuals.refuse(self.columns, self.rows, self.entries, self.buckets, c)
+
+    def delete_rows(self, rows: Ints) -> None:
+        """These inner cells count as known from now on."""
+        residuals.delete_rows(*self.store, self.out, self.shared, rows)
+
+    def rows_left(self, c: int) -> Ints:
+        """The rows of what is left of column c; none if it is determined or suppressed by a singleton."""
+        c = residuals.find(self.columns, c)
+        if self.columns["kind"][c] not in (CANDIDATE, PRIMARY):
+            return np.empty(0, np.int64)
+        left: Ints = residuals.rows_of(self.columns, self.entries, c)
+        return left
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells after equal columns were merged: class of each cell, and the roles of the classes in order."""
+
+    matrix: Any
+    group: Ints
+    candidates: Ints
+    primary: Ints
+    forced: Ints
+
+
+def cell_indices(name: str, cells: ArrayLike | None, size: int) -> Ints:
+    """Indices from indices or a mask, first occurrences in order; ValueError unless they are cells."""
+    array = np.asarray([] if cells is None else cells)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional")
+    if array.dtype == bool:
+        if len(array) != size:
+            raise ValueError(f"{name} is a mask of another length than the number of cells")
+        return np.flatnonzero(array)
+    if len(array) and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must hold indices of cells or be a mask")
+    index = array.astype(np.int64)
+    if len(index) and (index.min() < 0 or index.max() >= size):
+        raise ValueError(f"{name} points outside the cells")
+    return _first_occurrences(index)
+
+
+def _first_occurrences(values: Ints) -> Ints:
+    _, first = np.unique(values, return_index=True)
+    result: Ints = values[np.sort(first)]
+    return result
+
+
+def _without(values: Ints, unwanted: Ints) -> Ints:
+    result: Ints = values[~np.isin(values, unwanted)]
+    return result
+
+
+def _merge_equal_cells(x: DummyMatrix, candidates: Ints, primary: Ints, forced: Ints) -> _Cells:
+    """Equal columns are one cell, primary if one of them is. Empty columns protect nothing and need no protection."""
+    full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    _, first, group = np.unique(_fingerprints(x), axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    group = rank[group.ravel()]
+    matrix = full[:, first[order]]
+    filled = np.diff(matrix.indptr) > 0
+    roles = [_first_occurrences(group[cells]) for cells in (candidates, primary, forced)]
+    candidates, primary, forced = (role[filled[role]] for role in roles)
+    return _Cells(matrix, group, candidates, primary, forced)
+
+
+def _fingerprints(x: DummyMatrix) -> Ints:
+    """Two random 63-bit sums of each column: equal for equal columns, else with probability 2^-126."""
+    weights = np.random.default_rng(20220921).integers(1, 2**62, (2, max(x.rows, 1)), dtype=np.int64)
+    return np.column_stack([x.totals(weight) for weight in weights]).astype(np.int64)
+
+
+def suppress_secondary(
+    x: DummyMatrix,
+    candidates: ArrayLike,
+    primary: ArrayLike,
+    *,
+    forced: ArrayLike | None = None,
+    hidden: ArrayLike | None = None,
+    singleton: ArrayLike | None = None,
+    singleton_method: str = "anySum",
+    progress: Progress | None = None,
+    seed: int = 0,
+) -> Suppression:
+    """The secondary cells that protect ``primary`` in a publication of N cells over m inner cells.
+
+    x: m x N. candidates: cells in order, most worth publishing first (indices; primary ones among them are skipped).
+    primary, forced, hidden: masks or indices; forced cells are published whatever they disclose, hidden ones are
+    neither published nor protected. singleton: m booleans, or m contributor numbers (0: no singleton) for the methods
+    for magnitudes. singleton_method: "none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace" (and the
+    variants "subSumAny", "subSumSpace") for frequencies; "sub2Sum" or "num" with up to five letters for magnitudes.
+    progress: called with (candidates done, all) a few times a second; what it raises stops the run.
+    seed: of the random projections; the result does not depend on it.
+
+    >>> x = DummyMatrix.from_pairs(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 2]), (2, 3))
+    >>> suppress_secondary(x, [0, 2], [1]).secondary
+    array([False, False,  True])
+    """
+    size = x.columns
+    candidate_cells, primary_cells, forced_cells, hidden_cells = (
+        cell_indices(name, cells, size)
+        for name, cells in zip(
+            ("candidates", "primary", "forced", "hidden"), (candidates, primary, forced, hidden), strict=True
+        )
+    )
+    marks = _singleton_marks(singleton, x.rows)
+    _check_method(singleton_method, marks)
+    candidate_cells = _without(candidate_cells, hidden_cells)
+    protected = _without(primary_cells, forced_cells)
+    nothing = np.zeros(size, dtype=bool)
+    if not len(primary_cells):
+        return Suppression(nothing, np.empty(0, np.int64), np.empty(0, np.int64), 0, singleton_method, 0)
+    cells = _merge_equal_cells(x, candidate_cells, protected, forced_cells)
+    run = _Run(cells, marks, singleton_method, progress, seed)
+    run.walk()
+    secondary_group = run.secondary[: cells.matrix.shape[1]].copy()
+    secondary_group[_without(cells.primary, cells.forced)] = True
+    open_to_choice = nothing.copy()
+    open_to_choice[_without(candidate_cells, protected)] = True
+    unsafe = np.isin(cells.group, run.unsafe)
+    unsafe &= np.isin(np.arange(size), protected)
+    first_cell = np.zeros(cells.matrix.shape[1], np.int64)
+    first_cell[cells.group[::-1]] = np.arange(size)[::-1]
+    independent = first_cell[run.pivots]
+    return Suppression(
+        secondary_group[cells.group] & open_to_choice,
+        np.flatnonzero(unsafe),
+        independent,
+        len(independent),
+        run.method,
+        int(run.engine.shared[residuals.UNDECIDED]),
+    )
+
+
+def _singleton_marks(singleton: ArrayLike | None, rows: int) -> Ints | Bools:
+    marks = np.zeros(rows, dtype=bool) if singleton is None else np.asarray(singleton)
+    if marks.shape != (rows,):
+        raise ValueError("singleton needs one mark for each inner cell")
+    if marks.dtype != bool and not np.issubdtype(marks.dtype, np.integer):
+        raise ValueError("singleton must hold booleans or contributor numbers")
+    if marks.dtype != bool:
+        if len(marks) and marks.min() < 0:
+            raise ValueError("contributor numbers of singletons must not be negative")
+        return marks.astype(np.int64)
+    return marks
+
+
+def _check_method(method: str, marks: Ints | Bools) -> None:
+    if method not in FREQUENCY_METHODS:
+        ContributorMethod.parse(method, marks.dtype != bool)
+
+
+class _Run:
+    """One walk through the candidates with a singleton method."""
+
+    def __init__(self, cells: _Cells, marks: Ints | Bools, method: str, progress: Progress | None, seed: int) -> None:
+        self.cells = cells
+        self.method = method
+        self.progress = progress
+        numbered = marks.dtype != bool
+        self.contributors = ContributorMethod.parse("none" if method in FREQUENCY_METHODS else method, numbered)
+        used = marks.astype(bool)
+        if method in FREQUENCY_METHODS and method != "none":
+            singleton, contributor = used, np.zeros(len(marks), np.int64)
+        elif self.contributors.idle:
+            singleton, contributor = np.zeros(len(marks), bool), np.zeros(len(marks), np.int64)
+        elif self.contributors.by_contributor:
+            singleton, contributor = np.zeros(len(marks), bool), marks.astype(np.int64)
+        else:
+            singleton, contributor = np.zeros(len(marks), bool), np.where(used, 1 + np.arange(len(marks)), 0)
+        shared_group = np.intersect1d(cells.primary, cells.forced)
+        self.unsafe = shared_group
+        kept = _without(cells.primary, cells.forced)
+        problem = Problem(cells.matrix, kept, len(kept), singleton, contributor)
+        problem = self._extend(self._unmark_forced(problem))
+        self._load(problem, seed)
+
+    def _unmark_forced(self, problem: Problem) -> Problem:
+        """An inner cell that is forced to be published is no singleton."""
+        single = self.cells.forced[singletons.column_sums(problem.x)[self.cells.forced] == 1]
+        shown = np.asarray(problem.x[:, single].sum(axis=1)).ravel() > 0
+        return Problem(
+            problem.x,
+            problem.primary,
+            problem.related,
+            problem.singleton & ~shown,
+            np.where(shown, 0, problem.contributor),
+        )
+
+    def _extend(self, problem: Problem) -> Problem:
+        """Chooses the method's variant, merges equal rows, adds the virtual primary cells."""
+        not_primary = bool(problem.singleton.any()) and singletons.singletons_shown(problem)
+        if not_primary and self.method == "anySum":
+            self.method = "anySumNOTprimary"
+        elif not_primary and not self.method.startswith("anySum"):
+            raise ValueError(f"singleton method {self.method!r} needs every published singleton to be primary")
+        if self.method == "anySum" and len(self.cells.forced):
+            self.method = "subSumAny"
+        problem = singletons.merge_equal_rows(problem)
+        if problem.contributor.any():
+            if self.contributors.protect_singletons:
+                problem = singletons.protect_single_cells(problem, self.contributors)
+            if self.contributors.sums:
+                problem = singletons.protect_sums_of_two(problem, self.contributors)
+        if "subSum" in self.method and problem.singleton.any():
+            problem = singletons.protect_sums_of_singletons(problem)
+            if self.method == "subSum":
+                problem = Problem(
+                    problem.x,
+                    problem.primary,
+                    problem.related,
+                    np.zeros(len(problem.singleton), bool),
+                    problem.contributor,
+                )
+        return problem
+
+    def _load(self, problem: Problem, seed: int) -> None:
+        """Puts the singleton rows last and fills the elimination."""
+        self.tested = self.contributors.elimination and bool(problem.contributor.any())
+        if self.tested:
+            order = singletons.contributor_order(problem.contributor)
+            free_rows = int((problem.contributor == 0).sum())
+        else:
+            order = np.argsort(problem.singleton, kind="stable")
+            free_rows = int((~problem.singleton).sum())
+        x = sp.csc_array(problem.x[order])
+        x.sort_indices()
+        self.matrix = x
+        self.contributor = problem.contributor[order]
+        self.singleton_rows = free_rows < x.shape[0]
+        self.space = self.method.endswith("Space") and self.singleton_rows
+        primary, related = problem.primary, problem.related
+        if self.method in ("anySum", "subSpace") and self.singleton_rows and not len(self.cells.forced):
+            # What consists of singleton rows alone is protected by the rule for candidates itself.
+            primary = primary[singletons.column_sums(x[:free_rows])[primary] > 0]
+        kind = np.full(x.shape[1], GONE, np.int8)
+        kind[self.cells.candidates] = CANDIDATE
+        kind[primary] = PRIMARY
+        kind[self.cells.forced] = CANDIDATE
+        owner = np.zeros(x.shape[1], np.int64)
+        if self.tested:
+            owner[primary] = singletons.owners(x, primary, related, self.contributor)
+        self.protected = primary
+        self.turns = _without(self.cells.candidates, np.concatenate([problem.primary, self.cells.forced]))
+        self.secondary = np.zeros(x.shape[1], dtype=bool)
+        self.engine = Elimination(
+            x.indptr.astype(np.int64),
+            x.indices.astype(np.int32),
+            x.shape[0],
+            kind,
+            free_rows=free_rows,
+            owner=owner,
+            space=self.space,
+            seed=seed,
+        )
+
+    @property
+    def pivots(self) -> Ints:
+        """The published columns that were pivots."""
+        return np.flatnonzero(self.engine.columns["kind"] == PIVOT)
+
+    def walk(self) -> None:
+        """Forced cells first, then the candidates in order."""
+        used_up = self._used_up(self.protected)
+        for c in self.cells.forced:
+            if self.engine.columns["length"][c]:
+                self.engine.publish(int(c))
+        emptied = np.setdiff1d(self._used_up(self.protected), used_up)
+        self.unsafe = np.union1d(self.unsafe, emptied[emptied < self.cells.matrix.shape[1]])
+        empty = self.engine.columns["length"] == 0
+        self.engine.columns["kind"][empty & (self.engine.columns["kind"] != PIVOT)] = GONE
+        self.engine.start_merging()
+        if self.tested:
+            self._walk_with_contributors()
+        elif self.singleton_rows and self.method not in ("none", "subSum"):
+            self._walk_with_singletons()
+        else:
+            self._walk_in_chunks(
+                lambda first, last: residuals.publish(
+                    *self.engine.store,
+                    self.engine.scratch,
+                    self.engine.out,
+                    self.engine.shared,
+                    self.turns,
+                    first,
+                    last,
+                    self.secondary,
+                )
+            )
+
+    def _used_up(self, columns: Ints) -> Ints:
+        """Which of the columns have no row left that counts."""
+        length = self.engine.columns["length"][columns]
+        empty = length == 0
+        if self.space:
+            first = self.engine.entries[self.engine.columns["start"][columns]] >> 32
+            empty |= first >= self.engine.free_rows
+        result: Ints = columns[empty]
+        return result
+
+    def _walk_in_chunks(
+        self, chunk: Callable[[int, int], tuple[int, int]], decide: Callable[[int], None] | None = None
+    ) -> None:
+        """Calls the compiled walk piece by piece, about ten times a second, so that progress and Ctrl-C get their turn."""
+        done, step, total = 0, 256, len(self.turns)
+        while done < total:
+            began = perf_counter()
+            last = min(done + step, total)
+            while done < last:
+                done, status = chunk(done, last)
+                if status == residuals.SINGLETONS_LEFT and decide is not None:
+                    decide(done)
+                    done += 1
+                elif status:
+                    self.engine.make_room(status)
+            if self.progress is not None:
+                self.progress(done, total)
+            step = max(64, min(int(step * 0.1 / max(perf_counter() - began, 1e-3)), 4 * step))
+
+    def _walk_with_singletons(self) -> None:
+        ask = self.method in ("anySumNOTprimary", "anySum0")
+        exceptions = self.method in ("anySum", "anySumNOTprimary", "subSumAny")
+        used = np.zeros(len(self.engine.rows), dtype=bool)
+        family = _Family.of(self) if self.method == "anySum0" else None
+        if self.method == "anySum0" and family is None:
+            exceptions = True
+        self._walk_in_chunks(
+            lambda first, last: residuals.publish_any_sum(
+                *self.engine.store,
+                self.engine.scratch,
+                self.engine.out,
+                self.engine.shared,
+                self.turns,
+                first,
+                last,
+                self.secondary,
+                used,
+                exceptions,
+                ask,
+            ),
+            lambda turn: self._decide_singletons(int(self.turns[turn]), family),
+        )
+
+    def _decide_singletons(self, j: int, family: _Family | None) -> None:
+        """Only singleton rows are left of candidate j, and singletons may be published: suppressed if that tells a
+        primary cell, else its singletons count as known one by one."""
+        engine = self.engine
+        c = int(residuals.find(engine.columns, j))
+        left = engine.rows_left(c)
+        known = left if family is None else family.extended(left)
+        reveals = not len(known) or residuals.covers_primary(
+            engine.columns, engine.rows, engine.entries, engine.lists, engine.out, engine.shared, known
+        )
+        if not reveals:
+            engine.delete_rows(known)
+            return
+        self.secondary[j] = True
+        if family is not None and len(known) > len(left):
+            engine.columns["kind"][c] = PRIMARY
+        elif family is None:
+            engine.refuse(c)
+
+    def _walk_with_contributors(self) -> None:
+        """The walk where every candidate is tested against single contributors, with two orders of rows if asked."""
+        second: Elimination | None = None
+        flags = np.zeros((2, len(self.contributor)), dtype=bool)
+        began = perf_counter()
+        for turn, j in enumerate(self.turns.tolist()):
+            c = int(residuals.find(self.engine.columns, j))
+            column = self.engine.columns[c]
+            if column["kind"] == PRIMARY:
+                self.secondary[j] = True
+            elif column["kind"] == CANDIDATE and column["length"]:
+                only_singletons = self.engine.entries[column["start"]] >> 32 >= self.engine.free_rows
+                if second is None and self.contributors.two_orders and only_singletons:
+                    second = self.engine.copy()
+                engines = [self.engine] if second is None else [self.engine, second]
+                self._test_or_publish(j, engines, flags)
+            if self.progress is not None and (perf_counter() - began > 0.1 or turn + 1 == len(self.turns)):
+                self.progress(turn + 1, len(self.turns))
+                began = perf_counter()
+
+    def _test_or_publish(self, j: int, engines: Sequence[Elimination], flags: Bools) -> None:
+        places = [int(residuals.find(engine.columns, j)) for engine in engines]
+        answer = ALLOWED
+        for k, (engine, c) in enumerate(zip(engines, places, strict=True)):
+            rotations = [False]
+            if k == 1 and engine.columns["length"][c] > 1:
+                if engine.entries[engine.columns["start"][c]] >> 32 >= engine.free_rows:
+                    rotations = [False, True]
+            for rotated in rotations:
+                if answer == ALLOWED:
+                    answer = contributor_test(
+                        engine.columns,
+                        engine.rows,
+                        engine.entries,
+                        engine.lists,
+                        engine.out,
+                        engine.shared,
+                        c,
+                        self.contributor,
+                        flags,
+                        self.contributors.combinations,
+                        k == 1,
+                        rotated,
+                    )
+        for engine, c in zip(engines, places, strict=True):
+            if answer == ALLOWED:
+                engine.publish(c)
+            elif answer == REFUSED_AND_PRIMARY:
+                engine.columns["kind"][c] = PRIMARY
+                engine.columns["owner"][c] = -1
+            else:
+                engine.refuse(c)
+        self.secondary[j] = answer != ALLOWED
+
+
+class _Family:
+    """Cells made of singletons only, as parents and children, for the method anySum0.
+
+    A zero margin must not be published when all but one of its parts are known to be zero: the rows that count as known
+    are extended from parents to the child left over.
+    """
+
+    def __init__(
+        self, engine: Elimination, parents: list[int], children: dict[int, list[int]], primary: set[int]
+    ) -> None:
+        self.engine = engine
+        self.parents = parents
+        self.children = children
+        self.primary = primary
+
+    @classmethod
+    def of(cls, run: _Run) -> _Family | None:
+        """The families of the run's candidates and primary cells; None when there are none."""
+        engine = run.engine
+        cells = np.concatenate([run.cells.forced, run.turns, run.protected])
+        cells = cells[cells < run.cells.matrix.shape[1]]
+        matrix = run.matrix[engine.free_rows :, cells]
+        size = singletons.column_sums(matrix)
+        alone = np.flatnonzero((size > 0) & (size == singletons.column_sums(run.matrix)[cells]))
+        cells, matrix, size = cells[alone], matrix[:, alone], size[alone]
+        common = (matrix.T @ matrix).tocoo()
+        child, parent = common.coords
+        inside = (size[child] == common.data) & (size[parent] != common.data)
+        if not inside.any():
+            return None
+        primary = set(run.protected.tolist())
+        children: dict[int, list[int]] = {}
+        for p, c in zip(cells[parent[inside]].tolist(), cells[child[inside]].tolist(), strict=True):
+            children.setdefault(p, []).append(c)
+        return cls(engine, [c for c in cells.tolist() if c in children], children, primary)
+
+    def extended(self, left: Ints) -> Ints:
+        """The rows known with ``left``, ascending; empty when that discloses a primary child."""
+        known = left
+        while True:
+            more = self._step(known)
+            if more is None:
+                return np.empty(0, np.int64)
+            if len(more) == len(known):
+                return known
+            known = more
+
+    def _step(self, known: Ints) -> Ints | None:
+        new = [known]
+        for parent in self.parents:
+            rows = self.engine.rows_left(parent)
+            inside = np.isin(rows, known)
+            rest = rows[~inside]
+            if not inside.any() or not len(rest):
+                continue
+            if len(rest) == 1:
+                new.append(rest)
+                continue
+            equal = [child for child in self.children[parent] if np.array_equal(self.engine.rows_left(child), rest)]
+            if any(child in self.primary for child in equal):
+                return None
+            if equal:
+                new.append(rest)
+        return np.unique(np.concatenate(new))

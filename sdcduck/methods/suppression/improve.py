@@ -1,0 +1,186 @@
+"""Fewer suppressed cells: publish secondary suppressions that a safe pattern does not need, and trade dear for cheap.
+
+A pattern is safe when no primary cell is a rational combination of published cells. Elimination publishes cells in
+one fixed order and never looks back; here cells are closed again where that lets dearer ones, or more of them, open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from sdcduck.methods.suppression.audit import audit
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.rank import eliminate
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+_FEWEST, _MOST = 0.02, 0.3  # the part of the published cells that a trial closes
+_NOISE = 0.4  # standard deviation of the logarithm of the factors that shake up the order
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """A pattern that costs no more than the one before, and is as safe.
+
+    Attributes:
+        suppressed: bool (N,), primary and secondary cells.
+        opened: int64, cells suppressed before and published now.
+        closed: int64, cells published before and suppressed now.
+        cells_saved: suppressed cells before less those now (negative when several cheap cells replace a dear one).
+        cost_saved: their cost before less that now, at least 0.
+    """
+
+    suppressed: Booleans
+    opened: Indices
+    closed: Indices
+    cells_saved: int
+    cost_saved: float
+
+
+def improve(
+    x: DummyMatrix,
+    suppressed: ArrayLike,
+    primary: ArrayLike,
+    cost: ArrayLike,
+    *,
+    trials: int = 200,
+    seed: int = 0,
+    frozen: ArrayLike | None = None,
+    z: ArrayLike | None = None,
+    upl: ArrayLike | None = None,
+    lpl: ArrayLike | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Improvement:
+    """Publish secondary cells in descending cost as long as no primary cell is given away, then try other patterns.
+
+    A trial closes a random part of the published cells and publishes what can be published again in an order that is
+    shaken up; the pattern is kept when it does not cost more (large neighbourhood search, Shaw 1998).
+
+    Args:
+        x: n inner cells x N cells. Sums that must be protected without being cells (those of the singleton methods) are
+            further columns, primary and of cost 0.
+        suppressed: bool (N,), a safe pattern.
+        primary: bool (N,), suppressed cells that must not follow from published ones, and that stay suppressed.
+        cost: numbers (N,), at least 0, of suppressing a cell.
+        trials: how many other patterns are tried; each takes an elimination. 0: cells are published only.
+        seed: of the random choices; the same input and seed give the same answer.
+        frozen: bool (N,), cells that keep their state.
+        z: numbers (N,), the cell totals; needed with protection levels.
+        upl: numbers (N,), upper protection levels: primary cells whose feasibility interval is wide enough before
+            keep one that is. Every cell opened then takes an audit: for small publications.
+        lpl: numbers (N,), lower ones; default the upper ones.
+        jobs: threads of the audits.
+        progress: called with (trials made, trials to make).
+
+    Raises:
+        ValueError: wrong lengths or kinds, a primary cell that is not suppressed, or a pattern that is not safe.
+    """
+    hidden = _flags(suppressed, x.columns, "suppressed").copy()
+    first = _flags(primary, x.columns, "primary")
+    fixed = np.zeros(x.columns, dtype=np.bool_) if frozen is None else _flags(frozen, x.columns, "frozen")
+    weight = np.asarray(cost, dtype=np.float64)
+    if weight.shape != (x.columns,) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError(f"costs must be {x.columns} finite numbers, none negative")
+    if (first & ~hidden).any():
+        raise ValueError("a primary cell is not suppressed")
+    if (upl is None) != (z is None):
+        raise ValueError("protection levels and cell totals are needed together")
+    before = hidden.copy()
+    small = _smaller(x)
+    if eliminate(small, np.flatnonzero(~hidden), protected=first).revealed.any():
+        raise ValueError("the pattern is not safe: a primary cell follows from published cells")
+    must: Booleans | None = None
+
+    def wide(pattern: Booleans) -> Booleans:
+        assert z is not None
+        return audit(x, z, pattern, upl=upl, lpl=lpl, cells=first, jobs=jobs).protected
+
+    def keeps_intervals(pattern: Booleans) -> bool:
+        return must is None or bool(wide(pattern)[must].all())
+
+    if upl is not None:
+        must = wide(hidden)
+    movable = ~first & ~fixed
+    hidden = _open(small, hidden, first, movable, weight, keeps_intervals)
+
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        published = np.flatnonzero(~hidden & movable)
+        if not len(published) or not (hidden & movable).any():
+            break
+        share = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))
+        again = hidden.copy()
+        again[rng.permutation(published)[: max(1, round(share * len(published)))]] = True
+        order = (weight + _least(weight)) * np.exp(rng.normal(0.0, _NOISE, x.columns))
+        pattern = _open(small, again, first, movable, order, None)
+        if must is not None and weight[pattern].sum() < weight[hidden].sum():
+            pattern = _open(small, again, first, movable, order, keeps_intervals)
+        # Patterns of the same cost are taken too: they lead on to others.
+        if weight[pattern].sum() <= weight[hidden].sum() and keeps_intervals(pattern):
+            hidden = pattern
+        if progress is not None:
+            progress(trial + 1, trials)
+    return Improvement(
+        hidden,
+        np.flatnonzero(before & ~hidden),
+        np.flatnonzero(hidden & ~before),
+        int(before.sum() - hidden.sum()),
+        float(weight[before].sum() - weight[hidden].sum()),
+    )
+
+
+def _flags(values: ArrayLike, length: int, what: str) -> Booleans:
+    result = np.asarray(values)
+    if result.shape != (length,) or result.dtype != np.bool_:
+        raise ValueError(f"{what} must be {length} booleans")
+    return result
+
+
+def _smaller(x: DummyMatrix) -> DummyMatrix:
+    """The matrix with one row of each class of equal rows: no combination of columns can tell them apart."""
+    rows = sparse.csc_matrix((np.ones(len(x.indices), dtype=np.uint64), x.indices, x.indptr), (x.rows, x.columns))
+    marks = np.random.default_rng(3).integers(0, 2**64, size=(x.columns, 2), dtype=np.uint64)
+    keys = np.column_stack([rows @ marks[:, 0], rows @ marks[:, 1]])
+    _, kept = np.unique(keys, axis=0, return_index=True)
+    position = np.full(x.rows, -1)
+    position[np.sort(kept)] = np.arange(len(kept))
+    columns = np.repeat(np.arange(x.columns), np.diff(x.indptr))
+    inside = position[x.indices] >= 0
+    return DummyMatrix.from_pairs(position[x.indices[inside]], columns[inside], (len(kept), x.columns))
+
+
+def _open(
+    x: DummyMatrix,
+    hidden: Booleans,
+    primary: Booleans,
+    movable: Booleans,
+    weight: Floats,
+    allowed: Callable[[Booleans], bool] | None,
+) -> Booleans:
+    """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
+    candidates = np.flatnonzero(hidden & movable)
+    candidates = candidates[np.argsort(-weight[candidates], kind="stable")]
+    taken = eliminate(x, np.flatnonzero(~hidden), candidates, primary).taken
+    together = hidden & ~taken
+    if allowed is None or allowed(together):
+        return together
+    pattern = hidden.copy()
+    for cell in candidates:
+        pattern[cell] = False
+        safe = not eliminate(x, np.flatnonzero(~pattern), protected=primary).revealed.any()
+        if not (safe and allowed(pattern)):
+            pattern[cell] = True
+    return pattern
+
+
+def _least(weight: Floats) -> float:
+    """Something small beside the costs, so that cells of no cost come in random order too."""
+    return 1e-6 * float(weight[weight > 0].min(initial=np.inf)) if (weight > 0).any() else 1.0

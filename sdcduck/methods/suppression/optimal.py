@@ -1,0 +1,279 @@
+"""The cheapest secondary suppression of a small publication, by integer programming.
+
+Cutting planes of Fischetti and Salazar (2000, "Models and algorithms for optimizing cell suppression in tabular data
+with linear constraints", JASA 95): a master program over the cells to suppress, and for each primary cell and side
+the attacker problem, whose dual solution is a cut when the cell is not protected.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import highspy
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from sdcduck.methods.suppression.matrix import DummyMatrix
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+_SHORT = 1e-6  # relative: what a protection level may be missed by
+_LINEAR_ROUNDS = 200
+_SUPPORT = 1e-7
+
+
+@dataclass(frozen=True)
+class OptimalPattern:
+    """The pattern found, and how far it may be from the optimum.
+
+    Attributes:
+        suppressed: bool (N,), primary and secondary cells.
+        objective: sum of the costs of these cells.
+        bound: no pattern that protects all primary cells costs less.
+        gap: (objective - bound) / objective, 0 when optimal.
+        status: ``optimal``; ``time limit``: a pattern that protects but may not be the cheapest; ``infeasible``: no
+            pattern protects the primary cells, ``suppressed`` then holds all cells that may be suppressed.
+    """
+
+    suppressed: Booleans
+    objective: float
+    bound: float
+    gap: float
+    status: Literal["optimal", "time limit", "infeasible"]
+
+
+def optimal_suppression(
+    x: DummyMatrix,
+    y: ArrayLike,
+    primary: ArrayLike,
+    upl: ArrayLike,
+    lpl: ArrayLike | None = None,
+    *,
+    cost: ArrayLike | None = None,
+    ineligible: ArrayLike | None = None,
+    time_limit: float = 60.0,
+) -> OptimalPattern:
+    """The secondary suppressions of least cost that protect every primary cell to its protection levels.
+
+    Protected means: values of the inner cells, none negative, exist that agree with all published cells and put the
+    primary cell at or above value + upl, and others that put it at or below value - lpl.
+
+    Args:
+        x: n inner cells x N cells.
+        y: numbers (n,), at least 0, the inner values.
+        primary: bool (N,), the cells to protect.
+        upl: numbers (N,), at least 0, upper protection levels, in the unit of the cells; used at primary cells.
+        lpl: numbers (N,), lower ones; default the upper ones. A cell cannot fall by more than its value.
+        cost: numbers (N,), at least 0, of suppressing a cell; default its value.
+        ineligible: bool (N,), cells that must be published; default those with the value 0. Primary cells are
+            suppressed in any case.
+        time_limit: seconds.
+
+    Raises:
+        ValueError: wrong lengths or kinds, negative or not finite numbers.
+    """
+    inner = _amounts(y, x.rows, "the inner values")
+    z = np.asarray(x.totals(inner), dtype=np.float64)
+    first = np.asarray(primary)
+    if first.shape != (x.columns,) or first.dtype != np.bool_:
+        raise ValueError(f"primary must be {x.columns} booleans")
+    up = _amounts(upl, x.columns, "upper protection levels")
+    down = up if lpl is None else _amounts(lpl, x.columns, "lower protection levels")
+    down = np.minimum(down, z)
+    weight = z if cost is None else _amounts(cost, x.columns, "costs")
+    barred = z == 0 if ineligible is None else np.asarray(ineligible)
+    if barred.shape != (x.columns,) or barred.dtype != np.bool_:
+        raise ValueError(f"ineligible must be {x.columns} booleans")
+
+    ends = time.monotonic() + time_limit
+    attacker = _Attacker(x, inner, z, first, up, down)
+    everything = first | ~barred
+    if attacker.cuts(everything.astype(np.float64), np.inf):
+        return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible")
+    master = _Master(weight, first, everything)
+    best = everything
+    bound = 0.0
+    for integral in (False, True):
+        rounds = 0
+        while integral or rounds < _LINEAR_ROUNDS:
+            rounds += 1
+            solved = master.solve(integral, ends - time.monotonic())
+            if solved is None:
+                return _pattern(best, weight, bound, "time limit")
+            chosen, value = solved
+            bound = max(bound, value)
+            cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends)
+            if cuts is None:
+                return _pattern(best, weight, bound, "time limit")
+            if not cuts:
+                # What protects with a part of each cell protects with the whole cells.
+                support = chosen > _SUPPORT if not integral else chosen > 0.5
+                if weight[support].sum() < weight[best].sum() or integral:
+                    best = support | first
+                break
+            master.add(cuts)
+    return _pattern(best, weight, bound, "optimal")
+
+
+def _pattern(
+    suppressed: Booleans, cost: Floats, bound: float, status: Literal["optimal", "time limit"]
+) -> OptimalPattern:
+    objective = float(cost[suppressed].sum())
+    if status == "optimal":
+        bound = objective
+    gap = (objective - bound) / objective if objective > 0 else 0.0
+    return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status)
+
+
+def _amounts(values: ArrayLike, length: int, what: str) -> Floats:
+    result = np.asarray(values, dtype=np.float64)
+    if result.shape != (length,):
+        raise ValueError(f"{what} must be {length} numbers")
+    if not np.isfinite(result).all() or (result < 0).any():
+        raise ValueError(f"{what} must be finite numbers, none negative")
+    return result
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """sum of coefficient x suppressed >= level: a necessary condition of protection."""
+
+    cells: NDArray[np.int32]
+    coefficients: Floats
+    level: float
+
+
+class _Attacker:
+    """How far each primary cell can move from its value when cells are suppressed (in part)."""
+
+    def __init__(self, x: DummyMatrix, y: Floats, z: Floats, primary: Booleans, up: Floats, down: Floats) -> None:
+        self.x, self.z, self.up, self.down = x, z, up, down
+        self.targets = np.flatnonzero(primary)
+        matrix = sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+        # An inner cell that is a cell of the publication too is bounded as such.
+        published = np.zeros(x.rows, dtype=np.bool_)
+        alone = np.flatnonzero(np.diff(x.indptr) == 1)
+        published[x.indices[x.indptr[alone]]] = True
+        self.floor = np.where(published, -np.inf, -y)
+        # Values are scaled: the tolerances of the solver are absolute, and deviations are as small as the levels.
+        wanted = np.concatenate([up[self.targets], down[self.targets]])
+        self.unit = max(1.0, float(wanted.max(initial=0.0))) / 100
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = x.rows, x.columns
+        lp.col_cost_ = np.zeros(x.rows)
+        lp.col_lower_ = self.floor / self.unit
+        lp.col_upper_ = np.full(x.rows, np.inf)
+        lp.row_lower_ = lp.row_upper_ = np.zeros(x.columns)
+        rows = matrix.T.tocsr()
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = rows.indptr.astype(np.int32)
+        lp.a_matrix_.index_ = rows.indices.astype(np.int32)
+        lp.a_matrix_.value_ = rows.data
+        self.highs = _quiet()
+        self.highs.setOptionValue("presolve", "off")
+        self.highs.setOptionValue("simplex_strategy", 4)
+        self.highs.passModel(lp)
+        self.allowed = (np.zeros(x.columns), np.zeros(x.columns))
+
+    def cuts(self, chosen: Floats, ends: float) -> list[_Cut] | None:
+        """Conditions that the choice violates; none when it protects all primary cells; None when out of time."""
+        whole = bool(np.all((chosen == 0) | (chosen == 1)))
+        lowest = -self.z * chosen / self.unit
+        if whole:
+            self._allow(lowest, np.where(chosen > 0, np.inf, 0.0))
+        cuts = []
+        for target in self.targets:
+            rows = self.x.indices[self.x.indptr[target] : self.x.indptr[target + 1]]
+            for sign, level in ((1.0, self.up[target]), (-1.0, self.down[target])):
+                if level <= 0:
+                    continue
+                if time.monotonic() > ends:
+                    return None
+                if not whole:
+                    # A cell suppressed in part may rise by that part of the level: that is what its cut counts.
+                    self._allow(lowest, level * chosen / self.unit)
+                self.highs.changeColsCost(len(rows), rows, np.full(len(rows), -sign))
+                cut = self._cut(level / self.unit)
+                self.highs.changeColsCost(len(rows), rows, np.zeros(len(rows)))
+                if cut is not None:
+                    cuts.append(cut)
+        return cuts
+
+    def _allow(self, lowest: Floats, highest: Floats) -> None:
+        """Let the cells move by this much."""
+        for cell in np.flatnonzero((lowest != self.allowed[0]) | (highest != self.allowed[1])):
+            self.highs.changeRowBounds(int(cell), float(lowest[cell]), float(highest[cell]))
+        self.allowed = (lowest, highest)
+
+    def _cut(self, level: float) -> _Cut | None:
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kUnbounded:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
+        if -self.highs.getInfo().objective_function_value >= level * (1 - _SHORT):
+            return None
+        solution = self.highs.getSolution()
+        dual = -np.asarray(solution.row_dual, dtype=np.float64)
+        reduced = np.asarray(solution.col_dual, dtype=np.float64)
+        floors = np.where(np.isfinite(self.floor), -self.floor / self.unit, 0.0)
+        need = level - float(np.maximum(reduced, 0.0) @ floors)
+        # A cell with a positive dual may rise without bound once suppressed; no coefficient need exceed the level.
+        coefficient = np.where(dual > 1e-9, need, np.maximum(-dual, 0.0) * self.z / self.unit)
+        coefficient = np.minimum(coefficient, need)
+        cells = np.flatnonzero(coefficient > 1e-9 * need).astype(np.int32)
+        return _Cut(cells, coefficient[cells] / need, 1.0)
+
+
+class _Master:
+    """The choice of cells, given the cuts so far."""
+
+    def __init__(self, cost: Floats, primary: Booleans, eligible: Booleans) -> None:
+        self.columns = len(cost)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = self.columns, 0
+        self.unit = max(float(cost.max(initial=0.0)), 1e-300) / 1000
+        lp.col_cost_ = cost / self.unit
+        lp.col_lower_ = primary.astype(np.float64)
+        lp.col_upper_ = eligible.astype(np.float64)
+        self.highs = _quiet()
+        self.highs.setOptionValue("mip_rel_gap", 0.0)
+        self.highs.setOptionValue("mip_abs_gap", 1e-9)
+        self.highs.passModel(lp)
+        self.integral = False
+
+    def add(self, cuts: list[_Cut]) -> None:
+        for cut in cuts:
+            self.highs.addRow(cut.level, np.inf, len(cut.cells), cut.cells, cut.coefficients)
+
+    def solve(self, integral: bool, seconds: float) -> tuple[Floats, float] | None:
+        """The cheapest choice and its cost; None when out of time."""
+        if seconds <= 0:
+            return None
+        if integral and not self.integral:
+            self.integral = True
+            index = np.arange(self.columns, dtype=np.int32)
+            self.highs.changeColsIntegrality(
+                self.columns, index, np.full(self.columns, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+            )
+        self.highs.setOptionValue("time_limit", float(self.highs.getRunTime()) + seconds)
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
+        value = float(self.highs.getInfo().objective_function_value) * self.unit
+        return np.asarray(self.highs.getSolution().col_value, dtype=np.float64), value
+
+
+def _quiet() -> highspy.Highs:
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("parallel", "off")
+    return highs

@@ -1,0 +1,190 @@
+"""Suppression problems of the reference data, built from its inputs: inner cells, X in the reference's column order."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sdcduck.methods.suppression.candidates import candidate_order
+from sdcduck.methods.suppression.matrix import DummyMatrix
+
+TOTALS = ("Total", "Total_Norway")
+
+# Columns of the inner data that an output column stands for: nested levels and groupings share one column.
+LEVELS = {
+    "region": ("region", "county", "fylke", "k_group", "kostragr"),
+    "mnd": ("mnd", "mnd2"),
+    "months": ("months", "months2"),
+    "geo": ("geo", "eu"),
+    "sector4": ("sector4", "sector2"),
+    "main_income": ("main_income", "not_assistance"),
+    "r3": ("r3", "r2"),
+    "i3": ("i3", "i2"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem of the reference and its answer, one row of ``cells`` for each column of ``x``."""
+
+    inner: pd.DataFrame
+    cells: pd.DataFrame
+    x: DummyMatrix
+
+    @property
+    def primary(self) -> np.ndarray:
+        return self.cells["primary"].to_numpy() == 1
+
+    @property
+    def suppressed(self) -> np.ndarray:
+        return self.cells["suppressed"].to_numpy() == 1
+
+    def order(self, value: str = "freq", secondary_zeros: bool = False, magnitude: str | None = None) -> np.ndarray:
+        """Candidate order of spec 2.3 from the counts (and the magnitudes) of the cells."""
+        freq = self.x.totals(self.inner[value].to_numpy(dtype=np.int64)).astype(float)
+        num = None if magnitude is None else self.cells[magnitude].to_numpy(dtype=float)
+        return candidate_order(self.x, freq, value=num, secondary_zeros=secondary_zeros)
+
+
+def matrix_of(inner: pd.DataFrame, cells: pd.DataFrame, dimensions: list[str]) -> DummyMatrix:
+    """The dummy matrix: an inner cell belongs to a cell whose codes it has on some level of every dimension."""
+    members: dict[tuple[str, str], np.ndarray] = {}
+    for dimension in dimensions:
+        levels = [level for level in LEVELS.get(dimension, (dimension,)) if level in inner]
+        for code in cells[dimension].unique():
+            hit = np.zeros(len(inner), dtype=bool) if code not in TOTALS else np.ones(len(inner), dtype=bool)
+            for level in levels:
+                hit |= (inner[level] == code).to_numpy()
+            members[dimension, code] = hit
+    rows, columns = [], []
+    for number, codes in enumerate(cells[dimensions].itertuples(index=False)):
+        hit = np.logical_and.reduce([members[d, code] for d, code in zip(dimensions, codes, strict=True)])
+        rows.append(np.flatnonzero(hit))
+        columns.append(np.full(len(rows[-1]), number))
+    return DummyMatrix.from_pairs(np.concatenate(rows), np.concatenate(columns), (len(inner), len(cells)))
+
+
+def with_zeros(inner: pd.DataFrame, groups: list[list[str]]) -> pd.DataFrame:
+    """The inner cells and every missing combination of the groups of columns (``extend0``), with zeros."""
+    parts = [inner[group].drop_duplicates().to_dict("records") for group in groups]
+    full = pd.DataFrame([{k: v for part in combo for k, v in part.items()} for combo in itertools.product(*parts)])
+    merged = full.merge(inner, how="left", on=[c for group in groups for c in group])
+    return merged.fillna({c: 0 for c in merged.columns if c not in full.columns})
+
+
+@cache
+def index(folder: Path) -> dict[str, dict[str, object]]:
+    return json.loads((folder / "gausssuppression" / "index.json").read_text())
+
+
+def inner_data(folder: Path, name: str) -> pd.DataFrame:
+    """An input of the reference, codes as text, with the levels of the hierarchy file where the case uses it."""
+    data = pd.read_csv(folder / "gausssuppression" / "input" / f"{name}.csv")
+    for column in data.columns:
+        if column not in ("freq", "ant", "f", "v", "value", "num", "sweight"):
+            data[column] = data[column].astype(str)
+    if name == "d2_f":
+        data["not_assistance"] = np.where(data["main_income"] == "assistance", "", "not_assistance")
+    return data
+
+
+def case(folder: Path, name: str, inner: pd.DataFrame, dimensions: list[str]) -> Case:
+    cells = pd.read_csv(folder / "gausssuppression" / f"{name}.csv", dtype=dict.fromkeys(dimensions, str))
+    return Case(inner, cells, matrix_of(inner, cells, dimensions))
+
+
+def count_case(folder: Path, name: str, freq: str, dimensions: list[str]) -> Case:
+    """A case of SuppressSmallCounts: equal inner cells added up, missing combinations as zeros."""
+    data = inner_data(folder, str(index(folder)[name]["input"])).rename(columns={freq: "count"})
+    groups = [[c for c in LEVELS.get(d, (d,)) if c in data] for d in dimensions]
+    inner = data.groupby([c for group in groups for c in group], as_index=False)["count"].sum()
+    return case(folder, name, with_zeros(inner, groups), dimensions)
+
+
+def magnitude_case(
+    folder: Path, name: str, dimensions: list[str], contributor: str | None, ignored: tuple[str, ...] = ()
+) -> tuple[Case, np.ndarray, np.ndarray]:
+    """A case of SuppressDominantCells or SuppressFewContributors, its candidate order and the singletons.
+
+    The order is by the first magnitude column of the answer; without contributors it is taken over the records.
+
+    A contributor in ``ignored`` (``removeCodes``) is no singleton.
+    """
+    data = inner_data(folder, str(index(folder)[name]["input"]))
+    levels = [c for d in dimensions for c in LEVELS.get(d, (d,)) if c in data]
+    data["who"] = np.arange(len(data)) if contributor is None else data[contributor].rank(method="dense").astype(int)
+    grouped = data.groupby(levels, as_index=False)
+    inner = grouped.agg(count=("who", "size"), contributors=("who", "nunique"), who=("who", "first"))
+    built = case(folder, name, inner, dimensions)
+    held = np.array(inner["contributors"] == 1)
+    single = np.flatnonzero(np.diff(built.x.indptr) == 1)
+    shown = np.zeros(len(inner), dtype=bool)
+    shown[built.x.indices[built.x.indptr[single]]] = True
+    primary = single[built.primary[single]]
+    shown[built.x.indices[built.x.indptr[primary]]] = False
+    held &= ~shown
+    if contributor is not None:
+        codes = data.drop_duplicates("who").set_index("who")[contributor]
+        held &= ~inner["who"].map(codes).isin(ignored).to_numpy()
+    magnitude = next(c for c in ("value", "v", "num") if c in built.cells)
+    if contributor is None:
+        records = Case(data.assign(count=1), built.cells, matrix_of(data, built.cells, dimensions))
+        return built, records.order("count", magnitude=magnitude), held
+    numbers = np.where(held, inner["who"], 0).astype(np.int64)
+    return built, built.order("count", magnitude=magnitude), numbers
+
+
+@cache
+def big_inner(folder: Path) -> dict[str, pd.DataFrame]:
+    """Inner tables of the large problems, from the reference's own seeded generator."""
+    spec = importlib.util.spec_from_file_location("gen_big", folder / "big" / "gen_big.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    d = generator.build(1_000_000)
+    r2, r3, _, i2, i3 = generator.codes(d)
+    r3_of = d["r4p"][d["r4"]]
+    r2_of, i2_of = d["r3p"][r3_of], d["i3p"][d["i3"]]
+    codes = pd.DataFrame({"r3": r3_of, "i3": d["i3"], "i2": i2_of, "sex": d["sex"], "age": d["age"], "r2": r2_of})
+
+    def table(keys: list[str], regions: int) -> pd.DataFrame:
+        inner = codes[codes["r2"] < regions].groupby(keys).size().reset_index(name="freq")
+        inner["r2"] = r2[d["r3p"][inner["r3"]]]
+        inner["i2"] = i2[inner["i2"]] if "i2" in keys else i2[d["i3p"][inner["i3"]]]
+        inner["r3"] = r3[inner["r3"]]
+        for name, names in (("i3", i3), ("sex", np.array(["F", "M"])), ("age", np.array([f"A{k}" for k in range(10)]))):
+            if name in keys:
+                inner[name] = names[inner[name]]
+        return inner
+
+    return {
+        "S2k": table(["r3", "i3"], 1),
+        "S10k": table(["r3", "i3"], 4),
+        "L4k": table(["r3", "i2", "sex", "age"], 2),
+    }
+
+
+def big_case(folder: Path, problem: str, output: str, dimensions: list[str]) -> Case:
+    inner = big_inner(folder)[problem]
+    cells = pd.read_csv(folder / "big" / f"out_{output}.csv.gz")
+    return Case(inner, cells, matrix_of(inner, cells, dimensions))
+
+
+def linked_instance(folder: Path, size: str) -> tuple[DummyMatrix, np.ndarray, np.ndarray, np.ndarray]:
+    """X, candidates in order, primary cells and inner counts of a linked-table instance."""
+    with np.load(folder / "big" / f"linked_{size}.npz") as data:
+        rows, columns = (int(n) for n in data["shape"])
+        lengths = data["indptr"].astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        sums = np.concatenate([[0], np.cumsum(data["delta"].astype(np.int64))])
+        indices = (sums[1:] - np.repeat(sums[indptr[:-1]], lengths)).astype(np.int32)
+        primary = np.unpackbits(data["primary"])[:columns].astype(bool)
+        return DummyMatrix(indptr, indices, rows), data["candidates"].astype(np.int64), primary, data["freq"]

@@ -1,0 +1,187 @@
+"""The improvement pass never loses safety and never costs more; the elimination it rests on, against exact rank."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from small_tables import column, dirae_inner, publication
+
+from sdcduck.methods.suppression.audit import audit
+from sdcduck.methods.suppression.improve import improve
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.optimal import optimal_suppression
+from sdcduck.methods.suppression.rank import PRIME, eliminate, fractions
+
+
+def exact_rank(columns: NDArray[np.int64]) -> int:
+    """The rank over the rationals."""
+    rows = [[Fraction(int(v)) for v in row] for row in columns]
+    rank = 0
+    for c in range(columns.shape[1]):
+        pivot = next((i for i in range(rank, len(rows)) if rows[i][c]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for i in range(rank + 1, len(rows)):
+            if rows[i][c]:
+                factor = rows[i][c] / rows[rank][c]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
+        rank += 1
+    return rank
+
+
+def dense(x: DummyMatrix) -> NDArray[np.int64]:
+    matrix = np.zeros((x.rows, x.columns), dtype=np.int64)
+    matrix[x.indices, np.repeat(np.arange(x.columns), np.diff(x.indptr))] = 1
+    return matrix
+
+
+def follows(x: DummyMatrix, published: NDArray[np.bool_], cell: int) -> bool:
+    matrix = dense(x)
+    return exact_rank(matrix[:, published]) == exact_rank(np.column_stack([matrix[:, published], matrix[:, cell]]))
+
+
+def linked_tables(rng: np.random.Generator) -> tuple[DummyMatrix, NDArray[np.int64]]:
+    shape = rng.integers(2, 5, size=2)
+    records = [
+        {"a": str(a), "b": str(b), "g": str(rng.integers(3)), "h": str((a + 2 * b) % 3)}
+        for a, b in itertools.product(range(shape[0]), range(shape[1]))
+        if rng.random() < 0.9
+    ] or [{"a": "0", "b": "0", "g": "0", "h": "0"}]
+    x, _ = publication(records, [[["a", "g", ""], ["b", ""]], [["h", "g"], ["a", ""]]][: rng.integers(1, 3)])
+    return x, rng.integers(1, 12, size=x.rows)
+
+
+def greedy(x: DummyMatrix, z: NDArray[np.int64], primary: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    order = np.argsort(-z, kind="stable")
+    return ~eliminate(x, np.zeros(0, dtype=np.int64), order[~primary[order]], primary).taken
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_elimination_agrees_with_the_rank_over_the_rationals(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, _ = linked_tables(rng)
+    published = rng.random(x.columns) < 0.5
+    found = eliminate(x, np.flatnonzero(published), protected=~published)
+    assert found.independent.sum() == exact_rank(dense(x)[:, published])
+    assert found.basis.shape[1] == x.rows - found.independent.sum()
+    for cell in np.flatnonzero(~published):
+        assert found.revealed[cell] == follows(x, published, cell)
+    directions = fractions(found.basis).toarray()
+    assert np.abs(dense(x)[:, published].T @ directions).max(initial=0) < 1e-12
+    np.testing.assert_array_equal(directions[found.own_rows], np.eye(len(found.own_rows)))
+
+
+def test_fractions_are_recognised() -> None:
+    found = eliminate(DummyMatrix.from_pairs(np.zeros(0, int), np.zeros(0, int), (4, 0)), np.zeros(0, dtype=np.int64))
+    basis = found.basis
+    basis.data[:] = [5, PRIME - 7, 3 * pow(4, -1, PRIME) % PRIME, -12345 * pow(67891, -1, PRIME) % PRIME]
+    np.testing.assert_allclose(fractions(basis).data, [5, -7, 0.75, -12345 / 67891], rtol=1e-15)
+
+
+def test_greedy_elimination_suppresses_what_ssbtools_suppresses(reference_data: Path) -> None:
+    stored = np.load(reference_data / "big" / "linked_2k.npz")
+    lengths = stored["indptr"].astype(np.int64)
+    indptr = np.r_[0, np.cumsum(lengths)]
+    running = np.cumsum(stored["delta"].astype(np.int64))
+    indices = running - np.repeat(np.r_[0, running][indptr[:-1]], lengths)
+    x = DummyMatrix(indptr, indices.astype(np.int32), int(stored["shape"][0]))
+    primary = np.unpackbits(stored["primary"])[: x.columns].astype(bool)
+    candidates = stored["candidates"].astype(np.int64)
+    found = eliminate(x, np.zeros(0, dtype=np.int64), candidates[~primary[candidates]], primary)
+    secondary = np.loadtxt(reference_data / "big" / "linked_2k_secondary.csv", skiprows=1, dtype=int)
+    np.testing.assert_array_equal(np.flatnonzero(~found.taken & ~primary), np.sort(secondary))
+    better = improve(x, ~found.taken, primary, stored["y"], trials=30)
+    assert better.cost_saved >= 0
+    assert not eliminate(x, np.flatnonzero(~better.suppressed), protected=primary).revealed.any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_safety_is_kept_and_the_cost_never_rises(seed: int, wasteful: bool) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = linked_tables(rng)
+    z = x.totals(y)
+    primary = rng.random(x.columns) < 0.2
+    suppressed = greedy(x, z, primary)
+    if wasteful:
+        suppressed |= rng.random(x.columns) < 0.3
+    frozen = rng.random(x.columns) < 0.1
+    found = improve(x, suppressed, primary, z, trials=20, frozen=frozen)
+    assert (found.suppressed | ~primary).all()
+    for cell in np.flatnonzero(primary):
+        assert not follows(x, ~found.suppressed, cell)
+    np.testing.assert_array_equal(found.suppressed[frozen], suppressed[frozen])
+    assert z[found.suppressed].sum() + found.cost_saved == z[suppressed].sum()
+    assert found.cost_saved >= 0
+    assert suppressed.sum() - found.suppressed.sum() == found.cells_saved
+    np.testing.assert_array_equal(np.flatnonzero(suppressed & ~found.suppressed), found.opened)
+    np.testing.assert_array_equal(np.flatnonzero(~suppressed & found.suppressed), found.closed)
+    # Nothing is left that could be published alone.
+    for cell in np.flatnonzero(found.suppressed & ~primary & ~frozen):
+        published = ~found.suppressed
+        published[cell] = True
+        assert any(follows(x, published, p) for p in np.flatnonzero(primary))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_wide_intervals_stay_wide(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = linked_tables(rng)
+    z = x.totals(y)
+    primary = rng.random(x.columns) < 0.15
+    level = np.ceil(0.3 * z)
+    suppressed = greedy(x, z, primary) | (rng.random(x.columns) < 0.3)
+    before = audit(x, z, suppressed, upl=level, cells=primary, jobs=1).protected
+    found = improve(x, suppressed, primary, z, trials=5, z=z, upl=level, jobs=1)
+    after = audit(x, z, found.suppressed, upl=level, cells=primary, jobs=1).protected
+    assert after[before].all()
+    assert found.cost_saved >= 0
+
+
+def test_trials_come_near_to_the_optimum() -> None:
+    records = dirae_inner()
+    x, _ = publication(records, [[["region", "province", ""], ["activity", ""]]])
+    y = column(records, "value")
+    z = x.totals(y)
+    primary = (z >= 1) & (z <= 10)
+    level = np.ceil(0.2 * z)
+    optimum = optimal_suppression(x, y, primary, level)
+    assert optimum.status == "optimal"
+    everything = z > 0
+    alone = improve(x, everything, primary, z, trials=0, z=z, upl=level)
+    tried = improve(x, everything, primary, z, trials=30, z=z, upl=level)
+    costs = [optimum.objective, z[tried.suppressed].sum(), z[alone.suppressed].sum()]
+    print(costs)
+    assert optimum.objective <= z[tried.suppressed].sum() + 1e-6 <= z[alone.suppressed].sum() + 2e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suppressed": np.zeros(3, dtype=bool)}, "primary cell is not suppressed"),
+        ({"suppressed": np.array([True, False, False])}, "not safe"),
+        ({"cost": [1.0]}, "costs must be 3"),
+        ({"cost": [1.0, -1.0, 1.0]}, "negative"),
+        ({"primary": [1, 0, 0]}, "booleans"),
+        ({"upl": [1.0, 1.0, 1.0]}, "together"),
+    ],
+)
+def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
+    x = DummyMatrix.from_pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), (2, 3))
+    arguments: dict[str, object] = {
+        "suppressed": np.array([True, False, True]),
+        "primary": np.array([True, False, False]),
+        "cost": [1.0, 1.0, 1.0],
+    }
+    with pytest.raises(ValueError, match=message):
+        improve(x, **(arguments | options))  # type: ignore[arg-type]

@@ -1,0 +1,267 @@
+"""A publication in SQL: what it is read as, the primary rules, and the worked examples end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import sdcduck
+
+COUNTS = """
+    SELECT municipality, county, age, count(*) AS n FROM people
+    GROUP BY GROUPING SETS ((municipality, age), (county, age), (age), (municipality), (county), ())"""
+MAGNITUDES = "SELECT sector, geo, count(*) AS n, sum(value) AS value FROM accounts GROUP BY CUBE (sector, geo)"
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The worked examples of Langsrud and Bøvelstad (2022) and of the R package GaussSuppression."""
+    connection = sdcduck.connect()
+    connection.execute("""
+        CREATE TABLE wide AS SELECT * FROM (VALUES
+            ('A', 'county-1', 'small', 1, 1, 1), ('B', 'county-2', 'small', 5, 6, 8), ('C', 'county-3', 'small', 2, 9, 7),
+            ('D', 'county-3', 'big', 35, 12, 11), ('E', 'county-4', 'big', 3, 26, 35), ('F', 'county-4', 'big', 5, 18, 14)
+        ) municipalities(municipality, county, size, young, middle, old);
+        CREATE TABLE people AS SELECT municipality, county, size, age
+            FROM (UNPIVOT wide ON young, middle, old INTO NAME age VALUE n), range(n);
+        CREATE TABLE accounts AS SELECT *, CASE sector WHEN 'Governmental' THEN 'public' ELSE 'private' END AS sector2,
+                CASE geo WHEN 'Iceland' THEN 'nonEU' ELSE 'EU' END AS eu FROM (VALUES
+            ('Agriculture', 'Portugal', 'A', 75.9), ('Agriculture', 'Portugal', 'B', 24.5), ('Agriculture', 'Spain', 'A', 96.6),
+            ('Agriculture', 'Spain', 'B', 43.2), ('Entertainment', 'Iceland', 'B', 16.8), ('Entertainment', 'Portugal', 'B', 7.1),
+            ('Entertainment', 'Portugal', 'D', 2.3), ('Entertainment', 'Spain', 'A', 77.4), ('Entertainment', 'Spain', 'B', 11.5),
+            ('Entertainment', 'Spain', 'C', 16.4), ('Governmental', 'Portugal', 'B', 21.6), ('Governmental', 'Portugal', 'D', 2.0),
+            ('Governmental', 'Spain', 'C', 6.5), ('Governmental', 'Spain', 'D', 2.7), ('Industry', 'Iceland', 'B', 9.6),
+            ('Industry', 'Iceland', 'C', 8.8), ('Industry', 'Iceland', 'D', 1.9), ('Industry', 'Portugal', 'B', 25.7),
+            ('Industry', 'Portugal', 'D', 3.4), ('Industry', 'Spain', 'C', 8.4)
+        ) accounts(sector, geo, company, value)""")
+    yield connection
+    connection.close()
+
+
+def labels(con: duckdb.DuckDBPyConnection, call: str, where: str, dimensions: str = "sector, geo") -> set[str]:
+    shown = " || ':' || ".join(f"coalesce({name.strip()}, 'Total')" for name in dimensions.split(","))
+    return {row[0] for row in con.execute(f"SELECT {shown} FROM {call} WHERE {where}").fetchall()}
+
+
+def rows(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return con.execute(query).fetchall()
+
+
+# --- The first round of the paper -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("singleton", ["none", "anySum"])
+def test_the_example_of_the_paper(con: duckdb.DuckDBPyConnection, singleton: str) -> None:
+    call = f"sdc_suppress($${COUNTS}$$, max_count := 3, singleton := '{singleton}')"
+    assert rows(con, f"SELECT status, count(*) FROM {call} GROUP BY ALL ORDER BY ALL") == [
+        ("open", 20),
+        ("primary", 10),
+        ("secondary", 14),
+    ]
+    place = "coalesce(municipality, county, 'Total') || ':' || coalesce(age, 'Total')"
+    secondary = rows(con, f"SELECT {place} FROM {call} WHERE status = 'secondary' ORDER BY 1")
+    ages = ("Total", "middle", "old", "young")
+    expected = {f"{place}:{age}" for place in ("B", "county-2") for age in ages}
+    expected |= {"C:old", "D:young", "D:old", "E:middle", "F:young", "F:middle"}
+    assert {row[0] for row in secondary} == expected
+    published = rows(con, f"SELECT {place}, n FROM {call} WHERE municipality IS NULL AND NOT suppressed AND county IS NOT NULL")
+    assert dict(published) == {
+        **{"county-3:young": 37, "county-3:middle": 21, "county-3:old": 18, "county-3:Total": 76},
+        **{"county-4:young": 8, "county-4:middle": 44, "county-4:old": 49, "county-4:Total": 101},
+    }
+    assert rows(con, f"SELECT count(*) FROM {call} WHERE suppressed AND n IS NOT NULL") == [(0,)]
+
+
+def test_the_coordinated_alternative_suppresses_less(con: duckdb.DuckDBPyConnection) -> None:
+    query = COUNTS.replace("county, age, count", "county, size, age, count").replace("(), ", "").replace("())", "(size, age), (size), ())")
+    call = f"sdc_suppress($${query}$$, max_count := 3, protect_zeros := true)"
+    assert rows(con, f"SELECT count(*), count(*) FILTER (suppressed) FROM {call}") == [(52, 20)]
+    assert rows(con, f"SELECT count(*) FROM {call} WHERE level LIKE '%size%' AND suppressed") == [(0,)]
+    # With zeros unprotected the singletons are the ones of municipality A, whose neighbours then need more.
+    call = f"sdc_suppress($${query}$$, max_count := 3)"
+    assert rows(con, f"SELECT count(*) FILTER (suppressed) FROM {call}") == [(22,)]
+
+
+# --- Primary rules ------------------------------------------------------------------------------------------------------
+
+
+P_PERCENT = {
+    "Total:Iceland", "Total:Portugal", "Agriculture:Total", "Agriculture:Portugal", "Agriculture:Spain",
+    "Entertainment:Iceland", "Entertainment:Portugal", "Governmental:Portugal", "Governmental:Spain", "Industry:Portugal",
+    "Industry:Spain",
+}  # fmt: skip
+
+
+def test_p_percent(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_primary('{MAGNITUDES}', p_percent := 10, contributor := 'company')"
+    assert labels(con, call, "status = 'primary' AND why = 'p_percent'") == P_PERCENT
+
+
+def test_few_contributors(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_primary('{MAGNITUDES}', min_contributors := 3, contributor := 'company')"
+    assert labels(con, call, "status = 'primary'") == P_PERCENT - {"Total:Iceland", "Total:Portugal"}
+
+
+def test_contributors_that_do_not_count(con: duckdb.DuckDBPyConnection) -> None:
+    few = f"sdc_primary('{MAGNITUDES}', min_contributors := 3, contributor := 'company', not_counted := ['B'])"
+    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Spain'") == [(2, "primary")]
+    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Iceland'") == [(0, "open")]
+
+
+def test_dominance_over_linked_tables(con: duckdb.DuckDBPyConnection) -> None:
+    query = """SELECT sector2, sector, geo, eu, count(*) AS n, sum(value) AS value FROM accounts
+        GROUP BY GROUPING SETS ((sector2, geo), (sector2), (geo), (), (sector, eu), (sector), (eu))"""
+    call = f"sdc_primary('{query}', dominance := [(1, 80), (2, 99)], contributor := 'company')"
+    found = rows(con, f"SELECT coalesce(sector2, sector, 'Total') || ':' || coalesce(geo, eu, 'Total') FROM {call} WHERE status = 'primary'")
+    assert {row[0] for row in found} == {
+        "Agriculture:Total", "Agriculture:EU", "public:Portugal", "public:Spain", "Entertainment:nonEU",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("dominance := [(1, 80), (2, 70)]", 5), ("p_percent := 7", 4), ("dominance := (1, 80)", 3), ("pq := (7, 100)", 4)],
+)
+def test_rules_on_seven_cells(con: duckdb.DuckDBPyConnection, rule: str, expected: int) -> None:
+    con.execute("""CREATE OR REPLACE TABLE seven AS SELECT 'v' || v AS v, x FROM (VALUES
+        (1, [100]), (2, [90, 10]), (3, [80, 20]), (4, [70, 30]), (5, [50, 25, 25]), (6, [40, 20, 20, 20]), (7, [25, 25, 25, 25])
+    ) cells(v, xs), unnest(xs) u(x)""")
+    query = "SELECT v, count(*) AS n, sum(x) AS x FROM seven GROUP BY v"
+    assert rows(con, f"SELECT v FROM sdc_primary('{query}', {rule}) WHERE status = 'primary' ORDER BY v") == [
+        (f"v{v}",) for v in range(1, expected + 1)
+    ]
+
+
+def test_contributions_of_one_contributor_are_added_up_first(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE parts AS SELECT * FROM (VALUES ('f', 60), ('f', 60), ('g', -110), ('h', 90), ('h', -90)) parts(firm, x)")
+    query = "SELECT count(*) AS n, sum(x) AS x FROM parts"
+    assert rows(con, f"SELECT contributors, contributed, largest FROM sdc_primary('{query}', p_percent := 10, contributor := 'firm')") == [
+        (2, 230.0, [120.0, 110.0])
+    ]
+
+
+def test_weights_make_the_total_and_not_the_contributions(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE sampled AS SELECT * FROM (VALUES (100, 1.0), (10, 30.0)) sampled(x, w)")
+    query = "SELECT count(*) AS n, sum(x) AS x FROM sampled"
+    assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50))") == [("primary", 110.0)]
+    assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50), weight := 'w')") == [("open", 400.0)]
+
+
+def test_rules_combine_and_say_which(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_primary('{MAGNITUDES}', max_count := 1, p_percent := 10, contributor := 'company', primary_if := 'geo = ''Spain'' AND n > 3')"
+    assert rows(con, f"SELECT why FROM {call} WHERE sector = 'Industry' AND geo = 'Spain'") == [("max_count, p_percent",)]
+    assert rows(con, f"SELECT why FROM {call} WHERE sector IS NULL AND geo = 'Spain'") == [("primary_if",)]
+    # A condition that is NULL vetoes: here that of all totals over geo.
+    vetoed = f"sdc_primary('{MAGNITUDES}', max_count := 100, primary_if := 'geo = ''Spain''')"
+    assert rows(con, f"SELECT DISTINCT geo IS NULL FROM {vetoed} WHERE status = 'open'") == [(True,)]
+
+
+def test_forced_cells_are_published_and_hidden_ones_left_out(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_suppress('{MAGNITUDES}', p_percent := 10, contributor := 'company', singleton := 'none', forced_if := 'level = ''sector''', hidden_if := 'geo = ''Iceland''')"
+    assert rows(con, f"SELECT DISTINCT status FROM {call} WHERE level = 'sector'") == [("forced",)]
+    assert rows(con, f"SELECT count(*) FROM {call} WHERE geo = 'Iceland'") == [(0,)]
+    assert rows(con, f"SELECT value::DOUBLE FROM {call} WHERE level = 'sector' AND sector = 'Agriculture'") == [(240.2,)]
+
+
+# --- Reading ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("DROP TABLE people", "the publication is not a SELECT"),
+        ("SELECT age, count(*) AS n FROM people GROUP BY ALL", "write GROUP BY GROUPING SETS (..), not GROUP BY ALL"),
+        ("SELECT age, count(*) AS n FROM people GROUP BY age HAVING count(*) > 2", "has no HAVING"),
+        ("SELECT age, count(*) AS n FROM people GROUP BY age LIMIT 2", "has no LIMIT"),
+        ("SELECT age, count(*) AS n FROM people GROUP BY age UNION SELECT age, 1 FROM people", "not with UNION"),
+        ("SELECT count(*) AS n FROM people GROUP BY age", "every grouping column must be in the SELECT list"),
+        ("SELECT age, avg(n) AS m, count(*) AS n FROM people GROUP BY age", "a mean is published as sum and count"),
+        ("SELECT age, count(DISTINCT county) AS n FROM people GROUP BY age", "no DISTINCT in its counts"),
+        ("SELECT age, sum(1) AS n FROM people GROUP BY age", "a publication needs a count"),
+        ("SELECT age, count(*) AS age FROM people GROUP BY age", "two columns of the publication have the same name"),
+        ("SELECT age, count(*) AS n FROM peple GROUP BY age", "Table with name peple does not exist"),
+        ("SELECT age, count(*) AS status FROM people GROUP BY age", "has a column 'status'"),
+        ("nothing_stored", "unknown publication 'nothing_stored'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_publication(con: duckdb.DuckDBPyConnection, query: str, message: str) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(f"FROM sdc_suppress($${query}$$, max_count := 3)").fetchall()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("max_count := -1", "'max_count' must not be negative"),
+        ("min_contributors := 1", "'min_contributors' must be at least 2"),
+        ("p_percent := 0", "'p_percent' must be positive"),
+        ("p_percent := 'nan'::DOUBLE", "'p_percent' must be positive"),
+        ("dominance := [(0, 80)]", "'dominance' takes pairs (n, k)"),
+        ("dominance := [(1, 180)]", "'dominance' takes pairs (n, k)"),
+        ("dominance := 80", "'dominance' takes pairs of numbers"),
+        ("pq := (50, 10)", "'pq' takes one pair (p, q) with 0 < p < q"),
+        ("primary_if := 'm < 3'", "argument 'primary_if'"),
+        ("primary_if := 'n'", "'primary_if' must be a condition"),
+        ("value := 'valu', p_percent := 5", "did you mean 'value'?"),
+        ("value := 'value'", "'value' goes with a rule on contributors"),
+        ("protect_zeros := true", "'protect_zeros' goes with 'max_count'"),
+        ("not_counted := ['A']", "'not_counted' goes with 'contributor'"),
+        ("p_percent := 5, contributor := 'firm'", "firm"),
+        ("max_count := 3, singleton := 'anysum'", "did you mean 'anySum'?"),
+    ],
+)
+def test_arguments_that_cannot_be(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(f"FROM sdc_suppress('{MAGNITUDES}', {arguments})").fetchall()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["'nan'", "'inf'", "'-inf'"])
+def test_a_value_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, value: str) -> None:
+    con.execute(f"CREATE OR REPLACE TABLE broken AS SELECT 'a' AS a, unnest([1.0, {value}::DOUBLE]) AS x")
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute("FROM sdc_suppress('SELECT a, count(*) AS n, sum(x) AS x FROM broken GROUP BY CUBE (a)', p_percent := 5)").fetchall()
+    assert "NaN" in str(caught.value)
+
+
+def test_a_record_without_a_contributor_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE orphan AS SELECT NULL::VARCHAR AS firm, 1.0 AS x")
+    with pytest.raises(duckdb.Error, match="no contributor"):
+        con.execute("FROM sdc_suppress('SELECT count(*) AS n, sum(x) AS x FROM orphan', p_percent := 5, contributor := 'firm')").fetchall()
+
+
+def test_an_empty_table_gives_no_inner_cells(con: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT age, count(*) AS n FROM people WHERE false GROUP BY CUBE (age)"
+    assert rows(con, f"SELECT n, status FROM sdc_suppress('{query}', max_count := 3)") == [(0, "open")]
+
+
+def test_null_is_a_category_of_its_own(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE gaps AS SELECT unnest([NULL, NULL, 'a', 'a', 'a', 'b', 'b', 'b', 'b']) AS kind")
+    query = "SELECT kind, count(*) AS n FROM gaps GROUP BY CUBE (kind)"
+    found = rows(con, f"SELECT kind, level, n, status FROM sdc_suppress('{query}', max_count := 2) ORDER BY level, kind NULLS FIRST")
+    assert found[0] == (None, "kind", None, "primary")
+    assert found[-1] == (None, "total", 9, "open")
+    assert [row[3] for row in found].count("secondary") == 1
+
+
+def test_zeros_are_protected_where_they_can_hide_something(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE holes AS SELECT * FROM (VALUES ('x', 'p', 5), ('x', 'q', 6), ('y', 'p', 7)) h(a, b, m), range(m)")
+    query = "SELECT a, b, count(*) AS n FROM holes GROUP BY CUBE (a, b)"
+    found = rows(con, f"SELECT a, b, status FROM sdc_suppress('{query}', max_count := 0, protect_zeros := true) WHERE suppressed ORDER BY ALL")
+    assert ("y", "q", "primary") in found
+    assert len(found) == 4
+
+
+def test_no_combination_of_a_municipality_with_another_county_is_added(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_primary($${COUNTS}$$, max_count := 3, protect_zeros := true)"
+    assert rows(con, f"SELECT count(*) FROM {call}") == [(44,)]
+
+
+def test_the_order_of_the_rows_does_not_matter(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE shuffled AS FROM people ORDER BY hash(rowid, 7)")
+    one, two = (rows(con, f"FROM sdc_suppress($${query}$$, max_count := 3)") for query in (COUNTS, COUNTS.replace("people", "shuffled")))
+    assert one == two

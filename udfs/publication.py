@@ -1,0 +1,334 @@
+"""A publication: one SELECT with GROUPING SETS, read as inner cells, cells and the sparse matrix between them.
+
+The statement is read with DuckDB's own parser, as JSON. Cells, inner cells and unit records are that same statement
+with other groupings, so that expressions, joins and filters mean what they mean to DuckDB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from sdcduck.catalog import first_row, identifier
+from sdcduck.errors import SDCError, unknown
+
+_MOST_DIMENSIONS = 62  # GROUPING_ID has as many bits
+_Node = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A published number: ``count(..)`` or ``sum(..)``, by the name of its column and its SQL type."""
+
+    name: str
+    kind: str
+    sql_type: str
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A SELECT with grouping sets, taken apart.
+
+    Attributes:
+        query: as the user wrote it.
+        dimensions: names of the grouping columns in the result.
+        measures: the published numbers, in the order of the result.
+        columns: dimensions and measures in the order of the result.
+        sets: the distinct grouping sets, as places in `dimensions`: those of fewer columns first, then as written.
+        inner: SQL, one row an inner cell: the dimensions and the measures.
+        records: SQL, one row a record: ``_sdc_d0 ..`` the dimensions, ``_sdc_m0 ..`` what each measure sums or counts
+            (NULL where its filter leaves the record out), and all columns of the source.
+    """
+
+    query: str
+    dimensions: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    columns: tuple[str, ...]
+    sets: tuple[tuple[int, ...], ...]
+    inner: str
+    records: str
+
+    def measure(self, name: str | None, argument: str, kind: str) -> Measure:
+        """The measure of that name, or the first of its kind ('count' or 'sum')."""
+        if name is None:
+            found = next((measure for measure in self.measures if measure.kind == kind), None)
+            if found is None:
+                raise SDCError(f"argument '{argument}': the publication has no {kind}(..) column")
+            return found
+        for measure in self.measures:
+            if measure.name.lower() == name.lower():
+                return measure
+        raise unknown("measure", name, [measure.name for measure in self.measures], where=f"argument '{argument}'")
+
+    def level_of(self, columns: tuple[int, ...]) -> str:
+        """A grouping set in words: ``county x age``, or ``total``."""
+        return " x ".join(self.dimensions[place] for place in columns) or "total"
+
+    def grouping_sets(self, prefix: Sequence[str]) -> str:
+        """``GROUPING SETS (..)`` over the columns that stand for the dimensions."""
+        sets = ("(" + ", ".join(prefix[place] for place in columns) + ")" for columns in self.sets)
+        return f"GROUPING SETS ({', '.join(sets)})"
+
+    def set_number(self, prefix: Sequence[str]) -> str:
+        """SQL for the place of a row's grouping set in `sets`."""
+        if not self.dimensions:
+            return "0"
+        bits = [
+            sum(
+                1 << (len(self.dimensions) - 1 - place) for place in range(len(self.dimensions)) if place not in columns
+            )
+            for columns in self.sets
+        ]
+        return f"list_position({bits}, GROUPING({', '.join(prefix)})::BIGINT) - 1"
+
+    @property
+    def quoted_dimensions(self) -> list[str]:
+        """The dimensions as SQL identifiers."""
+        return [identifier(name) for name in self.dimensions]
+
+    def inner_cells(self, *, extend: Sequence[Sequence[int]] = ()) -> str:
+        """SQL of the inner cells with their number ``_sdc_inner``, in the order of the dimensions.
+
+        With `extend`, clusters of dimensions: also the combinations of the clusters that no record has, with zeros.
+        """
+        order = ", ".join(f"{name} NULLS FIRST" for name in self.quoted_dimensions) or "1"
+        inner = f"({self.inner})"
+        if extend:
+            inner = self._extended(extend)
+        return f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS _sdc_inner FROM {inner}"
+
+    def _extended(self, clusters: Sequence[Sequence[int]]) -> str:
+        names = self.quoted_dimensions
+        combinations = " CROSS JOIN ".join(
+            f"(SELECT DISTINCT {', '.join(names[place] for place in cluster)} FROM ({self.inner}))"
+            for cluster in clusters
+        )
+        measures = ", ".join(
+            f"coalesce({identifier(measure.name)}, 0)::{measure.sql_type} AS {identifier(measure.name)}"
+            for measure in self.measures
+        )
+        match = " AND ".join(f"_sdc_all.{name} IS NOT DISTINCT FROM _sdc_seen.{name}" for name in names)
+        dimensions = ", ".join(f"_sdc_all.{name}" for name in names)
+        return (
+            f"(SELECT {dimensions}, {measures} FROM (SELECT * FROM {combinations}) _sdc_all "
+            f"LEFT JOIN ({self.inner}) _sdc_seen ON {match})"
+        )
+
+    def cells(self, *, extend: Sequence[Sequence[int]] = (), members: bool = False) -> str:
+        """SQL of the cells, numbered by ``_sdc_cell``: grouping set by grouping set, in the order of the dimensions.
+
+        Columns: the number, ``_sdc_set``, dimensions, measures and, with `members`, the inner cells as a sorted list.
+        """
+        names = self.quoted_dimensions
+        measures = "".join(f", {_added_up(measure)} AS {identifier(measure.name)}" for measure in self.measures)
+        listed = ", list(_sdc_inner ORDER BY _sdc_inner)::INTEGER[] AS _sdc_members" if members else ""
+        order = ", ".join(["_sdc_set", *(f"{name} NULLS FIRST" for name in names)])
+        return f"""
+            SELECT row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell, * FROM (
+                SELECT {self.set_number(names)} AS _sdc_set{"".join(", " + name for name in names)}{measures}{listed}
+                FROM ({self.inner_cells(extend=extend)}) GROUP BY {self.grouping_sets(names)}
+            )"""
+
+
+def _added_up(measure: Measure) -> str:
+    """A measure of a cell from those of its inner cells; a count of no rows is 0, a sum is NULL, as in SQL."""
+    total = f"sum({identifier(measure.name)})"
+    return f"{f'coalesce({total}, 0)' if measure.kind == 'count' else total}::{measure.sql_type}"
+
+
+def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publication:
+    """Take a SELECT with grouping sets apart.
+
+    Raises:
+        SDCError: not one SELECT with GROUP BY, or something in it that cannot be added up from inner cells.
+    """
+    statement = _parsed(cursor, query)
+    node = statement["node"]
+    if node["type"] != "SELECT_NODE":
+        raise SDCError("a publication is one SELECT .. GROUP BY; combine tables as GROUPING SETS, not with UNION")
+    for clause, words in (("having", "HAVING"), ("qualify", "QUALIFY"), ("sample", "USING SAMPLE")):
+        if node.get(clause):
+            raise SDCError(f"a publication has no {words}: it would hide cells that the others depend on")
+    for modifier in node["modifiers"]:
+        if modifier["type"] != "ORDER_MODIFIER":
+            raise SDCError(
+                "a publication has no LIMIT and no DISTINCT: they would hide cells that the others depend on"
+            )
+    node["modifiers"] = []
+    if node["aggregate_handling"] == "FORCE_AGGREGATES":
+        raise SDCError("a publication names its grouping columns: write GROUP BY GROUPING SETS (..), not GROUP BY ALL")
+
+    groups: list[_Node] = node["group_expressions"]
+    if len(groups) > _MOST_DIMENSIONS:
+        raise SDCError(f"a publication has at most {_MOST_DIMENSIONS} grouping columns")
+    items: list[_Node] = node["select_list"]
+    places = [_item_of_group(group, items) for group in groups]
+    measured = [place for place in range(len(items)) if place not in places]
+    dimension_places = sorted(set(places))
+    for place in measured:
+        _refuse_unless_additive(items[place])
+    if not any(items[place]["function_name"] in ("count", "count_star") for place in measured):
+        raise SDCError("a publication needs a count: add count(*) AS n")
+
+    rank = {place: number for number, place in enumerate(dimension_places)}
+    written = [tuple(sorted({rank[places[group]] for group in columns})) for columns in node["group_sets"] or [[]]]
+    sets = tuple(sorted(dict.fromkeys(written), key=len))
+
+    inner_node = deepcopy(node)
+    inner_node["group_expressions"] = [_without_alias(items[place]) for place in dimension_places]
+    inner_node["group_sets"] = [list(range(len(dimension_places)))] if dimension_places else []
+    inner = _text(cursor, statement, inner_node)
+    described = _described(cursor, inner)
+    names = [name for name, _ in described]
+    if len({name.lower() for name in names}) < len(names):
+        raise SDCError("two columns of the publication have the same name: give each a name with AS")
+    return Publication(
+        query=query,
+        dimensions=tuple(names[place] for place in dimension_places),
+        measures=tuple(
+            Measure(names[place], "sum" if items[place]["function_name"] == "sum" else "count", described[place][1])
+            for place in measured
+        ),
+        columns=tuple(names),
+        sets=sets,
+        inner=inner,
+        records=_records(cursor, statement, [items[p] for p in dimension_places], [items[p] for p in measured]),
+    )
+
+
+def _parsed(cursor: duckdb.DuckDBPyConnection, query: str) -> _Node:
+    row = first_row(cursor, "SELECT json_serialize_sql(?)", [query])
+    assert row is not None
+    tree = json.loads(row[0])
+    if tree["error"]:
+        raise SDCError(f"the publication is not a SELECT: {tree['error_message']}")
+    if len(tree["statements"]) != 1:
+        raise SDCError("a publication is one SELECT statement")
+    statement: _Node = tree["statements"][0]
+    return statement
+
+
+def _text(cursor: duckdb.DuckDBPyConnection, statement: _Node, node: _Node) -> str:
+    tree = {"error": False, "statements": [{**statement, "node": node}]}
+    row = first_row(cursor, "SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)])
+    assert row is not None
+    return str(row[0])
+
+
+def _described(cursor: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    try:
+        return [(row[0], row[1]) for row in cursor.execute(f"DESCRIBE {query}").fetchall()]
+    except duckdb.Error as problem:
+        raise SDCError(f"the publication: {str(problem).splitlines()[0]}") from None
+
+
+def _bare(node: Any) -> Any:
+    """An expression without what does not change its meaning, for comparisons."""
+    if isinstance(node, dict):
+        return {
+            key: _bare(value)
+            for key, value in node.items()
+            if key not in ("alias", "query_location", "query_location_length")
+        }
+    return [_bare(value) for value in node] if isinstance(node, list) else node
+
+
+def _without_alias(node: _Node) -> _Node:
+    return {**node, "alias": ""}
+
+
+def _name_of(item: _Node) -> str:
+    return str(item["alias"] or (item["column_names"][-1] if item["class"] == "COLUMN_REF" else "")).lower()
+
+
+def _item_of_group(group: _Node, items: list[_Node]) -> int:
+    """The place in the SELECT list of a grouping expression: by equality, by name or by number."""
+    for place, item in enumerate(items):
+        if _bare(item) == _bare(group):
+            return place
+    if group["class"] == "COLUMN_REF" and len(group["column_names"]) == 1:
+        for place, item in enumerate(items):
+            if _name_of(item) == group["column_names"][0].lower():
+                return place
+    if group["class"] == "CONSTANT":
+        value = group.get("literal", {}).get("text", group.get("value", {}).get("value"))
+        if str(value).isdigit() and 1 <= int(value) <= len(items):
+            return int(value) - 1
+    raise SDCError("every grouping column must be in the SELECT list, so that the cells can be told apart")
+
+
+def _arguments(function: _Node) -> list[_Node]:
+    if "arguments" in function:
+        return [argument["expression"] for argument in function["arguments"]]
+    children: list[_Node] = function["children"]
+    return children
+
+
+def _refuse_unless_additive(item: _Node) -> None:
+    if item["class"] == "STAR":
+        raise SDCError("a publication names its columns: write them out instead of *")
+    if item["class"] != "FUNCTION" or item["function_name"] not in ("count", "count_star", "sum"):
+        raise SDCError(
+            "a publication has grouping columns, count(..) and sum(..) only: numbers that add up from inner cells; "
+            "every other column must be in every GROUP BY, and a mean is published as sum and count"
+        )
+    if item["distinct"]:
+        raise SDCError("a publication has no DISTINCT in its counts and sums: they do not add up from inner cells")
+
+
+def _records(
+    cursor: duckdb.DuckDBPyConnection, statement: _Node, dimensions: list[_Node], measures: list[_Node]
+) -> str:
+    node = deepcopy(statement["node"])
+    node.update(group_expressions=[], group_sets=[])
+    shown = [{**item, "alias": f"_sdc_d{place}"} for place, item in enumerate(dimensions)]
+    kept: list[str] = []
+    for place, item in enumerate(measures):
+        argument = _arguments(item)
+        if argument:
+            shown.append({**argument[0], "alias": f"_sdc_a{place}"})
+        if item["filter"]:
+            shown.append({**item["filter"], "alias": f"_sdc_f{place}"})
+        value = f"_sdc_a{place}" if argument else "1"
+        kept.append(f"CASE WHEN _sdc_f{place} THEN {value} END" if item["filter"] else value)
+    star = _parsed(cursor, "SELECT * FROM t")["node"]["select_list"][0]
+    node["select_list"] = [*shown, star]
+    columns = ", ".join(f"{value} AS _sdc_m{place}" for place, value in enumerate(kept))
+    return f"SELECT *{', ' + columns if columns else ''} FROM ({_text(cursor, statement, node)})"
+
+
+def clusters(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> list[list[int]]:
+    """The dimensions in clusters that vary together: columns that one of them determines (county by municipality).
+
+    Zeros are added for all combinations of clusters, so that no municipality lands in two counties.
+    """
+    names = publication.quoted_dimensions
+    if not names:
+        return []
+    pairs = [(a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
+    counts = ", ".join(
+        [f"count(DISTINCT ({name}, 0))" for name in names]
+        + [f"count(DISTINCT ({names[a]}, {names[b]}))" for a, b in pairs]
+    )
+    row = first_row(cursor, f"SELECT {counts} FROM ({publication.inner})")
+    assert row is not None
+    single, both = row[: len(names)], dict(zip(pairs, row[len(names) :], strict=True))
+    cluster_of = list(range(len(names)))
+    for a, b in pairs:
+        if both[a, b] == single[a]:
+            joined = {cluster_of[a], cluster_of[b]}
+            cluster_of = [min(joined) if cluster in joined else cluster for cluster in cluster_of]
+    return [[place for place in range(len(names)) if cluster_of[place] == c] for c in sorted(set(cluster_of))]
+
+
+def digest(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> str:
+    """A fingerprint of the inner cells: changes with the data that a publication was made from."""
+    columns = ", ".join(identifier(name) for name in publication.columns)
+    row = first_row(cursor, f"SELECT count(*) || ' ' || coalesce(sum(hash({columns})), 0) FROM ({publication.inner})")
+    assert row is not None
+    return str(row[0])
