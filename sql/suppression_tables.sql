@@ -60,7 +60,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
         publication, extend_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL) -> TABLE
+--| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
 --|
 --| Secondary cells are chosen so that no primary cell can be computed from the published ones, by exact elimination over
@@ -88,6 +88,9 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
+--| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
+--| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @column .. the columns of the publication; counts and sums of suppressed cells are NULL
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'open', 'primary', 'secondary' or 'forced'
@@ -117,14 +120,14 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL
+    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_suppress(
-        publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost,
-        max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
+        publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL) -> TABLE
+--| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
 --|
 --| Two tables are written in one transaction, replacing those of the same name: `sdc."<name>_cells"`, what may be given
@@ -153,6 +156,9 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
+--| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
+--| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @column name VARCHAR: of the publication
 --| @column inner_cells BIGINT: its inner cells
 --| @column cells BIGINT: its cells
@@ -173,14 +179,14 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
     name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL
+    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_publish(
-        name, publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost,
-        max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
+        name, publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_audit(publication, measure := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -208,6 +214,9 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
+--| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
+--| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @column .. the grouping columns of the publication
 --| @column level VARCHAR: the grouping set of the cell
 --| @column original DOUBLE: the suppressed number
@@ -234,14 +243,14 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
     publication, measure := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL
+    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost,
-        max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
+        publication, measure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL) -> TABLE
+--| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|
 --| Random numbers, made from published cells alone, that add up to the true count over every cell that is published or
@@ -271,6 +280,9 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
+--| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
+--| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @column .. the grouping columns of the publication
 --| @column d1 DOUBLE: the first draw; then d2 and so on
 --| @column d2 DOUBLE: the second draw
@@ -290,11 +302,11 @@ CREATE OR REPLACE TEMP MACRO sdc_decimals(
     publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL
+    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_decimals(
-        publication, mode, replicates, seed, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost,
-        max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
+        publication, mode, replicates, seed, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_publication(name, query) -> TABLE

@@ -255,6 +255,46 @@ def test_two_singletons_do_not_protect_each_other() -> None:
     }
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_contributors_learn_what_an_attacker_with_their_cells_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = random_publication(rng)
+    z = x.totals(y)
+    suppressed = rng.random(x.columns) < 0.5
+    owner = rng.integers(0, 4, size=x.rows)
+    level = np.ceil(0.2 * z)
+    found = singleton_hazards(x, z, suppressed, y, owner, upl=level, jobs=1)
+    width = np.full(len(found.cells), np.inf)
+    safe = np.ones(len(found.cells), dtype=bool)
+    for one in range(4):
+        rows = np.flatnonzero(owner == one) if one else np.zeros(0, dtype=int)
+        his = audit(x, z, suppressed, upl=level, known=(rows, y[rows]), jobs=1)
+        others = x.totals(~np.isin(np.arange(x.rows), rows) * 1)[his.cells] > 0
+        width = np.where(others, np.minimum(width, his.hi - his.lo), width)
+        safe &= his.protected | ~others
+    np.testing.assert_allclose(found.hi - found.lo, width, atol=1e-6)
+    np.testing.assert_array_equal(found.protected, safe)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interruption_ends_the_audit(jobs: int) -> None:
+    rng = np.random.default_rng(5)
+    records = [{"a": f"{a}", "b": f"{b}", "g": f"{a % 4}"} for a in range(40) for b in range(12)]
+    x, _ = publication(records, [[["a", "g", ""], ["b", ""]]])
+    calls: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        feasibility_intervals(
+            x, x.totals(rng.integers(0, 9, x.rows)), rng.random(x.columns) < 0.5, jobs=jobs, progress=stop
+        )
+    assert 1 <= len(calls) <= jobs
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

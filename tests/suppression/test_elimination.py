@@ -52,10 +52,10 @@ def greedy(
             continue
         if j not in forced:
             only_singletons = rule != "none" and min(residual) >= free
-            if only_singletons and rule == "anySum" and len({v > 0 for v in residual.values()}) == 2:
-                if not used & residual.keys():
-                    used |= residual.keys()
-                    only_singletons = False
+            both_signs = len({v > 0 for v in residual.values()}) == 2
+            if only_singletons and rule == "anySum" and both_signs and not used & residual.keys():
+                used |= residual.keys()
+                only_singletons = False
             if only_singletons or any(b and proportional(inside(residual), b) for b in protected):
                 secondary.add(j)
                 continue
@@ -167,6 +167,10 @@ def test_the_answer_does_not_depend_on_the_seed_or_the_order_of_rows(problem, se
     assert suppressed_by(other, "none", seed=seed) == suppressed_by((x, order, primary, []), "none")
 
 
+def words(text: str) -> list[str]:
+    return text.split()
+
+
 PAPER_CELLS = ["A", "B", "C", "D", "E", "F"]
 COUNTY = {"A": "1", "B": "2", "C": "3", "D": "3", "E": "4", "F": "4"}
 PAPER = np.array([[1, 1, 1], [5, 6, 8], [2, 9, 7], [35, 12, 11], [3, 26, 35], [5, 18, 14]])
@@ -191,11 +195,11 @@ def paper_table(with_size: bool) -> tuple[DummyMatrix, list[str]]:
     return DummyMatrix.from_pairs(*np.array(pairs).T, (18, len(names))), names
 
 
-PAPER_ORDER = (
-    "Total:Total county-4:Total county-3:Total Total:old Total:middle E:Total D:Total Total:young county-4:old county-4:middle "
-    "F:Total county-3:young E:old D:young E:middle county-3:middle county-2:Total B:Total C:Total county-3:old F:middle F:old "
-    "D:middle D:old C:middle county-4:young county-2:old B:old C:old county-2:middle B:middle F:young county-2:young B:young"
-).split()
+PAPER_ORDER = words("""
+Total:Total county-4:Total county-3:Total Total:old Total:middle E:Total D:Total Total:young county-4:old county-4:middle
+F:Total county-3:young E:old D:young E:middle county-3:middle county-2:Total B:Total C:Total county-3:old F:middle F:old
+D:middle D:old C:middle county-4:young county-2:old B:old C:old county-2:middle B:middle F:young county-2:young B:young
+""")
 
 
 def test_the_example_of_the_decimals_paper() -> None:
@@ -273,16 +277,16 @@ SECTORS = {
         "Spain": {"C": 8.4},
     },
 }
-SECTOR_ORDER = (
-    "Agriculture:Iceland Governmental:Iceland Total:Total Total:Spain Agriculture:Total Total:Portugal Agriculture:Spain "
-    "Entertainment:Total Entertainment:Spain Agriculture:Portugal Industry:Total Total:Iceland Governmental:Total "
-    "Industry:Portugal Governmental:Portugal Industry:Iceland Entertainment:Iceland Entertainment:Portugal "
-    "Governmental:Spain Industry:Spain"
-).split()
-BY_CONTRIBUTORS = (
-    "Agriculture:Total Agriculture:Portugal Agriculture:Spain Entertainment:Iceland Entertainment:Portugal "
-    "Governmental:Portugal Governmental:Spain Industry:Portugal Industry:Spain"
-).split()
+SECTOR_ORDER = words("""
+Agriculture:Iceland Governmental:Iceland Total:Total Total:Spain Agriculture:Total Total:Portugal Agriculture:Spain
+Entertainment:Total Entertainment:Spain Agriculture:Portugal Industry:Total Total:Iceland Governmental:Total
+Industry:Portugal Governmental:Portugal Industry:Iceland Entertainment:Iceland Entertainment:Portugal
+Governmental:Spain Industry:Spain
+""")
+BY_CONTRIBUTORS = words("""
+Agriculture:Total Agriculture:Portugal Agriculture:Spain Entertainment:Iceland Entertainment:Portugal
+Governmental:Portugal Governmental:Spain Industry:Portugal Industry:Spain
+""")
 
 
 @pytest.mark.parametrize("p_percent", [True, False])

@@ -160,8 +160,6 @@ def test_trials_come_near_to_the_optimum() -> None:
     everything = z > 0
     alone = improve(x, everything, primary, z, trials=0, z=z, upl=level)
     tried = improve(x, everything, primary, z, trials=30, z=z, upl=level)
-    costs = [optimum.objective, z[tried.suppressed].sum(), z[alone.suppressed].sum()]
-    print(costs)
     assert optimum.objective <= z[tried.suppressed].sum() + 1e-6 <= z[alone.suppressed].sum() + 2e-6
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tables import Cell, column, dirae_inner, publication
+from small_tables import Cell, column, dirae_inner, publication, read_csv
 
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -115,7 +116,9 @@ def test_a_cell_that_nothing_protects_is_infeasible() -> None:
     found = optimal_suppression(x, [3, 2], np.array([True, False]), [1.0, 1.0], ineligible=np.array([False, True]))
     assert found.status == "optimal"  # the inner cell that is not published may hold the difference
     x = DummyMatrix.from_pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), (2, 3))
-    found = optimal_suppression(x, [3, 5], np.array([True, False, False]), [1.0] * 3, ineligible=np.array([False, True, True]))
+    found = optimal_suppression(
+        x, [3, 5], np.array([True, False, False]), [1.0] * 3, ineligible=np.array([False, True, True])
+    )
     assert found.status == "infeasible"
 
 
@@ -135,3 +138,17 @@ def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"y": [3.0, 5.0], "primary": np.array([True, False, False]), "upl": [1.0, 0, 0]}
     with pytest.raises(ValueError, match=message):
         optimal_suppression(x, **(arguments | options))  # type: ignore[arg-type]
+
+
+def test_no_dearer_than_the_optimum_of_sdctable(reference_data: Path) -> None:
+    # sdcTable's protection levels are 1 by default; its cost is the count.
+    folder = reference_data / "sdctable"
+    records = read_csv(folder / "input_mun_accidents.csv")
+    x, names = publication(records, [[["mun", ""], ["inj", ""]]])
+    y = column(records, "freq")
+    z = x.totals(y)
+    by_name = {(r["mun"], r["inj"]): r["sdcStatus"] for r in read_csv(folder / "mun_OPT.csv")}
+    status = np.array([by_name[name[0], name[1]] for name in names])
+    found = optimal_suppression(x, y, status == "u", np.ones(len(z)))
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(z[np.isin(status, ["u", "x"])].sum())

@@ -537,7 +537,8 @@ def _reduce(
     restrictions = restrictions[head]
 
     # What solves the equations: a feasible point and directions. A variable without a direction is determined.
-    point = _feasible_point(restrictions, tight_low, tight_high, v_low, v_high)
+    # Sums of decimals may contradict each other by their rounding.
+    point = _feasible_point(restrictions, tight_low - error, tight_high + error, v_low, v_high)
     is_equation = tight_low == tight_high
     equations = restrictions[np.flatnonzero(is_equation)]
     basis = _directions(equations)

@@ -2,9 +2,9 @@
 
 Langsrud and Bøvelstad (2022), "Synthetic decimal numbers as a flexible tool for suppression of post-published tabular
 data", PSD: y* = yhat + (I - H) u with the regression of y on the published cells (equations 4 to 8). With a basis N of
-the null space of the published cells, I - H = N (N'N)^-1 N', so y* = y + N (N'N)^-1 N' (u - y): published sums are right
-whatever the accuracy of the solution. The residuals keep the scale of u: rescaling them to a fixed length, as RegSDC
-does, would leave only two possible replicates where one dimension is open (Prop. 5 then fails).
+the null space of the published cells, I - H = N (N'N)^-1 N', so y* = y + N (N'N)^-1 N' (u - y): published sums are
+right whatever the accuracy of the solution. The residuals keep the scale of u: rescaling them to a fixed length, as
+RegSDC does, would leave only two possible replicates where one dimension is open (Prop. 5 then fails).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Secondary suppression: which further cells must stay out so that no primary cell follows from the published ones.
 
-The greedy rule of Langsrud (2024, PSD, doi 10.1007/978-3-031-69651-0_6; SSBtools::GaussSuppression): walk the candidates
-from most to least worth publishing, publish each unless what is left of it is proportional to what is left of a primary
-cell. The same answer as the reference, cell for cell; the arithmetic is modulo 2^31 - 1 instead of growing integers.
+The greedy rule of Langsrud (2024, PSD, doi 10.1007/978-3-031-69651-0_6; SSBtools::GaussSuppression): walk the
+candidates from most to least worth publishing, publish each unless what is left of it is proportional to what is left
+of a primary cell. The same answer as the reference, cell for cell; the arithmetic is modulo 2^31 - 1 instead of growing
+integers. What the modulus could have hidden, `nullspace` checks in whole numbers.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Suppression:
 
     secondary: N booleans. unsafe: primary cells that the forced cells disclose (indices, ascending).
     independent: the published cells that were pivots; every other published cell is a combination of them (indices,
-    ascending). rank: their number. method: the singleton method that was used; "anySum" may become "anySumNOTprimary" (a singleton
-    is not primary) or "subSumAny" (forced cells). undecided: sign tests too large for the arithmetic, decided towards
-    suppression.
+    ascending). rank: their number. method: the singleton method that was used; "anySum" may become "anySumNOTprimary"
+    (a singleton is not primary) or "subSumAny" (forced cells). undecided: sign tests too large for the arithmetic,
+    decided towards suppression.
     """
 
     secondary: Bools
@@ -50,7 +51,8 @@ class Suppression:
 class Elimination:
     """The columns of a matrix under elimination, with the pools they live in.
 
-    values: of the entries, modulo p; all 1 if not given. kind: GONE, CANDIDATE or PRIMARY of each column. Rows from ``free_rows`` on are singletons and get pivots in order.
+    values: of the entries, modulo p; all 1 if not given. kind: GONE, CANDIDATE or PRIMARY of each column. Rows from
+    ``free_rows`` on are singletons and get pivots in order.
     """
 
     def __init__(
@@ -79,8 +81,8 @@ class Elimination:
         for name in ("w0", "w1"):
             self.rows[name][:weighted] = rng.integers(1, residuals.PRIME, weighted)
         self.rows["rank"] = np.arange(rows)
-        self.entries = np.empty(2 * len(indices) + 64, np.int64)
-        self.lists = np.empty(3 * len(indices) + 2 * rows + 64, np.int32)
+        self.entries = np.empty(4 * len(indices) + 64, np.int64)
+        self.lists = np.empty(10 * len(indices) + 2 * rows + 64, np.int32)
         self.buckets = np.full(1 << max(columns, 1).bit_length(), -1, np.int32)
         self.scratch = np.empty(rows + 1, np.int64)
         self.out = np.empty(max(columns, 1), np.int32)
@@ -127,9 +129,9 @@ class Elimination:
             end = residuals.pack_columns(self.columns, self.entries, pool, self.keep_pivots)
             self.entries, self.shared[residuals.ENTRIES_END] = pool, end
         else:
-            size = max(len(self.lists), 2 * (int(self.rows["count"].sum()) + 2 * len(self.rows) + room))
+            size = max(len(self.lists), 2 * (int(self.rows["length"].sum()) + 2 * len(self.rows) + room))
             lists = np.empty(size, np.int32)
-            end = residuals.pack_lists(self.columns, self.rows, self.entries, self.lists, lists, self.shared)
+            end = residuals.pack_lists(self.columns, self.rows, self.lists, lists)
             self.lists, self.shared[residuals.LISTS_END] = lists, end
 
     def publish(self, c: int) -> None:
@@ -196,22 +198,13 @@ def _without(values: Ints, unwanted: Ints) -> Ints:
 def _merge_equal_cells(x: DummyMatrix, candidates: Ints, primary: Ints, forced: Ints) -> _Cells:
     """Equal columns are one cell, primary if one of them is. Empty columns protect nothing and need no protection."""
     full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
-    _, first, group = np.unique(_fingerprints(x), axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    group = rank[group.ravel()]
-    matrix = full[:, first[order]]
+    first_equal = singletons.first_equal(full)
+    first, group = np.unique(first_equal, return_inverse=True)
+    matrix = full[:, first]
     filled = np.diff(matrix.indptr) > 0
     roles = [_first_occurrences(group[cells]) for cells in (candidates, primary, forced)]
     candidates, primary, forced = (role[filled[role]] for role in roles)
     return _Cells(matrix, group, candidates, primary, forced)
-
-
-def _fingerprints(x: DummyMatrix) -> Ints:
-    """Two random 63-bit sums of each column: equal for equal columns, else with probability 2^-126."""
-    weights = np.random.default_rng(20220921).integers(1, 2**62, (2, max(x.rows, 1)), dtype=np.int64)
-    return np.column_stack([x.totals(weight) for weight in weights]).astype(np.int64)
 
 
 def suppress_secondary(
@@ -445,7 +438,7 @@ class _Run:
     def _walk_in_chunks(
         self, chunk: Callable[[int, int], tuple[int, int]], decide: Callable[[int], None] | None = None
     ) -> None:
-        """Calls the compiled walk piece by piece, about ten times a second, so that progress and Ctrl-C get their turn."""
+        """Calls the compiled walk about ten times a second, so that progress and Ctrl-C get their turn."""
         done, step, total = 0, 256, len(self.turns)
         while done < total:
             began = perf_counter()
@@ -528,10 +521,8 @@ class _Run:
         places = [int(residuals.find(engine.columns, j)) for engine in engines]
         answer = ALLOWED
         for k, (engine, c) in enumerate(zip(engines, places, strict=True)):
-            rotations = [False]
-            if k == 1 and engine.columns["length"][c] > 1:
-                if engine.entries[engine.columns["start"][c]] >> 32 >= engine.free_rows:
-                    rotations = [False, True]
+            only_singletons = engine.entries[engine.columns["start"][c]] >> 32 >= engine.free_rows
+            rotations = (False, True) if k == 1 and only_singletons and engine.columns["length"][c] > 1 else (False,)
             for rotated in rotations:
                 if answer == ALLOWED:
                     answer = contributor_test(

@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
-_FEWEST, _MOST = 0.02, 0.3  # the part of the published cells that a trial closes
-_NOISE = 0.4  # standard deviation of the logarithm of the factors that shake up the order
+_FEWEST, _MOST = 0.1, 0.3  # the part of the published cells that a trial closes
+_NOISE = 0.3  # standard deviation of the logarithm of the factors that shake up the order
 
 
 @dataclass(frozen=True)

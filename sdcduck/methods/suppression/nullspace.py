@@ -2,9 +2,9 @@
 
 X_pub' N = 0 (Langsrud and Bøvelstad 2022, section 2: the residuals of the regression on the published cells lie in the
 span of N). The published columns are eliminated modulo p as in the suppression; every row that never was a pivot gives
-one basis vector, by substitution from the last pivot to the first. Entries are recovered as fractions (the few vectors with large
-ones after lifting the solution to higher powers of p, Dixon 1982), cleared of denominators, and X_pub' N = 0 is checked
-in whole numbers: nothing rests on the modulus.
+one basis vector, by substitution from the last pivot to the first. Entries are recovered as fractions (the few vectors
+with large ones after lifting the solution to higher powers of p, Dixon 1982), cleared of denominators, and X_pub' N = 0
+is checked in whole numbers: nothing rests on the modulus.
 """
 
 from __future__ import annotations
@@ -155,9 +155,7 @@ def _substitute(
     touched = np.empty(free, np.int64)
     seen = np.zeros(free, np.bool_)
     for k in range(len(pivots) - 1, -1, -1):
-        c, pivot_row = pivots[k], pivot_rows[k]
-        scale = np.int64(0)
-        n = 0
+        c, pivot_row, scale, n = pivots[k], pivot_rows[k], 0, 0
         for e in range(columns[c].start, columns[c].start + columns[c].length):
             row, factor = entries[e] >> 32, entries[e] & VALUE
             if row == pivot_row:

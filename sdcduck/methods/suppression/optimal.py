@@ -104,7 +104,7 @@ def optimal_suppression(
             solved = master.solve(integral, ends - time.monotonic())
             if solved is None:
                 return _pattern(best, weight, bound, "time limit")
-            chosen, value = solved
+            chosen, value = np.clip(solved[0], 0.0, 1.0), solved[1]
             bound = max(bound, value)
             cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends)
             if cuts is None:
@@ -199,8 +199,13 @@ class _Attacker:
                 self.highs.changeColsCost(len(rows), rows, np.full(len(rows), -sign))
                 cut = self._cut(level / self.unit)
                 self.highs.changeColsCost(len(rows), rows, np.zeros(len(rows)))
-                if cut is not None:
-                    cuts.append(cut)
+                if cut is None:
+                    continue
+                if whole and float(cut.coefficients @ chosen[cut.cells]) >= cut.level * (1 - _SHORT):
+                    # Rounding has blunted the cut. What any unsafe pattern lacks is a cell outside of it.
+                    outside = np.flatnonzero(chosen == 0).astype(np.int32)
+                    cut = _Cut(outside, np.ones(len(outside)), 1.0)
+                cuts.append(cut)
         return cuts
 
     def _allow(self, lowest: Floats, highest: Floats) -> None:

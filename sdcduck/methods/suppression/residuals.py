@@ -1,8 +1,8 @@
 """Sparse columns under Gaussian elimination modulo p = 2^31 - 1: the compiled part of cell suppression.
 
-Every column is a run of entries in one pool, each ``row << 32 | value``, ascending; it is always the *residual* of a cell:
-what is left of it after the columns published so far were subtracted (Langsrud 2024, "Secondary cell suppression by
-Gaussian elimination", PSD). Two cells have proportional residuals iff each is determined by the other and the
+Every column is a run of entries in one pool, each ``row << 32 | value``, ascending; it is always the *residual* of a
+cell: what is left of it after the columns published so far were subtracted (Langsrud 2024, "Secondary cell suppression
+by Gaussian elimination", PSD). Two cells have proportional residuals iff each is determined by the other and the
 published ones. Such pairs are found by a key: two random projections of the residual divided by its first value; equal
 keys are compared entry by entry, so a key never decides alone.
 
@@ -23,21 +23,22 @@ VALUE = 2**32 - 1
 
 GONE, CANDIDATE, PRIMARY, PIVOT = 0, 1, 2, 3
 
+# What the search for the holders of a row needs comes first, so that it is one cache line.
 COLUMN = np.dtype(
     [
         ("start", "i8"),
+        ("length", "i4"),
+        ("capacity", "i4"),
+        ("kind", "i4"),
+        ("stamp", "i4"),  # when the column was last met; of a pivot column: when it was published
+        ("owner", "i4"),  # of a primary column: whose cell it is; of a pivot column: its row
+        ("waiting", "i4"),  # of a candidate: how many proportional ones it stands for have not had their turn
         ("key", "i8"),
         ("h0", "i8"),
         ("h1", "i8"),
-        ("length", "i4"),
-        ("capacity", "i4"),
-        ("parent", "i4"),
         ("next", "i4"),
         ("previous", "i4"),
-        ("stamp", "i4"),
-        ("waiting", "i4"),
-        ("owner", "i4"),
-        ("kind", "i8"),
+        ("parent", "i4"),
     ],
     align=True,
 )
@@ -125,7 +126,7 @@ def position(columns: Array, entries: Array, c: int, row: int) -> int:
         else:
             high = middle
     if low < end and entries[low] >> 32 == row:
-        return low
+        return int(low)
     return -1
 
 
@@ -133,7 +134,7 @@ def position(columns: Array, entries: Array, c: int, row: int) -> int:
 def length_before(columns: Array, entries: Array, c: int, limit: int) -> int:
     """The number of entries of column c in rows before ``limit`` (0: all)."""
     start, length = columns[c].start, columns[c].length
-    return seek(entries, start, start + length, limit) - start if limit else length
+    return int(seek(entries, start, start + length, limit) - start if limit else length)
 
 
 @njit(cache=True)
@@ -253,7 +254,7 @@ def rekey(columns: Array, rows: Array, entries: Array, buckets: Array, changed: 
 @njit(cache=True)
 def rank_of(rows: Array, row: int, free_rows: int) -> int:
     """Pivot preference: any free row first, by its number of live columns; then singleton rows in order."""
-    return rows[row].count if row < free_rows else (1 << 40) + rows[row].rank
+    return int(rows[row].count if row < free_rows else (1 << 40) + rows[row].rank)
 
 
 @njit(cache=True)
@@ -263,7 +264,7 @@ def pivot_position(columns: Array, rows: Array, entries: Array, c: int, free_row
     for k in range(best + 1, best + columns[c].length):
         if rank_of(rows, entries[k] >> 32, free_rows) < rank_of(rows, entries[best] >> 32, free_rows):
             best = k
-    return best
+    return int(best)
 
 
 @njit(cache=True)
@@ -274,7 +275,7 @@ def holders(columns: Array, rows: Array, entries: Array, lists: Array, row: int,
     for k in range(start, start + rows[row].length):
         c = lists[k]
         if (
-            (columns[c].kind == CANDIDATE or columns[c].kind == PRIMARY)
+            columns[c].kind in (CANDIDATE, PRIMARY)
             and columns[c].stamp != stamp
             and position(columns, entries, c, row) >= 0
         ):
@@ -295,7 +296,7 @@ def room_in_lists(columns: Array, rows: Array, entries: Array, lists: Array, sha
         if length + more > rows[entries[k] >> 32].capacity:
             room += 5 * (length + more) + 16
     shared[ROOM] = room
-    return shared[LISTS_END] + room <= len(lists)
+    return bool(shared[LISTS_END] + room <= len(lists))
 
 
 @njit(cache=True)
@@ -305,8 +306,7 @@ def list_column(columns: Array, rows: Array, lists: Array, shared: Array, row: i
         start, end = rows[row].start, shared[LISTS_END]
         n = 0
         for k in range(start, start + rows[row].length):
-            kind = columns[lists[k]].kind
-            if kind == CANDIDATE or kind == PRIMARY:
+            if columns[lists[k]].kind in (CANDIDATE, PRIMARY):
                 lists[end + n] = lists[k]
                 n += 1
         rows[row].start = end
@@ -427,7 +427,7 @@ def room_in_entries(columns: Array, entries: Array, shared: Array, j: int, chang
         if longest > columns[c].capacity:
             wanted += longest + (longest >> 1)
     shared[ROOM] = wanted
-    return shared[ENTRIES_END] + wanted <= len(entries)
+    return bool(shared[ENTRIES_END] + wanted <= len(entries))
 
 
 ENOUGH, ENTRIES_FULL, LISTS_FULL = 0, 1, 2
@@ -449,7 +449,8 @@ def eliminate(
 
     Changes nothing and returns ENTRIES_FULL or LISTS_FULL when a pool has to grow first.
     """
-    row = entries[pivot_position(columns, rows, entries, j, shared[FREE_ROWS])] >> 32
+    pivot = entries[pivot_position(columns, rows, entries, j, shared[FREE_ROWS])]
+    row = pivot >> 32
     if not room_in_lists(columns, rows, entries, lists, shared, j, rows[row].count):
         return LISTS_FULL
     shared[STAMP] += 1
@@ -457,7 +458,7 @@ def eliminate(
     n = holders(columns, rows, entries, lists, row, shared[STAMP], out)
     if not room_in_entries(columns, entries, shared, j, out[:n]):
         return ENTRIES_FULL
-    scale = PRIME - inverse(entries[position(columns, entries, j, row)] & VALUE)
+    scale = PRIME - inverse(pivot & VALUE)
     for k in range(n):
         value = entries[position(columns, entries, out[k], row)] & VALUE
         subtract(columns, rows, entries, lists, scratch, shared, out[k], j, modulo(value * scale))
@@ -512,15 +513,17 @@ def pack_columns(columns: Array, entries: Array, target: Array, keep_pivots: boo
 
 
 @njit(cache=True)
-def pack_lists(columns: Array, rows: Array, entries: Array, lists: Array, target: Array, shared: Array) -> int:
-    """Copies what is still true of every row's list to a new pool, with some room each; returns the end."""
+def pack_lists(columns: Array, rows: Array, lists: Array, target: Array) -> int:
+    """Copies every row's list without the columns that are gone to a new pool, with some room each; returns the end."""
     end = 0
-    out = np.empty(len(columns), np.int32)
     for row in range(len(rows)):
-        shared[STAMP] += 1
-        n = holders(columns, rows, entries, lists, row, shared[STAMP], out)
-        target[end : end + n] = out[:n]
+        start, n = rows[row].start, 0
+        for k in range(start, start + rows[row].length):
+            if columns[lists[k]].kind in (CANDIDATE, PRIMARY):
+                target[end + n] = lists[k]
+                n += 1
         rows[row].start = end
+        rows[row].length = n
         rows[row].capacity = n + 2
         end += n + 2
     return end
@@ -597,17 +600,13 @@ def both_signs(columns: Array, entries: Array, shared: Array, c: int) -> bool:
 @njit(cache=True)
 def unused(columns: Array, entries: Array, used: Array, c: int) -> bool:
     """Is no row of column c in use by an earlier exception?"""
-    for k in range(columns[c].start, columns[c].start + columns[c].length):
-        if used[entries[k] >> 32]:
-            return False
-    return True
+    return not used[rows_of(columns, entries, c)].any()
 
 
 @njit(cache=True)
 def mark(columns: Array, entries: Array, used: Array, c: int, value: bool) -> None:
     """Marks the rows of column c as used, or takes the mark away."""
-    for k in range(columns[c].start, columns[c].start + columns[c].length):
-        used[entries[k] >> 32] = value
+    used[rows_of(columns, entries, c)] = value
 
 
 @njit(cache=True)
@@ -697,7 +696,7 @@ def publish_any_sum(
     for turn in range(first, last):
         c = find(columns, turns[turn])
         kind = columns[c].kind
-        if kind == GONE or kind == PIVOT or columns[c].length == 0:
+        if kind in (GONE, PIVOT) or columns[c].length == 0:
             continue
         refused = entries[columns[c].start] >> 32 >= shared[FREE_ROWS]
         marked = False

@@ -8,6 +8,7 @@ Random rounding treats every cell on its own (Willenborg and de Waal 2001, secti
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -131,7 +132,7 @@ def controlled_rounding(x: DummyMatrix, y: ArrayLike, base: int = 3, *, time_lim
         x: n inner cells x N cells.
         y: whole numbers (n,), at least 0, the inner counts.
         base: at least 2.
-        time_limit: seconds, for each of the three integer programs that may be tried.
+        time_limit: seconds, for the up to three integer programs together.
 
     Raises:
         ValueError: counts that are negative or not whole, a base below 2.
@@ -139,23 +140,29 @@ def controlled_rounding(x: DummyMatrix, y: ArrayLike, base: int = 3, *, time_lim
     counts = _counts(y, x.rows)
     _base(base)
     z = x.totals(counts).astype(np.int64)
-    for inner_too, beyond in ((True, False), (False, False), (False, True)):
-        found = _controlled(x, counts, z, base, inner_too, beyond, time_limit)
-        if found is not None:
-            inner, optimal = found
-            cells = x.totals(inner).astype(np.int64)
-            largest = int(np.abs(cells - z).max(initial=0))
-            return ControlledRounding(cells, inner, largest < base, largest, optimal)
-    raise RuntimeError("no controlled rounding was found in the time allowed")
+    ends = time.monotonic() + time_limit
+    inner, optimal = None, False
+    for inner_too, share in ((True, 0.4), (False, 0.5)):
+        inner, optimal = _controlled(x, counts, z, base, inner_too, None, share * (ends - time.monotonic()))
+        if inner is not None:
+            break
+    if inner is None:
+        start = small_count_rounding(x, counts, base, force=True, identify_new=False)
+        inner, optimal = _controlled(x, counts, z, base, False, start, ends - time.monotonic())
+        if inner is None:
+            inner = start
+    cells = x.totals(inner).astype(np.int64)
+    largest = int(np.abs(cells - z).max(initial=0))
+    return ControlledRounding(cells, inner, largest < base, largest, optimal)
 
 
 def _controlled(
-    x: DummyMatrix, y: Counts, z: Counts, base: int, inner_too: bool, beyond: bool, time_limit: float
-) -> tuple[Counts, bool] | None:
-    """Multiples of the base for the inner cells, or None when the restrictions leave none.
+    x: DummyMatrix, y: Counts, z: Counts, base: int, inner_too: bool, start: Counts | None, seconds: float
+) -> tuple[Counts | None, bool]:
+    """Multiples of the base for the inner cells, and whether none are nearer; None when none were found.
 
     The variables are the multiples; each cell must have as many as z / base, rounded down or up. Between these two the
-    distance is linear in them. With `beyond`, two more variables a cell say how far it goes past them.
+    distance is linear in them. With a start, two more variables a cell say how far it goes past them.
     """
     low, high = z // base, -(-z // base)
     slope = np.where(z % base == 0, 0, base - 2 * (z % base)).astype(np.float64)
@@ -167,7 +174,7 @@ def _controlled(
     inner_low = y // base if inner_too else np.zeros(x.rows)
     inner_high = -(-y // base) if inner_too else np.full(x.rows, np.inf)
     lower, upper = inner_low.astype(np.float64), inner_high.astype(np.float64)
-    if beyond:
+    if start is not None:
         # A step beyond costs more than all distances within the base together.
         penalty = 2.0 * base * (x.columns + x.rows)
         past = sparse.identity(x.columns, format="csr")
@@ -188,16 +195,20 @@ def _controlled(
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("parallel", "off")
     highs.setOptionValue("mip_rel_gap", 0.0)
-    highs.setOptionValue("time_limit", float(time_limit))
+    highs.setOptionValue("time_limit", max(float(seconds), 0.0))
     highs.passModel(lp)
+    if start is not None:
+        steps = x.totals(start).astype(np.int64) // base
+        solution = highspy.HighsSolution()
+        solution.col_value = np.concatenate(
+            [start // base, np.maximum(low - steps, 0), np.maximum(steps - high, 0)]
+        ).astype(np.float64)
+        highs.setSolution(solution)
     highs.run()
-    status = highs.getModelStatus()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-        return None
     if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return None
-    solution = np.asarray(highs.getSolution().col_value)[: x.rows]
-    return base * np.rint(solution).astype(np.int64), status == highspy.HighsModelStatus.kOptimal
+        return None, False
+    multiples = np.rint(np.asarray(highs.getSolution().col_value)[: x.rows]).astype(np.int64)
+    return base * multiples, highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
 
 
 def small_count_rounding(

@@ -73,7 +73,7 @@ class ContributorMethod:
         letters = (letters + "FFFFF")[: max(5, len(letters))]
         if len(letters) != 5 or any(letter not in known for letter, known in zip(letters, _SWITCHES, strict=True)):
             raise ValueError(f"unknown singleton method {method!r}")
-        protect, integer, sums, elimination, combinations = letters
+        protect, integer, sums, elimination, combinations = tuple(letters)
         if integer == "T" and not numbered:
             raise ValueError(f"singleton method {method!r} needs the singletons as contributor numbers")
         return cls(
@@ -97,7 +97,9 @@ def first_equal(x: Matrix, by_rows: bool = False) -> Ints:
     size = x.shape[1] if by_rows else x.shape[0]
     weights = np.random.default_rng(20220921).integers(1, 2**62, (size, 2), dtype=np.int64)
     sums = x @ weights if by_rows else x.T @ weights
-    _, first, group = np.unique(sums, axis=0, return_index=True, return_inverse=True)
+    _, first, group = np.unique(sums[:, 0], return_index=True, return_inverse=True)
+    if np.any(sums[first[group], 1] != sums[:, 1]):
+        _, first, group = np.unique(sums, axis=0, return_index=True, return_inverse=True)
     result: Ints = first[group.ravel()]
     return result
 
@@ -258,7 +260,7 @@ def contributor_order(contributor: Ints) -> Ints:
 
 
 def owners(x: Matrix, primary: Ints, related: int, contributor: Ints) -> Ints:
-    """Whose cell each primary column is: the contributor of all its rows, 0 if there is none, -1 for the virtual sums."""
+    """Whose cell each primary column is: the contributor of all its rows, 0 if there is none, -1 for virtual sums."""
     owner = np.full(len(primary), -1, dtype=np.int64)
     for k in range(related):
         numbers = contributor[x.indices[x.indptr[primary[k]] : x.indptr[primary[k] + 1]]]

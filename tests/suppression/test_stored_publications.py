@@ -1,0 +1,292 @@
+"""Stored publications: the stencil and the decimals answer later tables, the audit, and publications one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sdcduck
+
+COUNTS = """
+    SELECT municipality, county, age, count(*) AS n, sum(income) AS income FROM people
+    GROUP BY GROUPING SETS ((municipality, age), (county, age), (age), (municipality), (county), ())"""
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The worked example of Langsrud and Bøvelstad (2022), with an income for everybody."""
+    connection = sdcduck.connect()
+    connection.execute("""
+        CREATE TABLE wide AS SELECT * FROM (VALUES
+            ('A', 'county-1', 'small', 1, 1, 1), ('B', 'county-2', 'small', 5, 6, 8), ('C', 'county-3', 'small', 2, 9, 7),
+            ('D', 'county-3', 'big', 35, 12, 11), ('E', 'county-4', 'big', 3, 26, 35), ('F', 'county-4', 'big', 5, 18, 14)
+        ) municipalities(municipality, county, size, young, middle, old);
+        CREATE TABLE people AS SELECT municipality, county, size, age, 100 + i AS income
+            FROM (UNPIVOT wide ON young, middle, old INTO NAME age VALUE n), range(n) numbers(i)""")
+    yield connection
+    connection.close()
+
+
+def rows(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return con.execute(query).fetchall()
+
+
+def refused(con: duckdb.DuckDBPyConnection, query: str) -> str:
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(query).fetchall()
+    return str(caught.value)
+
+
+# --- Stencil ----------------------------------------------------------------------------------------------------------
+
+
+LATER = """
+    SELECT size, age, sdc_open_count(n, stencil) AS n, sdc_is_open(stencil) AS open, sdc_open_sum(income, stencil) AS income
+    FROM sdc.counts_stencil JOIN (SELECT municipality, size FROM wide) USING (municipality)
+    GROUP BY CUBE (size, age) ORDER BY ALL"""
+
+
+def test_the_table_by_size_is_answered_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
+    assert rows(con, f"SELECT inner_cells, cells, primary_cells, secondary_cells FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)") == [
+        (18, 44, 10, 14)
+    ]
+    shown = {(size, age): n for size, age, n, _, _ in rows(con, LATER) if size is not None}
+    assert shown == {
+        ("small", "middle"): 16, ("small", None): 40, ("big", "middle"): 56, ("big", None): 159,
+        ("small", "young"): None, ("small", "old"): None, ("big", "young"): None, ("big", "old"): None,
+    }  # fmt: skip
+    assert all((n is None) is (not is_open) and (income is None) is (not is_open) for _, _, n, is_open, income in rows(con, LATER))
+
+
+def test_every_published_cell_is_open_and_no_suppressed_one(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    answered = """
+        SELECT municipality, county, age, sdc_open_count(n, stencil) AS n FROM sdc.counts_stencil
+        GROUP BY GROUPING SETS ((municipality, age), (county, age), (age), (municipality), (county), ()) ORDER BY ALL"""
+    assert rows(con, answered) == rows(con, "SELECT municipality, county, age, n FROM sdc.counts_cells ORDER BY ALL")
+
+
+def test_a_filter_and_nothing_at_all(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := county = 'county-3') FROM sdc.counts_stencil") == [(76,)]
+    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := municipality = 'A') FROM sdc.counts_stencil") == [(None,)]
+    assert rows(con, "SELECT sdc_open_count(n, stencil) FROM sdc.counts_stencil WHERE false") == [(0,)]
+
+
+def test_an_inner_cell_without_a_stencil_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute("INSERT INTO sdc.counts_stencil (municipality, n) VALUES ('G', 1)")
+    assert "came after the publication" in refused(con, LATER.replace("JOIN", "LEFT JOIN"))
+
+
+def rank(columns: list[list[int]]) -> int:
+    """The rank of integer columns, in fractions."""
+    vectors, found = [[Fraction(value) for value in column] for column in columns], 0
+    for place in range(len(columns[0]) if columns else 0):
+        pivot = next((v for v in vectors[found:] if v[place]), None)
+        if pivot is None:
+            continue
+        vectors.remove(pivot)
+        vectors.insert(found, pivot)
+        for k in range(found + 1, len(vectors)):
+            factor = vectors[k][place] / pivot[place]
+            vectors[k] = [a - factor * b for a, b in zip(vectors[k], pivot, strict=True)]
+        found += 1
+    return found
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_the_stencil_agrees_with_the_rank(data: st.DataObject) -> None:
+    con = sdcduck.connect()
+    counts = data.draw(st.lists(st.integers(0, 6), min_size=12, max_size=12))
+    con.execute("CREATE TABLE cells AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i", [counts, counts])
+    con.execute("CREATE TABLE people AS SELECT i % 3 AS a, i // 3 AS b, i // 6 AS c FROM cells, range(n)")
+    query = "SELECT a, b, c, count(*) AS n FROM people GROUP BY GROUPING SETS ((a, b), (a, c), (a), (b), (c), ())"
+    con.execute(f"FROM sdc_publish('p', '{query}', max_count := 2, singleton := 'none')").fetchall()
+    inner = rows(con, "SELECT a, b, c, stencil FROM sdc.p_stencil")
+    published = rows(con, "SELECT a, b, c, level FROM sdc.p_cells WHERE status = 'open'")
+
+    def column(cell: tuple[Any, ...]) -> list[int]:
+        levels = cell[3].split(" x ")
+        return [int(all(name not in levels or row["abc".index(name)] == cell["abc".index(name)] for name in "abc")) for row in inner]
+
+    known = [column(cell) for cell in published]
+    for _ in range(4):
+        chosen = data.draw(st.lists(st.booleans(), min_size=len(inner), max_size=len(inner)))
+        later = [int(one) for one in chosen]
+        follows = rank([*known, later]) == rank(known) if inner else True
+        total = sum(row[3] for row, one in zip(inner, chosen, strict=True) if one)
+        assert (total % (2**61 - 1) == 0) is follows
+    con.close()
+
+
+# --- Decimals ---------------------------------------------------------------------------------------------------------
+
+
+def test_decimals_are_whole_for_what_is_published_and_for_nothing_else(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute("CREATE TABLE handed_out AS FROM sdc_decimals('counts', seed := 1)")
+    sums = """SELECT municipality, county, age, abs(sum(d1) - round(sum(d1))) < 1e-5 AND abs(sum(d2) - round(sum(d2))) < 1e-5
+        AND round(sum(d1)) = round(sum(d2)) AND round(sum(d2)) = round(sum(d3)) AS whole, round(sum(d1))::BIGINT AS n
+        FROM handed_out GROUP BY GROUPING SETS ((municipality, age), (county, age), (age), (municipality), (county), ())"""
+    both = rows(con, f"SELECT c.status, s.whole, c.n, s.n FROM ({sums}) s JOIN sdc.counts_cells c ON (s.municipality, s.county, s.age) IS NOT DISTINCT FROM (c.municipality, c.county, c.age)")
+    assert len(both) == 44
+    assert all(whole is (status == "open") for status, whole, _, _ in both)
+    assert all(n == decimal for status, _, n, decimal in both if status == "open")
+
+
+def test_the_same_seed_gives_the_same_decimals_and_zero_mode_adds_up_to_zero(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_decimals($${COUNTS}$$, max_count := 3, mode := 'zeros', replicates := 1, seed := 5)"
+    assert rows(con, f"FROM {call}") == rows(con, f"FROM {call}")
+    assert abs(rows(con, f"SELECT sum(d1) FROM {call}")[0][0]) < 1e-9
+    assert rows(con, f"FROM {call}") != rows(con, f"FROM {call.replace('seed := 5', 'seed := 6')}")
+    assert "between 1 and 10" in refused(con, f"FROM {call.replace('replicates := 1', 'replicates := 0')}")
+    assert "unknown mode" in refused(con, f"FROM {call.replace('zeros', 'zero')}")
+
+
+# --- Audit ------------------------------------------------------------------------------------------------------------
+
+
+def test_no_suppressed_cell_of_the_example_is_given_away(con: duckdb.DuckDBPyConnection) -> None:
+    audit = rows(con, f"SELECT lower, original, upper, exact FROM sdc_audit($${COUNTS}$$, max_count := 3)")
+    assert len(audit) == 24
+    assert all(lower <= original <= upper and not exact for lower, original, upper, exact in audit)
+
+
+def test_suppressing_primary_cells_alone_gives_them_away(con: duckdb.DuckDBPyConnection) -> None:
+    # Everything but the primary cells forced: they follow, and the audit and `why` say so.
+    call = f"$${COUNTS}$$, primary_if := 'municipality = ''A'' AND age = ''old''', forced_if := 'NOT (municipality = ''A'' AND age = ''old'') IS TRUE'"
+    assert rows(con, f"SELECT lower, upper, exact FROM sdc_audit({call})") == [(1.0, 1.0, True)]
+    assert rows(con, f"SELECT status, why FROM sdc_suppress({call}) WHERE suppressed") == [("primary", "primary_if, follows from forced cells")]
+    assert rows(con, f"SELECT unsafe_cells FROM sdc_publish('leaky', {call})") == [(1,)]
+
+
+def test_intervals_are_made_as_wide_as_the_rule_wants(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE firms AS SELECT 'r' || (i * i + i // 7) % 5 AS r, 's' || (i // 3 + i) % 5 AS s, i AS firm, ((i * 37 % 101) ** 3)::BIGINT AS x FROM range(60) t(i)")
+    query = "SELECT r, s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (r, s)"
+    rule = f"'{query}', p_percent := 60, contributor := 'firm'"
+    narrow = rows(con, f"SELECT count(*) FROM sdc_audit({rule}) WHERE status = 'primary' AND NOT protected")[0][0]
+    wide = rows(con, f"SELECT count(*) FROM sdc_audit({rule}, protect_intervals := true) WHERE status = 'primary' AND NOT protected")[0][0]
+    assert wide == 0 < narrow
+    kept = rows(con, f"SELECT count(*) FROM sdc_suppress({rule}) p JOIN sdc_suppress({rule}, protect_intervals := true) w ON (p.r, p.s) IS NOT DISTINCT FROM (w.r, w.s) WHERE p.suppressed AND NOT w.suppressed")
+    assert kept == [(0,)]
+
+
+def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(3)
+    saved = 0.0
+    for _ in range(4):
+        con.execute("CREATE OR REPLACE TABLE t AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i", [rng.poisson(6, 42).tolist()] * 2)
+        con.execute("CREATE OR REPLACE TABLE units AS SELECT i % 6 AS a, i // 6 AS b, i // 12 AS c FROM t, range(n)")
+        query = "SELECT a, b, c, count(*) AS n FROM units GROUP BY GROUPING SETS ((a, b), (a, c), (a), (b), (c), ())"
+        call = f"'{query}', max_count := 3"
+        cost = "SELECT coalesce(sum(original), 0), bool_or(exact) FROM sdc_audit"
+        [(before, _)] = rows(con, f"{cost}({call})")
+        [(after, exact)] = rows(con, f"{cost}({call}, improve := true)")
+        assert after <= before
+        assert not exact
+        saved += before - after
+    assert saved > 0
+
+
+# --- One after another ------------------------------------------------------------------------------------------------
+
+
+def test_a_later_publication_keeps_to_an_earlier_one(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('first', $${COUNTS}$$, max_count := 3)").fetchall()
+    query = """SELECT municipality, county, age, size, count(*) AS n FROM people
+        GROUP BY GROUPING SETS ((size, age), (size), (municipality, county, age), ())"""
+    alone = rows(con, f"SELECT count(*) FROM sdc_suppress($${query}$$, max_count := 3) WHERE level = 'age x size' AND suppressed")
+    found = rows(con, f"SELECT level, size, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'age x size' ORDER BY ALL")
+    assert alone == [(0,)]  # on its own it would show all of them, and so give away cells of the first
+    shown = {(size, age): n for _, size, age, n in found}
+    assert shown[("small", "young")] is None
+    assert shown[("small", "middle")] == 16
+    before = rows(con, "SELECT municipality, age, n FROM sdc.first_cells WHERE level = 'municipality x age' ORDER BY ALL")
+    after = rows(con, f"SELECT municipality, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'municipality x county x age' ORDER BY ALL")
+    assert after == before
+    # And a third keeps to both.
+    con.execute(f"FROM sdc_publish('second', $${query}$$, max_count := 3, after := 'first')").fetchall()
+    third = "SELECT municipality, county, age, size, count(*) AS n FROM people GROUP BY GROUPING SETS ((county, size), (county), (municipality, age))"
+    counties = rows(con, f"SELECT county, n FROM sdc_suppress($${third}$$, max_count := 3, after := 'second') WHERE level = 'county' ORDER BY ALL")
+    assert counties == [("county-1", None), ("county-2", None), ("county-3", 76), ("county-4", 101)]
+
+
+def test_what_cannot_come_after(con: duckdb.DuckDBPyConnection) -> None:
+    later = "SELECT size, count(*) AS n FROM people GROUP BY CUBE (size)"
+    assert "unknown publication 'first'" in refused(con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')")
+    con.execute(f"FROM sdc_publication('first', $${COUNTS}$$)").fetchall()
+    assert "has not been published" in refused(con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')")
+    con.execute("FROM sdc_publish('first', max_count := 3)").fetchall()
+    assert "groups by 'municipality'" in refused(con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')")
+    others = COUNTS.replace("FROM people", "FROM people WHERE size = 'big'")
+    assert "have other counts" in refused(con, f"FROM sdc_suppress($${others}$$, max_count := 3, after := 'first')")
+
+
+# --- What is stored -----------------------------------------------------------------------------------------------------
+
+
+def test_changed_data_are_refused_until_published_again(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    assert rows(con, "SELECT count(*) FROM sdc_audit('counts')") == [(24,)]
+    con.execute("INSERT INTO people SELECT * FROM people WHERE municipality = 'A'")
+    assert "changed since it was published" in refused(con, "FROM sdc_audit('counts')")
+    assert "changed since it was published" in refused(con, "FROM sdc_decimals('counts')")
+    con.execute("FROM sdc_publish('counts')").fetchall()
+    assert rows(con, "SELECT sum(n) FROM sdc.counts_stencil") == [(202,)]
+
+
+def test_publications_are_listed_and_dropped_with_their_tables(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publication('named', $${COUNTS}$$)").fetchall()
+    con.execute("FROM sdc_publish('counts', 'named', max_count := 3)").fetchall()
+    assert rows(con, "SELECT name, published FROM sdc_publications()") == [("counts", True), ("named", False)]
+    con.execute("FROM sdc_drop_publication('counts')").fetchall()
+    assert rows(con, "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'counts%'") == [(0,)]
+    assert "unknown publication 'counts'; did you mean" not in refused(con, "FROM sdc_drop_publication('counts')")
+    assert "without spaces" in refused(con, "FROM sdc_publication('a b', 'SELECT count(*) AS n FROM people')")
+
+
+def test_nothing_is_written_when_something_fails_or_is_only_explained(con: duckdb.DuckDBPyConnection) -> None:
+    before = rows(con, "SELECT table_name FROM duckdb_tables() ORDER BY ALL")
+    con.execute(f"EXPLAIN FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    refused(con, "FROM sdc_publish('counts', 'SELECT county, count(*) AS n, sum(ln(income - 100)) AS x FROM people GROUP BY county', p_percent := 5)")
+    assert rows(con, "SELECT table_name FROM duckdb_tables() ORDER BY ALL") == before
+    assert rows(con, "FROM sdc_publications()") == []
+
+
+def test_names_that_need_quoting(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute('CREATE TABLE "odd "" table" AS SELECT municipality AS "the ""place""", age AS "order" FROM people')
+    query = 'SELECT "the ""place""", "order", count(*) AS "how many" FROM "odd "" table" GROUP BY CUBE ("the ""place""", "order")'
+    con.execute(f"FROM sdc_publish('läuft-\"gut\"', $${query}$$, max_count := 3)").fetchall()
+    assert rows(con, 'SELECT count(*) FROM sdc."läuft-""gut""_cells" WHERE "how many" IS NULL')[0][0] > 0
+
+
+# --- Rounding ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["small_counts", "controlled", "random"])
+def test_rounded_tables(con: duckdb.DuckDBPyConnection, method: str) -> None:
+    call = f"sdc_round_table($${COUNTS}$$, base := 5, method := '{method}', seed := 3)"
+    found = rows(con, f"SELECT level, original, rounded FROM {call}")
+    assert len(found) == 44
+    if method == "small_counts":
+        assert all(rounded == 0 or rounded >= 5 for _, _, rounded in found)
+    else:
+        assert all(rounded % 5 == 0 and abs(rounded - original) < 5 for _, original, rounded in found)
+    if method != "random":
+        assert rows(con, f"SELECT sum(rounded) FILTER (level = 'municipality') = sum(rounded) FILTER (level = 'county') FROM {call}") == [(True,)]
+    assert found == rows(con, f"SELECT level, original, rounded FROM {call}")
+
+
+def test_rounding_that_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
+    assert "'base' must be at least 2" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, base := 1)")
+    assert "did you mean 'random'" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, method := 'randm')")
+    assert "'freq' must name a count" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, freq := 'income')")

@@ -1,0 +1,508 @@
+"""The suppression pattern of a publication: cells and inner cells as arrays, and the choice of secondary cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
+from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rules
+
+from sdcduck import catalog
+from sdcduck.catalog import identifier, literal
+from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.suppression.candidates import candidate_order
+from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
+from sdcduck.methods.suppression.improve import improve
+from sdcduck.methods.suppression.intervals import widen_intervals
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.nullspace import NullSpace, null_space
+from sdcduck.registry import Session
+
+OPTION_TYPES = (
+    "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR",
+)  # fmt: skip
+OPTION_COUNT = len(OPTION_TYPES)
+"""SQL types of the arguments that are `Options`, in order; those of the rules follow."""
+
+_FREQUENCY_METHODS = ("none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace")
+_MAGNITUDE_METHODS = ("none", "sub2Sum", "numttHTT")
+
+
+def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:
+    """A publication given as a SELECT, or by the name that it was stored under."""
+    if text is None or not text.strip():
+        raise SDCError("argument 'publication' must be a SELECT .. GROUP BY, or the name of a stored publication")
+    cursor = session.cursor()
+    query = text if _is_query(text) else catalog.publication(cursor, text.strip()).query
+    publication = read_publication(cursor, query)
+    for name in reserved:
+        if name in (column.lower() for column in publication.columns):
+            raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
+    return publication
+
+
+def _is_query(text: str) -> bool:
+    """Whether a publication was given as a statement; a name has no spaces."""
+    return any(character.isspace() for character in text.strip())
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The inner cells and the cells of a publication, as arrays.
+
+    Attributes:
+        x: which inner cells a cell is the sum of.
+        cells: the table of the cells, in their order: number, fingerprint, counts, values, flags.
+        freq, value: float64, of the cells.
+        inner_freq: int64, of the inner cells.
+        inner_value: float64, of the inner cells: what the rules look at, counts or values.
+        contributor: int64, of the inner cells: the one contributor's number, from 1; 0 where there are several.
+    """
+
+    x: DummyMatrix
+    cells: pa.Table
+    freq: NDArray[np.float64]
+    value: NDArray[np.float64] | None
+    inner_freq: NDArray[np.int64]
+    inner_value: NDArray[np.float64]
+    contributor: NDArray[np.int64]
+
+    def flag(self, name: str) -> NDArray[np.bool_]:
+        """A BOOLEAN column of the cells, NULL as false."""
+        column: NDArray[np.bool_] = self.cells[name].combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+        return column.astype(np.bool_)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How secondary cells are chosen.
+
+    Attributes:
+        singleton: singleton method; None: the one that suits the rules.
+        forced_if, hidden_if: conditions on the columns of a cell: always published, or neither published nor protected.
+        secondary_zeros: whether cells of count 0 may be suppressed.
+        extend_zeros: whether combinations without records are inner cells of count 0.
+        cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value.
+        improve: whether to look for a cheaper pattern afterwards.
+        protect_intervals: whether to add cells until the intervals are as wide as the rules want.
+        after: a publication published earlier, whose cells stay as they are.
+    """
+
+    singleton: str | None = None
+    forced_if: str | None = None
+    hidden_if: str | None = None
+    secondary_zeros: bool = False
+    extend_zeros: bool = False
+    cost: str | None = None
+    improve: bool = False
+    protect_intervals: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A publication that was published before, and whose cells are cells of the joint publication.
+
+    Attributes:
+        name: of the publication.
+        dimensions: its grouping columns.
+        levels: of each of its grouping sets the name in its stored cells, and the number in the joint publication.
+        freq: its count(..) column.
+    """
+
+    name: str
+    dimensions: tuple[str, ...]
+    levels: tuple[tuple[str, int], ...]
+    freq: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a function on a suppressed publication was asked.
+
+    Attributes:
+        publication: with the grouping sets of the earlier ones, if there are any.
+        rules, options: as given, or as stored.
+        extend: clusters of dimensions whose combinations are inner cells too.
+        earlier: what was published before.
+        own: numbers of the grouping sets that the publication itself has.
+    """
+
+    publication: Publication
+    rules: Rules
+    options: Options
+    extend: tuple[tuple[int, ...], ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+    own: tuple[int, ...] = ()
+
+    @property
+    def freq(self) -> str:
+        """The count(..) column that rules look at."""
+        return self.publication.measure(self.rules.freq, "freq", "count").name
+
+    @property
+    def levels(self) -> str:
+        """SQL list of the grouping sets in words."""
+        return f"[{', '.join(literal(self.publication.level_of(columns)) for columns in self.publication.sets)}]"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A publication with its suppressed cells.
+
+    Attributes:
+        inner: cells and inner cells.
+        primary, secondary, forced, hidden: bool, of the cells.
+        unsafe: bool, primary cells that follow from forced ones all the same.
+    """
+
+    inner: Inner
+    primary: NDArray[np.bool_]
+    secondary: NDArray[np.bool_]
+    forced: NDArray[np.bool_]
+    hidden: NDArray[np.bool_]
+    unsafe: NDArray[np.bool_]
+
+    @property
+    def suppressed(self) -> NDArray[np.bool_]:
+        """Cells whose numbers are not shown."""
+        return self.primary | self.secondary
+
+    def null_space(self) -> NullSpace:
+        """What the published cells leave open."""
+        return null_space(self.inner.x, ~self.suppressed & ~self.hidden)
+
+    def statuses(self) -> pa.Array:
+        """'primary', 'secondary', 'forced', 'hidden' or 'open' for each cell."""
+        status = np.full(len(self.primary), "open", dtype=object)
+        status[self.secondary] = "secondary"
+        status[self.primary] = "primary"
+        status[self.forced] = "forced"
+        status[self.hidden] = "hidden"
+        return pa.array(status, pa.string())
+
+
+def read_inner(session: Session, call: Call) -> Inner:
+    """Cells, inner cells and the matrix between them, in two queries."""
+    cursor = session.cursor()
+    publication, rules, options = call.publication, call.rules, call.options
+    freq = call.freq
+    value = publication.measure(rules.value, "value", "sum").name if rules.on_contributors else None
+    marked = marked_cells(
+        publication,
+        rules,
+        extend=call.extend,
+        conditions={"_sdc_forced": options.forced_if, "_sdc_hidden": options.hidden_if},
+    )
+    for earlier in call.earlier:
+        marked = _with_earlier(cursor, marked, earlier, freq)
+    cells = arrow(
+        cursor,
+        f"""SELECT _sdc_cell, _sdc_members, {identifier(freq)}::DOUBLE AS freq,
+            {identifier(value) if value else "NULL"}::DOUBLE AS value, _sdc_primary, _sdc_why, _sdc_protection,
+            _sdc_forced, _sdc_hidden, ({options.cost or "NULL"})::DOUBLE AS cost,
+            {FINGERPRINT.format(freq=identifier(freq))} AS fingerprint
+        FROM ({marked}) ORDER BY _sdc_cell""",
+    )
+    inner = arrow(cursor, _inner_query(publication, rules, call.extend, freq, value or freq))
+    members = cells["_sdc_members"].combine_chunks()
+    x = DummyMatrix(
+        members.offsets.to_numpy().astype(np.int64), members.values.to_numpy().astype(np.int32), inner.num_rows
+    )
+    values = floats(cells, "value") if value else None
+    if values is not None and not np.isfinite(values).all():
+        raise SDCError(f"the measure '{value}' is NaN, infinite or too large in some cells")
+    return Inner(
+        x,
+        cells,
+        floats(cells, "freq"),
+        values,
+        inner["freq"].to_numpy().astype(np.int64),
+        floats(inner, "value"),
+        inner["contributor"].to_numpy().astype(np.int64),
+    )
+
+
+def _with_earlier(cursor: duckdb.DuckDBPyConnection, marked: str, earlier: Earlier, freq: str) -> str:
+    """SQL of the marked cells where those of an earlier publication stay as they are.
+
+    Raises:
+        SDCError: cells of the earlier publication that are not there any more, or have other counts.
+    """
+    number = " ".join(f"WHEN {literal(level)} THEN {place}" for level, place in earlier.levels)
+    match = " AND ".join(
+        [
+            f"CASE e.level {number} END = m._sdc_set",
+            *(f"m.{identifier(name)} IS NOT DISTINCT FROM e.{identifier(name)}" for name in earlier.dimensions),
+        ]
+    )
+    before = catalog.cells_table(earlier.name)
+    lost = catalog.first_row(
+        cursor,
+        f"""SELECT count(*) FROM {before} e LEFT JOIN ({marked}) m ON {match}
+        WHERE m._sdc_cell IS NULL
+            OR e.status IN ('open', 'forced') AND e.{identifier(earlier.freq)} <> m.{identifier(freq)}""",
+    )
+    if lost is not None and lost[0]:
+        raise SDCError(
+            f"argument 'after': {lost[0]} cells of '{earlier.name}' are not in this publication, or have other counts; "
+            "the two must be made from the same records"
+        )
+    return f"""
+        SELECT m.* REPLACE (
+            coalesce(m._sdc_forced OR e.status IN ('open', 'forced'), m._sdc_forced) AS _sdc_forced,
+            coalesce(m._sdc_primary OR e.status IN ('primary', 'secondary'), m._sdc_primary) AS _sdc_primary,
+            concat_ws(', ', nullif(m._sdc_why, ''), CASE WHEN e.status IN ('primary', 'secondary') THEN 'after' END)
+                AS _sdc_why
+        ) FROM ({marked}) m LEFT JOIN {before} e ON {match}"""
+
+
+FINGERPRINT = "_sdc_cell || ' ' || {freq}"
+
+
+def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequence[int]], freq: str, value: str) -> str:
+    """SQL: count, value and, where all records are one contributor's, its number, of each inner cell."""
+    cells = publication.inner_cells(extend=extend)
+    n, y = identifier(freq), identifier(value)
+    if not rules.on_contributors or rules.contributor is None:
+        return f"""
+            SELECT {n} AS freq, {y}::DOUBLE AS value, CASE WHEN {n} = 1 THEN _sdc_inner + 1 ELSE 0 END AS contributor
+            FROM ({cells}) ORDER BY _sdc_inner"""
+    counted = "true"
+    if rules.not_counted:
+        counted = f"who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
+    keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
+    shown = "".join(f"{key}, " for key in keys)
+    match = " AND ".join(
+        f"i.{name} IS NOT DISTINCT FROM u.{key}" for name, key in zip(publication.quoted_dimensions, keys, strict=True)
+    )
+    return f"""
+        SELECT i.{n} AS freq, i.{y}::DOUBLE AS value, coalesce(u.number, 0) AS contributor
+        FROM ({cells}) i LEFT JOIN (
+            SELECT *, dense_rank() OVER (ORDER BY who) AS number FROM (
+                SELECT {shown}min(_sdc_who) AS who FROM (
+                    SELECT *, ({rules.contributor}) AS _sdc_who FROM ({publication.records})
+                ) GROUP BY {", ".join(keys) or "()"} HAVING min(_sdc_who) = max(_sdc_who)
+            ) WHERE {counted}
+        ) u ON {match or "true"} ORDER BY i._sdc_inner"""
+
+
+def arrow(cursor: duckdb.DuckDBPyConnection, query: str) -> pa.Table:
+    return cursor.sql(query).to_arrow_table()
+
+
+def floats(table: pa.Table, column: str) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = table[column].combine_chunks().fill_null(0.0).to_numpy(zero_copy_only=False)
+    return values
+
+
+def choose_pattern(session: Session, call: Call) -> Pattern:
+    """Apply the rules and find the secondary cells."""
+    inner, rules, options = read_inner(session, call), call.rules, call.options
+    forced, hidden = inner.flag("_sdc_forced"), inner.flag("_sdc_hidden")
+    primary = inner.flag("_sdc_primary") & ~forced & ~hidden
+    cost = floats(inner.cells, "cost") if options.cost is not None else None
+    order = candidate_order(
+        inner.x, inner.freq, weight=cost, value=inner.value, secondary_zeros=options.secondary_zeros
+    )
+    zeros = rules.protect_zeros or options.secondary_zeros
+    singleton: NDArray[np.int64] | NDArray[np.bool_]
+    if rules.on_contributors:
+        method, singleton = options.singleton or "numttHTT", inner.contributor
+    else:
+        method, singleton = options.singleton or "anySum", inner.inner_freq == (0 if zeros else 1)
+
+    def secondary_of(candidates: NDArray[np.int64]) -> Suppression:
+        return suppress_secondary(
+            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method
+        )
+
+    result = secondary_of(order)
+    unsafe = np.zeros(len(primary), dtype=np.bool_)
+    unsafe[result.unsafe] = True
+    secondary = result.secondary
+    worth = _worth(inner, cost)
+    fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
+    if options.improve and not unsafe.any():
+        secondary = _improved(inner, primary, secondary, hidden, fixed, worth, order, secondary_of)
+    if options.protect_intervals:
+        secondary = _widened(inner, primary, secondary, hidden, fixed, worth)
+    return Pattern(inner, primary, secondary, forced, hidden, unsafe)
+
+
+def _worth(inner: Inner, cost: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """What suppressing a cell costs: its count or its absolute value, and what `cost` says."""
+    size = inner.freq + 1 if inner.value is None else np.abs(inner.value)
+    return np.maximum(size if cost is None else size * cost, 0.0)
+
+
+def _improved(
+    inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
+    fixed: NDArray[np.bool_], worth: NDArray[np.float64], order: NDArray[np.int64],
+    secondary_of: Callable[[NDArray[np.int64]], Suppression],
+) -> NDArray[np.bool_]:  # fmt: skip
+    """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
+    found = improve(inner.x, primary | secondary | hidden, primary, worth, frozen=fixed)
+    # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
+    opened = ~(found.suppressed | hidden)
+    tested = (found.suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
+    better: NDArray[np.bool_] = tested if worth[tested].sum() < worth[secondary].sum() else secondary
+    return better
+
+
+def _widened(
+    inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
+    fixed: NDArray[np.bool_], worth: NDArray[np.float64],
+) -> NDArray[np.bool_]:  # fmt: skip
+    """The secondary cells and as many more as the intervals of the primary ones need."""
+    protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
+    wider = widen_intervals(
+        inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
+        protection, cost=worth, ineligible=fixed,
+    )  # fmt: skip
+    result: NDArray[np.bool_] = wider.suppressed & ~primary & ~hidden
+    return result
+
+
+def read_call(
+    session: Session, text: str | None, arguments: Sequence[Any], reserved: Sequence[str] = (), *, again: bool = False
+) -> Call:
+    """A publication with its options and rules: those of the call, or those that a published one was made with.
+
+    Raises:
+        SDCError: anything wrong with an argument; data that changed since the publication, but for publishing `again`.
+    """
+    cursor = session.cursor()
+    publication = resolve(session, text, reserved)
+    stored = None if _is_query(str(text)) else catalog.publication(cursor, str(text).strip())
+    given = [argument for argument in arguments if argument not in (None, False, [])]
+    if stored is not None and stored.arguments is not None and not given:
+        if not again and digest(cursor, publication) != stored.fingerprint:
+            raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
+        arguments = json.loads(stored.arguments)
+    rules = read_rules(*arguments[OPTION_COUNT:])
+    options = read_options(rules, *arguments[:OPTION_COUNT])
+    for argument, condition in (
+        ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
+    ):  # fmt: skip
+        checked_condition(cursor, publication, condition, argument)
+    joint, earlier = publication, ()
+    if options.after is not None:
+        joint, earlier = _joined(cursor, publication, options.after)
+    return Call(
+        joint,
+        rules,
+        options,
+        tuple(map(tuple, clusters(cursor, publication))) if options.extend_zeros else (),
+        earlier,
+        tuple(joint.sets.index(columns) for columns in publication.sets),
+    )
+
+
+def _joined(
+    cursor: duckdb.DuckDBPyConnection, publication: Publication, name: str
+) -> tuple[Publication, tuple[Earlier, ...]]:
+    """A publication together with one published before it, and those that came before that one."""
+    found: list[tuple[str, Publication]] = []
+    after: str | None = name
+    while after is not None and after not in (known for known, _ in found):
+        stored = catalog.publication(cursor, after)
+        if stored.fingerprint is None or stored.arguments is None:
+            raise SDCError(f"argument 'after': '{after}' has not been published (sdc_publish)")
+        before = read_publication(cursor, stored.query)
+        if digest(cursor, before) != stored.fingerprint:
+            raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
+        found.append((after, before))
+        after = json.loads(stored.arguments)[OPTION_COUNT - 1]
+    places = {dimension.lower(): place for place, dimension in enumerate(publication.dimensions)}
+    translated: list[list[tuple[int, ...]]] = []
+    for known, before in found:
+        missing = [dimension for dimension in before.dimensions if dimension.lower() not in places]
+        if missing:
+            raise SDCError(
+                f"argument 'after': '{known}' groups by '{missing[0]}', which is no grouping column here; "
+                "add it, so that both are sums of the same inner cells"
+            )
+        translated.append(
+            [tuple(sorted(places[before.dimensions[k].lower()] for k in columns)) for columns in before.sets]
+        )
+    every = [*publication.sets, *(columns for sets in translated for columns in sets)]
+    joint = replace(publication, sets=tuple(sorted(dict.fromkeys(every), key=len)))
+    earlier = tuple(
+        Earlier(
+            known,
+            before.dimensions,
+            tuple((before.level_of(b), joint.sets.index(a)) for a, b in zip(sets, before.sets, strict=True)),
+            before.measure(None, "freq", "count").name,
+        )
+        for (known, before), sets in zip(found, translated, strict=True)
+    )
+    return joint, earlier
+
+
+def read_options(
+    rules: Rules, singleton: str | None, forced_if: str | None, hidden_if: str | None, secondary_zeros: bool | None,
+    extend_zeros: bool | None, cost: str | None, better: bool | None, protect_intervals: bool | None, after: str | None,
+) -> Options:  # fmt: skip
+    """The options from the arguments of a SQL function."""
+    known = _MAGNITUDE_METHODS if rules.on_contributors else _FREQUENCY_METHODS
+    if singleton is not None and singleton not in known:
+        raise unknown("singleton method", singleton, known)
+    return Options(
+        singleton, forced_if, hidden_if, bool(secondary_zeros),
+        rules.protect_zeros if extend_zeros is None else extend_zeros, cost, bool(better),
+        bool(protect_intervals), after,
+    )  # fmt: skip
+
+
+def pattern_table(pattern: Pattern) -> pa.Table:
+    """A pattern as the rows that `protected_cells` joins."""
+    cells = pattern.inner.cells
+    rules = cells["_sdc_why"].combine_chunks()
+    # Forced cells may give a primary one away: that must not go unseen.
+    told = pc.binary_join_element_wise(rules, "follows from forced cells", ", ")
+    why = pc.if_else(pa.array(pattern.unsafe), told, pc.if_else(pa.array(pattern.primary), rules, None))
+    return pa.table(
+        {
+            "cell": cells["_sdc_cell"].cast(pa.int64()),
+            "fingerprint": cells["fingerprint"],
+            "status": pattern.statuses(),
+            "why": why,
+        }
+    )
+
+
+def protected_cells(call: Call) -> str:
+    """SQL of the published table, where ``{rows}`` is the pattern."""
+    publication = call.publication
+    measures = {measure.name for measure in publication.measures}
+    columns = ", ".join(
+        f"CASE WHEN s.status IN ('open', 'forced') THEN c.{identifier(name)} END AS {identifier(name)}"
+        if name in measures
+        else f"c.{identifier(name)}"
+        for name in publication.columns
+    )
+    return f"""
+        SELECT {columns}, {call.levels}[c._sdc_set + 1] AS level, s.status,
+            s.status IN ('primary', 'secondary') AS suppressed, s.why
+        FROM ({publication.cells(extend=call.extend)}) c FULL JOIN {{rows}} s ON c._sdc_cell = s.cell
+        WHERE {unchanged(call.freq, f"s.status <> 'hidden' AND list_contains({list(call.own)}, c._sdc_set)")}
+        ORDER BY c._sdc_cell"""
+
+
+def unchanged(freq: str, otherwise: str = "true") -> str:
+    """SQL condition that fails where the cells of a statement are not those that its rows were computed from."""
+    fingerprint = FINGERPRINT.format(freq=f"c.{identifier(freq)}").replace("_sdc_cell", "c._sdc_cell")
+    return (
+        f"CASE WHEN s.fingerprint IS DISTINCT FROM {fingerprint} "
+        "THEN error('the data changed while the cells were chosen (uncommitted changes are not seen); try again') "
+        f"ELSE {otherwise} END"
+    )
