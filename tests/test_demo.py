@@ -52,3 +52,16 @@ def test_the_numbers_are_the_same_everywhere(output: Path) -> None:
     ).fetchall()
     con.close()
     assert mean == [(26.62, 16)]
+
+
+def test_the_firms_are_suppressed_and_a_later_table_is_answered(output: Path) -> None:
+    con = duckdb.connect(str(output / "demo.duckdb"), read_only=True)
+    counts = dict(con.execute("SELECT status, count(*) FROM sdc.business_cells GROUP BY status").fetchall())
+    # No Python here: a plain connection answers from the stencil.
+    halves = con.execute(
+        """SELECT county <= 'county 2' AS north, sdc_is_open(stencil) AS open, count(*) FROM sdc.business_stencil
+        GROUP BY GROUPING SETS ((north, industry)) """
+    ).fetchall()
+    con.close()
+    assert counts == {"open": 643, "primary": 174, "secondary": 77}
+    assert {open_ for _, open_, _ in halves} == {True, False}
