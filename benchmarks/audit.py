@@ -1,6 +1,6 @@
 """What the audit of a suppression pattern costs: seeded publications, suppressed first by exact elimination.
 
-    python benchmarks/audit.py            three publications, under a minute on two cores
+    python benchmarks/audit.py            three publications, three to five minutes on two cores
     python benchmarks/audit.py --quick    the smallest one
 
 Two bounds a suppressed cell are found; the linear programs that this takes are fewer, because blocks with one direction

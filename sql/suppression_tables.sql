@@ -250,6 +250,63 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
         protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
+--| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
+--|
+--| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
+--| the width that their rules want. Beside it stands that of `sdc_suppress` with `protect_intervals`. The optimum knows
+--| nothing of singletons.
+--|
+--| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
+--| @arg time_limit DOUBLE: seconds; when they are over, the best pattern found and a bound
+--| @arg max_count DOUBLE: cells of 1 to so many records are primary
+--| @arg protect_zeros BOOLEAN: cells of 0 records are too
+--| @arg min_contributors BIGINT: cells with fewer contributors of a value other than 0 are primary
+--| @arg dominance list of pairs (n, k): cells whose n largest contributors have k per cent of the total are primary
+--| @arg p_percent DOUBLE: cells whose second contributor can tell the first one's value to within p per cent are primary
+--| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
+--| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
+--| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
+--| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
+--| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
+--| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
+--| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
+--| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
+--| @column primary_cells BIGINT: cells that the rules suppress
+--| @column secondary_cells BIGINT: cells that `sdc_suppress` adds
+--| @column secondary_cost DOUBLE: their sum
+--| @column optimal_cells BIGINT: cells that the best pattern adds
+--| @column optimal_cost DOUBLE: their sum
+--| @column bound DOUBLE: no pattern costs less
+--| @column status VARCHAR: 'optimal' or 'time limit'
+--| @example
+--| FROM sdc_optimum($$
+--|     SELECT region, sex, count(*) AS n, sum(income) AS income FROM people GROUP BY CUBE (region, sex)
+--| $$, p_percent := 20);
+--| @output
+--| primary_cells | secondary_cells | secondary_cost | optimal_cells | optimal_cost |   bound | status
+--| --------------+-----------------+----------------+---------------+--------------+---------+--------
+--|             5 |               3 |        30650.0 |             2 |      22250.0 | 22250.0 | optimal
+--| @source Fischetti and Salazar (2000)
+CREATE OR REPLACE TEMP MACRO sdc_optimum(
+    publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
+    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
+    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
+    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+) AS TABLE
+    SELECT * FROM query(_sdc_plan_optimum(
+        publication, time_limit, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
+        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+
 --| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|

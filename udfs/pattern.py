@@ -329,44 +329,46 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
     secondary = result.secondary
-    worth = _worth(inner, cost)
+    loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
     if options.improve and not unsafe.any():
-        secondary = _improved(inner, primary, secondary, hidden, fixed, worth, order, secondary_of)
+        secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of)
     if options.protect_intervals:
-        secondary = _widened(inner, primary, secondary, hidden, fixed, worth)
+        secondary = _widened(inner, primary, secondary, hidden, fixed, loss)
     return Pattern(inner, primary, secondary, forced, hidden, unsafe)
 
 
-def _worth(inner: Inner, cost: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def worth(inner: Inner, options: Options) -> NDArray[np.float64]:
     """What suppressing a cell costs: its count or its absolute value, and what `cost` says."""
-    size = inner.freq + 1 if inner.value is None else np.abs(inner.value)
-    return np.maximum(size if cost is None else size * cost, 0.0)
+    size = inner.freq if inner.value is None else np.abs(inner.value)
+    if options.cost is not None:
+        size = size * floats(inner.cells, "cost")
+    return np.maximum(size, 0.0)
 
 
 def _improved(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
-    fixed: NDArray[np.bool_], worth: NDArray[np.float64], order: NDArray[np.int64],
+    fixed: NDArray[np.bool_], loss: NDArray[np.float64], order: NDArray[np.int64],
     secondary_of: Callable[[NDArray[np.int64]], Suppression],
 ) -> NDArray[np.bool_]:  # fmt: skip
     """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
-    found = improve(inner.x, primary | secondary | hidden, primary, worth, frozen=fixed)
+    found = improve(inner.x, primary | secondary | hidden, primary, loss, frozen=fixed)
     # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
     opened = ~(found.suppressed | hidden)
     tested = (found.suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
-    better: NDArray[np.bool_] = tested if worth[tested].sum() < worth[secondary].sum() else secondary
+    better: NDArray[np.bool_] = tested if loss[tested].sum() < loss[secondary].sum() else secondary
     return better
 
 
 def _widened(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
-    fixed: NDArray[np.bool_], worth: NDArray[np.float64],
+    fixed: NDArray[np.bool_], loss: NDArray[np.float64],
 ) -> NDArray[np.bool_]:  # fmt: skip
     """The secondary cells and as many more as the intervals of the primary ones need."""
     protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
-        protection, cost=worth, ineligible=fixed,
+        protection, cost=loss, ineligible=fixed,
     )  # fmt: skip
     result: NDArray[np.bool_] = wider.suppressed & ~primary & ~hidden
     return result

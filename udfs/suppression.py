@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from sdcduck.udfs.pattern import (
     read_inner,
     resolve,
     unchanged,
+    worth,
 )
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rules
@@ -31,6 +33,7 @@ from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.decimals import decimals
+from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import controlled_rounding, random_rounding, small_count_rounding
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
@@ -215,6 +218,44 @@ def plan_audit(session: Session, text: str | None, measure: str | None, *argumen
 
 _AUDIT_COLUMNS = ("level", "original", "status", "lower", "upper", "exact", "protected")
 
+# --- The best there is ------------------------------------------------------------------------------------------------
+
+
+def plan_optimum(session: Session, text: str | None, time_limit: float | None, *arguments: Any) -> Rows:
+    """``sdc_optimum``: the least cost of any pattern that protects all intervals, beside that of `sdc_suppress`."""
+    call = read_call(session, text, arguments)
+    if time_limit is None or not time_limit > 0:
+        raise SDCError("argument 'time_limit' must be a positive number of seconds")
+
+    def solve() -> pa.Table:
+        call_of = replace(call, options=replace(call.options, protect_intervals=True))
+        pattern = choose_pattern(session, call_of)
+        inner = pattern.inner
+        if (inner.inner_value < 0).any():
+            raise SDCError("the optimum is for measures without negative inner cells")
+        protection = np.where(pattern.primary, floats(inner.cells, "_sdc_protection"), 0.0)
+        cost = worth(inner, call.options)
+        given = pattern.primary | pattern.hidden
+        fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
+        best = optimal_suppression(
+            inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost), ineligible=fixed & ~given,
+            time_limit=time_limit,
+        )  # fmt: skip
+        return pa.table(
+            {
+                "primary_cells": [int(pattern.primary.sum())],
+                "secondary_cells": [int(pattern.secondary.sum())],
+                "secondary_cost": [float(cost[pattern.secondary].sum())],
+                "optimal_cells": [int((best.suppressed & ~given).sum())],
+                "optimal_cost": [best.objective],
+                "bound": [best.bound],
+                "status": [best.status],
+            }
+        )
+
+    return Rows(solve)
+
+
 # --- Decimals ---------------------------------------------------------------------------------------------------------
 
 _MODES = ("counts", "zeros")
@@ -338,6 +379,11 @@ FAMILY = Family(
             "sdc_audit", ("VARCHAR", "VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_audit,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
              "exact": "BOOLEAN", "protected": "BOOLEAN"},
+        ),
+        Planner(
+            "sdc_optimum", ("VARCHAR", "DOUBLE", *OPTION_TYPES, *_RULE_TYPES), plan_optimum,
+            {"primary_cells": "BIGINT", "secondary_cells": "BIGINT", "secondary_cost": "DOUBLE",
+             "optimal_cells": "BIGINT", "optimal_cost": "DOUBLE", "bound": "DOUBLE", "status": "VARCHAR"},
         ),
         Planner(
             "sdc_decimals", ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *OPTION_TYPES, *_RULE_TYPES), plan_decimals,

@@ -717,8 +717,8 @@ def _solve(problem: _Problem, integer: bool, jobs: int, call: Callable[[int, int
 def _walk(problem: _Problem) -> Floats:
     """Where objectives stand on a walk past their directions.
 
-    Neighbours on it have solutions that are a few steps of the simplex method apart: a third of the time of a random
-    order. Long rows link everything to everything and are left out.
+    Neighbours on it have solutions that are fewer steps of the simplex method apart than those of a random order:
+    measured, two thirds of the time. Long rows link everything to everything and are left out.
     """
     short = problem.basis[np.flatnonzero(np.diff(problem.basis.indptr) <= _LONG_ROW)]
     walk = reverse_cuthill_mckee((short.T @ short).tocsr(), symmetric_mode=True)

@@ -557,11 +557,9 @@ class _Family:
     are extended from parents to the child left over.
     """
 
-    def __init__(
-        self, engine: Elimination, parents: list[int], children: dict[int, list[int]], primary: set[int]
-    ) -> None:
+    def __init__(self, engine: Elimination, inside: Any, children: dict[int, list[int]], primary: set[int]) -> None:
         self.engine = engine
-        self.parents = parents
+        self.inside = inside
         self.children = children
         self.primary = primary
 
@@ -584,7 +582,11 @@ class _Family:
         children: dict[int, list[int]] = {}
         for p, c in zip(cells[parent[inside]].tolist(), cells[child[inside]].tolist(), strict=True):
             children.setdefault(p, []).append(c)
-        return cls(engine, [c for c in cells.tolist() if c in children], children, primary)
+        # Such cells have singleton rows only, so nothing published adds rows to them: an index by rows stays valid.
+        is_parent = np.isin(np.arange(run.matrix.shape[1]), list(children)).astype(np.int64)
+        inside = sp.csr_array(run.matrix * is_parent[None, :])
+        inside.eliminate_zeros()
+        return cls(engine, inside, children, primary)
 
     def extended(self, left: Ints) -> Ints:
         """The rows known with ``left``, ascending; empty when that discloses a primary child."""
@@ -599,7 +601,7 @@ class _Family:
 
     def _step(self, known: Ints) -> Ints | None:
         new = [known]
-        for parent in self.parents:
+        for parent in np.unique(self.inside[known].indices).tolist():
             rows = self.engine.rows_left(parent)
             inside = np.isin(rows, known)
             rest = rows[~inside]

@@ -37,7 +37,11 @@ class DummyMatrix:
         return cls(indptr, (code % max(n_rows, 1)).astype(np.int32), n_rows)
 
     def totals(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
-        """X'y: the value of each cell, exact for integers."""
+        """X'y: the value of each cell, exact for integers; floating-point values are added up cell by cell."""
+        if np.issubdtype(y.dtype, np.floating):
+            column = np.repeat(np.arange(self.columns), np.diff(self.indptr))
+            floats: NDArray[np.generic] = np.bincount(column, weights=y[self.indices], minlength=self.columns)
+            return floats
         sums = np.concatenate([np.zeros(1, dtype=y.dtype), np.cumsum(y[self.indices], dtype=y.dtype)])
         result: NDArray[np.generic] = sums[self.indptr[1:]] - sums[self.indptr[:-1]]
         return result

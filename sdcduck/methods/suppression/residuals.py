@@ -341,7 +341,8 @@ def add_to_common_rows(
     for t in range(columns[j].start, columns[j].start + columns[j].length):
         row = entries[t] >> 32
         product = factor * (entries[t] & VALUE)
-        s = seek(entries, s, s_end, row)
+        if s < s_end and entries[s] >> 32 < row:
+            s = seek(entries, s + 1, s_end, row)
         if s < s_end and entries[s] >> 32 == row:
             value = modulo(product + (entries[s] & VALUE))
             entries[s] = (row << 32) | value
