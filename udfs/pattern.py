@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -18,12 +19,13 @@ from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rule
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.suppression import rank
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
 from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.nullspace import NullSpace, null_space
+from sdcduck.methods.suppression.nullspace import NullSpace, null_space, reveals
 from sdcduck.registry import Session
 
 OPTION_TYPES = (
@@ -176,8 +178,13 @@ class Pattern:
         """Cells whose numbers are not shown."""
         return self.primary | self.secondary
 
+    @cached_property
     def null_space(self) -> NullSpace:
-        """What the published cells leave open."""
+        """What the published cells leave open.
+
+        Raises:
+            ArithmeticError: its whole numbers do not fit 64 bits.
+        """
         return null_space(self.inner.x, ~self.suppressed & ~self.hidden)
 
     def statuses(self) -> pa.Array:
@@ -208,7 +215,8 @@ def read_inner(session: Session, call: Call) -> Inner:
         cursor,
         f"""SELECT _sdc_cell, _sdc_members, {identifier(freq)}::DOUBLE AS freq,
             {identifier(value) if value else "NULL"}::DOUBLE AS value, _sdc_primary, _sdc_why, _sdc_protection,
-            _sdc_forced, _sdc_hidden, ({options.cost or "NULL"})::DOUBLE AS cost,
+            _sdc_forced, _sdc_hidden, _sdc_contributors = 0 AND _sdc_total > 0 AS _sdc_ignored,
+            ({options.cost or "NULL"})::DOUBLE AS cost,
             {FINGERPRINT.format(freq=identifier(freq))} AS fingerprint
         FROM ({marked}) ORDER BY _sdc_cell""",
     )
@@ -313,6 +321,9 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     order = candidate_order(
         inner.x, inner.freq, weight=cost, value=inner.value, secondary_zeros=options.secondary_zeros
     )
+    # Cells of contributors that do not count protect nobody: they come before all others.
+    ignored = inner.flag("_sdc_ignored")
+    order = np.concatenate([order[ignored[order]], order[~ignored[order]]])
     zeros = rules.protect_zeros or options.secondary_zeros
     singleton: NDArray[np.int64] | NDArray[np.bool_]
     if rules.on_contributors:
@@ -335,7 +346,25 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of)
     if options.protect_intervals:
         secondary = _widened(inner, primary, secondary, hidden, fixed, loss)
-    return Pattern(inner, primary, secondary, forced, hidden, unsafe)
+    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe)
+    _prove(pattern)
+    return pattern
+
+
+def _prove(pattern: Pattern) -> None:
+    """Check, apart from how they were chosen, that no primary cell follows from the published ones.
+
+    Raises:
+        SDCError: one does. The elimination works modulo a prime, where an accident is possible, if hardly so.
+    """
+    primary = np.flatnonzero(pattern.primary)
+    try:
+        leaked = reveals(pattern.null_space, pattern.inner.x, primary)
+    except ArithmeticError:
+        shown = np.flatnonzero(~pattern.suppressed & ~pattern.hidden)
+        leaked = np.flatnonzero(rank.eliminate(pattern.inner.x, shown, protected=pattern.primary).revealed)
+    if not pattern.unsafe[leaked].all():
+        raise SDCError("the pattern did not pass the check that no primary cell can be computed; please report it")
 
 
 def worth(inner: Inner, options: Options) -> NDArray[np.float64]:

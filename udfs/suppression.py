@@ -113,7 +113,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
 
     def publish() -> pa.Table:
         pattern = choose_pattern(session, call)
-        numbers = stencil(pattern.null_space(), seed=secrets.randbits(63))[:, 0]
+        numbers = stencil(pattern.null_space, seed=secrets.randbits(63))[:, 0]
         cursor = session.cursor()
         cursor.register("_sdc_pattern", pattern_table(pattern))
         cursor.register(
@@ -278,7 +278,7 @@ def plan_decimals(
         inner = pattern.inner
         values = decimals(
             inner.x,
-            pattern.null_space(),
+            pattern.null_space,
             inner.inner_freq if mode == "counts" else None,
             replicates=replicates,
             seed=secrets.randbits(63) if seed is None else seed,
