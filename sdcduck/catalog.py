@@ -326,3 +326,57 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
     except BaseException:
         con.rollback()
         raise
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields."""
+
+    name: str
+    label: str
+    unit: str | None = None
+    record_key: str | None = None
+    dimensions: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    method: str | None = None
+    ptable: str | None = None
+    magnitude_ptable: str | None = None
+    min_units: int = 1
+    base: int = 3
+    publication: str | None = None
+    count_column: str | None = None
+    one_row_per_unit: bool = True
+
+
+def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
+    """Every policy of the database, by name."""
+    rows = con.execute(
+        "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
+        "base, publication, count_column, one_row_per_unit FROM sdc.policies ORDER BY name"
+    ).fetchall()
+    return [
+        Policy(*row[:4], tuple(row[4] or ()), tuple(row[5] or ()), *row[6:9], row[9] or 1, row[10] or 3, *row[11:13], bool(row[13]))
+        for row in rows
+    ]
+
+
+def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Store a policy, replacing that of the same relation, all or nothing."""
+    con.begin()
+    try:
+        con.execute("DELETE FROM sdc.policies WHERE lower(name) = lower(?)", [policy.name])
+        con.execute(
+            "INSERT INTO sdc.policies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
+             policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
+             policy.count_column, policy.one_row_per_unit],
+        )  # fmt: skip
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def drop_policy(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a policy."""
+    con.execute("DELETE FROM sdc.policies WHERE name = ?", [name])

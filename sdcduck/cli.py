@@ -1,4 +1,4 @@
-"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck functions``.
+"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck report``, ``sdcduck functions``.
 
 Results are plain text, whole and without colours, wherever the output is not a terminal. An error is one line on
 standard error and the exit code 1.
@@ -29,6 +29,7 @@ from rich.text import Text
 
 from sdcduck.errors import SDCError, unknown
 from sdcduck.reference import SQLFunction, render, sql_functions
+from sdcduck.report import report as write_report
 from sdcduck.session import connect
 
 Rows = Sequence[Sequence[object]]
@@ -205,6 +206,69 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _json_value(part) for name, part in value.items()}
     return str(value)
+
+
+@app.command()
+def report(
+    file: Annotated[str, typer.Argument(help="A DuckDB file.", show_default=False)],
+    publication: Annotated[
+        str, typer.Argument(help="The SELECT, the name of a stored publication, or - to read a SELECT.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page that is written.")] = Path("report.html"),
+    audit: Annotated[bool, typer.Option("--audit", help="Show the interval of each suppressed number.")] = False,
+    custodian: Annotated[bool, typer.Option("--custodian", help="Show the suppressed numbers too.")] = False,
+    max_count: Annotated[float | None, typer.Option(help="Cells of 1 to so many records are primary.")] = None,
+    protect_zeros: Annotated[bool, typer.Option("--protect-zeros", help="Cells of 0 records are too.")] = False,
+    min_contributors: Annotated[int | None, typer.Option(help="Cells with fewer contributors are primary.")] = None,
+    dominance: Annotated[
+        list[str] | None, typer.Option(metavar="N,K", help="Cells whose N largest have K per cent are; repeatable.")
+    ] = None,
+    p_percent: Annotated[
+        float | None, typer.Option(help="Cells that tell the largest to within p per cent are.")
+    ] = None,
+    pq: Annotated[str | None, typer.Option(metavar="P,Q", help="The same with prior knowledge.")] = None,
+    primary_if: Annotated[str | None, typer.Option(help="Any condition on the columns of a cell.")] = None,
+    forced_if: Annotated[str | None, typer.Option(help="Cells that are published whatever the rules say.")] = None,
+    hidden_if: Annotated[str | None, typer.Option(help="Cells that are no part of the publication.")] = None,
+    value: Annotated[str | None, typer.Option(help="The sum that rules on contributors look at.")] = None,
+    freq: Annotated[str | None, typer.Option(help="The count that --max-count looks at.")] = None,
+    contributor: Annotated[str | None, typer.Option(help="Whose a record is: a column of the source.")] = None,
+    not_counted: Annotated[
+        list[str] | None, typer.Option(help="A contributor that does not count; repeatable.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="The sampling weight: a column of the source.")] = None,
+    singleton: Annotated[str | None, typer.Option(help="Protection against those who know their own value.")] = None,
+    secondary_zeros: Annotated[
+        bool, typer.Option("--secondary-zeros", help="Cells of 0 records may be suppressed.")
+    ] = False,
+    cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
+    protect_intervals: Annotated[
+        bool, typer.Option("--protect-intervals", help="Add cells until all intervals are wide enough.")
+    ] = False,
+) -> None:
+    """Suppress a publication and write it as an HTML page with its cells marked.
+
+    The options are the arguments of sdc_suppress (sdcduck functions sdc_suppress). The file is only read.
+    """
+    rules = {
+        "max_count": max_count, "protect_zeros": protect_zeros or None, "min_contributors": min_contributors,
+        "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,
+        "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
+        "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
+        "weight": weight, "singleton": singleton, "secondary_zeros": secondary_zeros or None, "cost": cost,
+        "protect_intervals": protect_intervals or None,
+    }  # fmt: skip
+    with one_line_errors():
+        _check_file(file, create=False, read_only=True)
+        text = sys.stdin.read() if publication == "-" else publication
+        with connect(file, read_only=True) as con:
+            written = write_report(con, text, output, audit=audit, custodian=custodian, **rules)
+        typer.echo(f"wrote {written}")
+
+
+def _pair(text: str) -> str:
+    """Two numbers with a comma, as a pair of SQL."""
+    return f"({text.strip('() ')})"
 
 
 @app.command()

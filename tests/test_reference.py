@@ -71,6 +71,7 @@ _CELLS = (
     "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
 )
 _PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
+_EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
     "sdc_check_keys": "sdc_check_keys('visits')",
@@ -91,6 +92,15 @@ CALLS = {
     "sdc_publication": "sdc_publication('named', 'SELECT region, count(*) AS n FROM people GROUP BY CUBE (region)')",
     "sdc_drop_publication": "sdc_drop_publication('named')",
     "sdc_publications": "sdc_publications()",
+    "sdc_sdmx": f"sdc_sdmx({_PUBLICATION})",
+    "sdc_levels": "sdc_levels('(SELECT region AS parent, region || sex AS child FROM people)')",
+    "sdc_read_hrc": f"sdc_read_hrc('{_EMPTY_FILE}')",
+    "sdc_read_rda": f"sdc_read_rda('{_EMPTY_FILE}')",
+    "sdc_read_hst": f"sdc_read_hst('{_EMPTY_FILE}')",
+    "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
+    "sdc_public": "sdc_public('visits')",
+    "sdc_unprotect": "sdc_unprotect('visits')",
+    "sdc_policies": "sdc_policies()",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

@@ -27,6 +27,7 @@ from sdcduck.udfs.pattern import (
 )
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rules
+from sdcduck.udfs.suppression_exchange import plan_sdmx
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
@@ -358,11 +359,15 @@ _RULE_TYPES = (
 FAMILY = Family(
     name="suppression",
     stored=("suppression.sql",),
-    temporary=("suppression_tables.sql",),
+    temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
         Planner("sdc_primary", ("VARCHAR", "BOOLEAN", *_RULE_TYPES), plan_primary),
         Planner(
             "sdc_suppress", ("VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_suppress,
+            {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
+        ),
+        Planner(
+            "sdc_sdmx", ("VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_sdmx,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
         ),
         Planner(

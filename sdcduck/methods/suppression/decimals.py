@@ -19,12 +19,15 @@ from scipy.sparse.linalg import lsmr, splu
 
 from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.nullspace import NullSpace
+from sdcduck.methods.suppression.nullspace import ModularNullSpace, NullSpace, null_space
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE_DIGITS = 9
+WHOLE = 10.0**-WHOLE_DIGITS
+
+_LSMR_TURNS, _LSMR_STEPS = 12, 5000
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class DecimalCheck:
 
 def decimals(
     x: DummyMatrix,
-    published: ArrayLike | NullSpace,
+    published: ArrayLike | NullSpace | ModularNullSpace,
     y: NDArray[np.integer] | None = None,
     *,
     replicates: int = 3,
@@ -52,7 +55,8 @@ def decimals(
 
     y: m inner counts (frequency mode: published sums are the true counts); None for zero mode, where they are 0, the
     mode for magnitudes. sigma: standard deviation of u. With the null space the projection is direct; with cells alone
-    it is iterative (LSMR).
+    it is iterative (LSMR); with a modular null space it is direct if whole numbers of 64 bits suffice for a basis.
+    ValueError if the iterative projection does not come so far that the published sums are right to nine digits.
     """
     if replicates < 1:
         raise ValueError("at least one replicate is needed")
@@ -68,14 +72,21 @@ def decimals(
     return _rounded_where_whole(truth[:, None] + change)
 
 
-def residual_of(x: DummyMatrix, published: ArrayLike | NullSpace, values: Floats) -> Floats:
+def residual_of(x: DummyMatrix, published: ArrayLike | NullSpace | ModularNullSpace, values: Floats) -> Floats:
     """(I - H) v for every column v of the m x r values: what the published cells do not explain of it."""
+    if isinstance(published, ModularNullSpace):
+        try:
+            return _projected(null_space(x, published.published), values)
+        except ArithmeticError:
+            published = published.published
     if isinstance(published, NullSpace):
         return _projected(published, values)
     return _projected_iteratively(x, cell_indices("published", published, x.columns), values)
 
 
-def regression_fit(x: DummyMatrix, published: ArrayLike | NullSpace, y: NDArray[np.integer]) -> Floats:
+def regression_fit(
+    x: DummyMatrix, published: ArrayLike | NullSpace | ModularNullSpace, y: NDArray[np.integer]
+) -> Floats:
     """yhat = H y (equation 5): the values that follow from the published cells alone; m floats."""
     truth = np.asarray(y, dtype=np.float64)
     fit: Floats = truth - residual_of(x, published, truth[:, None])[:, 0]
@@ -112,7 +123,7 @@ def _projected(space: NullSpace, values: Floats) -> Floats:
 
 
 def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats) -> Floats:
-    """v - X b three times over by LSMR, on the inner cells that are not published themselves."""
+    """v - X b by LSMR, on the inner cells that are not published themselves; until X_pub' of it is 0 to nine digits."""
     matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))[:, published]
     known = np.zeros(x.rows, dtype=bool)
     known[matrix[:, np.flatnonzero(np.diff(matrix.indptr) == 1)].indices] = True
@@ -120,11 +131,23 @@ def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats) -> F
     matrix = sp.csr_array(matrix[open_rows])
     result = np.zeros_like(values)
     for k in range(values.shape[1]):
-        rest = values[open_rows, k].copy()
-        for _ in range(3):
-            rest -= matrix @ lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=20 * sum(matrix.shape))[0]
-        result[open_rows, k] = rest
+        result[open_rows, k] = _left_by_lsmr(matrix, values[open_rows, k])
     return result
+
+
+def _left_by_lsmr(matrix: sp.csr_array, values: Floats) -> Floats:
+    """The part of the values that is orthogonal to the columns of the matrix; ValueError if LSMR comes to a halt."""
+    rest = values.copy()
+    error = np.inf
+    for turn in range(_LSMR_TURNS):
+        rest -= matrix @ lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=_LSMR_STEPS)[0]
+        error = float(np.abs(matrix.T @ rest).max(initial=0))
+        if error < WHOLE and turn >= 2:
+            return rest
+    raise ValueError(
+        f"the decimals of this publication could not be computed: a published sum is off by {error:.1e} after "
+        f"{_LSMR_TURNS} projections; publish the stencil instead, which is exact"
+    )
 
 
 def _rounded_where_whole(values: Floats) -> Floats:

@@ -1,15 +1,17 @@
-"""What a publication leaves open: a sparse whole-number basis N of all inner changes that no published cell notices.
+"""What a publication leaves open: the inner changes n that no published cell notices, X_pub' n = 0.
 
-X_pub' N = 0 (Langsrud and Bøvelstad 2022, section 2: the residuals of the regression on the published cells lie in the
-span of N). The published columns are eliminated modulo p as in the suppression; every row that never was a pivot gives
-one basis vector, by substitution from the last pivot to the first. Entries are recovered as fractions (the few vectors
-with large ones after lifting the solution to higher powers of p, Dixon 1982), cleared of denominators, and X_pub' N = 0
-is checked in whole numbers: nothing rests on the modulus.
+Langsrud and Bøvelstad (2022, section 2): the residuals of the regression on the published cells lie in this space. The
+published columns are brought to echelon form modulo 2^61 - 1 (`echelon`); every row that never was a pivot gives one
+vector of a basis. `modular_null_space` stops there, which is all the stencil needs and cannot fail. `null_space` goes
+on to a sparse basis of whole numbers: entries are recovered as fractions (the few vectors with large ones after lifting
+the solution to higher powers of p, Dixon 1982), cleared of denominators, and X_pub' N = 0 is checked in whole numbers:
+there nothing rests on the modulus.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -18,14 +20,137 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from sdcduck.methods.suppression import residuals
-from sdcduck.methods.suppression.elimination import Elimination, cell_indices
+from sdcduck.methods.suppression import echelon
+from sdcduck.methods.suppression.echelon import PRIME, Pivots
+from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.residuals import CANDIDATE, GONE, PIVOT, PRIME, VALUE, inverse, modulo
+from sdcduck.methods.suppression.singletons import first_equal
 
 Array = NDArray[Any]
 
-_HALF = 1 << 15
+_HALF = 1 << 30
+_CHECKS = 3
+
+
+@dataclass(frozen=True)
+class ModularNullSpace:
+    """The space of the n with X_pub' n = 0 modulo p = 2^61 - 1, kept as the echelon form of the published columns.
+
+    Its dimension is m - rank of the published columns. pivots: of the published columns on the inner cells not known.
+    free: inner cells that are no pivot, one for each dimension, ascending. known: m booleans, inner cells that are
+    published themselves. published: N booleans.
+    """
+
+    pivots: Pivots
+    free: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    published: NDArray[np.bool_]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.free)
+
+    @cached_property
+    def basis(self) -> Any:
+        """m x dimension, column-compressed, values modulo p; vector k is 1 on inner cell ``free[k]`` and 0 on the other
+        free ones. Made on first use: the stencil does without."""
+        vector_of = np.full(len(self.known), -1, np.int64)
+        vector_of[self.free] = np.arange(self.dimension)
+        start, end, vector, value = echelon.basis_rows(self.pivots, vector_of, self.dimension)
+        place = _places(start, end)
+        shape = (len(self.known), self.dimension)
+        indptr = np.concatenate([[0], np.cumsum(end - start)])
+        return sp.csc_array(sp.csr_array((value[place], vector[place], indptr), shape=shape))
+
+    def random_vectors(self, count: int, seed: int = 0) -> NDArray[np.int64]:
+        """m x count vectors of the space, uniform among all of them; values in [0, p)."""
+        vectors = np.zeros((len(self.known), count), np.int64)
+        rng = np.random.default_rng((61, seed))
+        vectors[self.free] = echelon.random_values(rng, (count, self.dimension)).T
+        echelon.extend(self.pivots, vectors)
+        return vectors
+
+
+def modular_null_space(x: DummyMatrix, published: ArrayLike) -> ModularNullSpace:
+    """The null space modulo 2^61 - 1 of the published cells (mask or indices) of an m x N matrix.
+
+    Never fails, however large the whole numbers of the space are. X_pub' n = 0 is checked for three random vectors of
+    it: an error would pass with a chance of p^-3. A determinant that happens to be a multiple of p would make the space
+    larger than it is in rational numbers: what follows from the published cells could then look as if it did not,
+    never the other way round.
+
+    >>> x = DummyMatrix.from_pairs(np.array([0, 1, 2, 0, 1]), np.array([0, 0, 0, 1, 1]), (3, 2))
+    >>> modular_null_space(x, [0, 1]).dimension
+    1
+    """
+    mask = np.zeros(x.columns, dtype=bool)
+    mask[cell_indices("published", published, x.columns)] = True
+    chosen, known = _chosen(x, mask)
+    unknown = np.flatnonzero(~known)
+    left = sp.csc_array(chosen[unknown])
+    pivots = _echelon(left)
+    count = int(pivots.used[0])
+    number_of = np.full(x.rows, -1, np.int32)
+    number_of[unknown] = pivots.number_of
+    end = int(pivots.start[count])
+    pivots = pivots._replace(
+        row_of=unknown[pivots.row_of[:count]].astype(np.int32),
+        number_of=number_of,
+        start=pivots.start[: count + 1],
+        rows=unknown[pivots.rows[:end]].astype(np.int32),
+        values=pivots.values[:end].copy(),
+    )
+    space = ModularNullSpace(pivots, np.flatnonzero(~known & (number_of < 0)), known, mask)
+    shown = np.flatnonzero(mask)
+    if _sums(x, shown, space.random_vectors(_CHECKS, seed=1)).any():
+        raise RuntimeError("the null space is noticed by a published cell")
+    return space
+
+
+def reveals_modular(space: ModularNullSpace, x: DummyMatrix, cells: ArrayLike) -> NDArray[np.int64]:
+    """Those of the cells (mask or indices) that follow from the published ones: c'n = 0 modulo p for the whole space.
+
+    Tested on three random vectors of the space: a cell that does not follow passes with a chance of p^-3.
+    """
+    index = cell_indices("cells", cells, x.columns)
+    result: NDArray[np.int64] = index[~_sums(x, index, space.random_vectors(_CHECKS, seed=2)).any(axis=1)]
+    return result
+
+
+def _sums(x: DummyMatrix, cells: Array, vectors: Array) -> Array:
+    """The sums modulo p of the cells over vectors; len(cells) x vectors."""
+    result = np.zeros((len(cells), vectors.shape[1]), np.int64)
+    echelon.sums(x.indptr.astype(np.int64), x.indices.astype(np.int32), cells.astype(np.int64), vectors, result)
+    return result
+
+
+def _chosen(x: DummyMatrix, mask: Array) -> tuple[Any, Array]:
+    """The published columns, and which inner cells are published themselves."""
+    full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    chosen = full[:, np.flatnonzero(mask)]
+    known = np.zeros(x.rows, dtype=bool)
+    known[chosen[:, np.flatnonzero(np.diff(chosen.indptr) == 1)].indices] = True
+    return chosen, known
+
+
+def _places(start: Array, end: Array) -> Array:
+    """The numbers start[0]:end[0], start[1]:end[1], ... one after the other."""
+    size = end - start
+    result: Array = np.repeat(start, size) + np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    return result
+
+
+def _echelon(x: Any, cost: Array | None = None) -> Pivots:
+    """The echelon form of the columns of a matrix. Small cells come first: parents are then reduced by their published
+    children and hardly fill in. ``cost``: of a row as a pivot, how many columns have it if not given."""
+    length = np.diff(x.indptr)
+    order = np.argsort(length, kind="stable")
+    order = order[length[order] > 0]
+    if cost is None:
+        # Of equal cells one is enough.
+        order = order[first_equal(x[:, order]) == np.arange(len(order))]
+        return echelon.echelon(x.indptr, x.indices, x.shape[0], order)
+    return echelon.echelon_by_cost(x.indptr, x.indices, order, x.data, cost)
 
 
 @dataclass(frozen=True)
@@ -53,11 +178,7 @@ def null_space(x: DummyMatrix, published: ArrayLike) -> NullSpace:
     """
     mask = np.zeros(x.columns, dtype=bool)
     mask[cell_indices("published", published, x.columns)] = True
-    chosen = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
-    chosen = chosen[:, np.flatnonzero(mask)]
-    length = np.diff(chosen.indptr)
-    known = np.zeros(x.rows, dtype=bool)
-    known[chosen[:, np.flatnonzero(length == 1)].indices] = True
+    chosen, known = _chosen(x, mask)
     unknown = np.flatnonzero(~known)
     left = sp.csc_array(chosen[unknown])
     left.sort_indices()
@@ -98,99 +219,25 @@ class _Modular:
 def _basis_modulo_p(x: Any, below: Array | None = None) -> _Modular:
     """A basis modulo p of the null space of x' or, with more rows ``below`` (values modulo p), of (x; below)'."""
     rows, more = x.shape[0], 0 if below is None else len(below)
-    length = np.diff(x.indptr)
-    kind = np.where(length > 0, CANDIDATE, GONE).astype(np.int8)
-    whole = x if below is None else sp.csc_array(sp.vstack([x, sp.csc_array(below)], format="csc"))
-    whole.sort_indices()
-    # The rows below come last in rank and are left with nothing when the system has a solution.
-    engine = Elimination(
-        whole.indptr.astype(np.int64),
-        whole.indices.astype(np.int32),
-        rows + more,
-        kind,
-        free_rows=rows,
-        keep_pivots=True,
-        values=whole.data.astype(np.int64),
-    )
-    engine.start_merging()
-    # Small cells first: parents are reduced by their published children and hardly fill in.
-    turns = np.argsort(length, kind="stable")
-    unused = np.zeros(x.shape[1], dtype=bool)
-    done = 0
-    while done < len(turns):
-        done, status = residuals.publish(
-            *engine.store, engine.scratch, engine.out, engine.shared, turns, done, len(turns), unused
-        )
-        if status:
-            engine.make_room(status)
-    pivots = np.flatnonzero(engine.columns["kind"] == PIVOT)
-    pivots = pivots[np.argsort(engine.columns["stamp"][pivots])]
-    pivot_rows = engine.columns["owner"][pivots].astype(np.int64)
-    free = np.setdiff1d(np.arange(rows + more), pivot_rows)
+    if below is None:
+        pivots = _echelon(x)
+    else:
+        # The rows below are never a pivot: they are left with nothing when the system has a solution.
+        cost = np.concatenate([np.bincount(x.indices, minlength=rows), np.full(more, -1)])
+        whole = sp.csc_array(sp.vstack([x, sp.csc_array(below)], format="csc"))
+        whole.sort_indices()
+        pivots = _echelon(whole, cost)
+    free = np.flatnonzero(pivots.number_of < 0)
     vector_of = np.full(rows + more, -1, dtype=np.int64)
     vector_of[free] = np.arange(len(free))
-    start, end, vector, value = _substitute(engine.columns, engine.entries, pivots, pivot_rows, vector_of)
-    size = end - start
-    order = np.repeat(start, size) + np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    return _Modular(np.concatenate([[0], np.cumsum(size)]), vector[order], value[order], free)
-
-
-@njit(cache=True)
-def _substitute(
-    columns: Array, entries: Array, pivots: Array, pivot_rows: Array, vector_of: Array
-) -> tuple[Array, Array, Array, Array]:
-    """The rows of the basis: free rows are unit rows, a pivot row follows from the rows that were left with it."""
-    rows = len(vector_of)
-    free = vector_of.max() + 1 if rows else 0
-    start, end = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    vector, value = np.empty(free + 64, np.int64), np.empty(free + 64, np.int64)
-    used = 0
-    for row in range(rows):
-        start[row] = end[row] = used
-        if vector_of[row] >= 0:
-            vector[used], value[used] = vector_of[row], 1
-            used += 1
-            end[row] = used
-    total = np.zeros(free, np.int64)
-    touched = np.empty(free, np.int64)
-    seen = np.zeros(free, np.bool_)
-    for k in range(len(pivots) - 1, -1, -1):
-        c, pivot_row, scale, n = pivots[k], pivot_rows[k], 0, 0
-        for e in range(columns[c].start, columns[c].start + columns[c].length):
-            row, factor = entries[e] >> 32, entries[e] & VALUE
-            if row == pivot_row:
-                scale = PRIME - inverse(factor)
-                continue
-            for i in range(start[row], end[row]):
-                f = vector[i]
-                if not seen[f]:
-                    seen[f] = True
-                    touched[n] = f
-                    n += 1
-                total[f] = modulo(total[f] + factor * value[i])
-        if used + n > len(vector):
-            size = 2 * (used + n)
-            wider = np.empty(size, np.int64)
-            wider[:used] = vector[:used]
-            vector = wider
-            wider = np.empty(size, np.int64)
-            wider[:used] = value[:used]
-            value = wider
-        start[pivot_row] = used
-        for i in range(n):
-            f = touched[i]
-            if total[f]:
-                vector[used], value[used] = f, modulo(total[f] * scale)
-                used += 1
-            total[f] = 0
-            seen[f] = False
-        end[pivot_row] = used
-    return start, end, vector, value
+    start, end, vector, value = echelon.basis_rows(pivots, vector_of, len(free))
+    place = _places(start, end)
+    return _Modular(np.concatenate([[0], np.cumsum(end - start)]), vector[place].astype(np.int64), value[place], free)
 
 
 @njit(cache=True)
 def _fraction(value: int) -> tuple[int, int]:
-    """Numerator and denominator below 2^15 of a value modulo p (Wang 1981); denominator 0 if there are none."""
+    """Numerator and denominator below 2^30 of a value modulo p (Wang 1981); denominator 0 if there are none."""
     if value < _HALF:
         return value, 1
     if PRIME - value < _HALF:
@@ -220,7 +267,7 @@ def _common_denominators(vector: Array, value: Array, vectors: int) -> tuple[Arr
         while b:
             a, b = b, a % b
         known = known // a * bottom[i]
-        multiple[vector[i]] = known if known < PRIME else 0
+        multiple[vector[i]] = known if known < 1 << 31 else 0
     return top, bottom, multiple
 
 
@@ -240,7 +287,7 @@ def _lifted(x: Any, modular: _Modular, row: Array, large: Array) -> Any:
     """The basis vectors with large entries, found modulo powers of p.
 
     With x'n = p b in whole numbers, the next digit d of n solves x'd = -b modulo p: the basis vector of (x; b)' that is
-    1 in the row of b. Two to four digits are tried.
+    1 in the row of b. One to three digits are tried.
     """
     inside = np.isin(modular.vector, large)
     column = np.searchsorted(large, modular.vector[inside])
@@ -248,13 +295,20 @@ def _lifted(x: Any, modular: _Modular, row: Array, large: Array) -> Any:
     digit[row[inside], column] = _balanced(modular.value[inside])
     number: Array = digit.astype(object)
     power = 1
-    carry = x.T @ digit
+    carry = _exact_product(x, digit)
     for _ in range(3):
+        vectors = [_cleared(number[:, k], power * PRIME) for k in range(len(large))]
+        if all(vector is not None for vector in vectors):
+            lifted = np.column_stack([np.array(vector, dtype=np.int64) for vector in vectors if vector is not None])
+            place = sp.csc_array(
+                (np.ones(len(large), np.int64), (np.arange(len(large)), large)), (len(large), modular.vectors)
+            )
+            return sp.csc_array(lifted) @ place
         b = carry // PRIME
         if np.any(b * PRIME != carry):
             raise ArithmeticError("the null space has entries too large for the arithmetic")
         power *= PRIME
-        step = _basis_modulo_p(x, (b % PRIME).T)
+        step = _basis_modulo_p(x, (b % PRIME).T.astype(np.int64))
         if not np.array_equal(step.free[: modular.vectors], modular.free):
             raise ArithmeticError("the null space has entries too large for the arithmetic")
         digit = np.zeros_like(digit)
@@ -263,15 +317,14 @@ def _lifted(x: Any, modular: _Modular, row: Array, large: Array) -> Any:
         inner = places < x.shape[0]
         digit[places[inner], step.vector[new][inner] - modular.vectors] = _balanced(step.value[new][inner])
         number = number + power * digit.astype(object)
-        carry = b + x.T @ digit
-        vectors = [_cleared(number[:, k], power * PRIME) for k in range(len(large))]
-        if all(vector is not None for vector in vectors):
-            lifted = np.column_stack([np.array(vector, dtype=np.int64) for vector in vectors if vector is not None])
-            place = sp.csc_array(
-                (np.ones(len(large), np.int64), (np.arange(len(large)), large)), (len(large), modular.vectors)
-            )
-            return sp.csc_array(lifted) @ place
+        carry = b + _exact_product(x, digit)
     raise ArithmeticError("the null space has entries too large for the arithmetic")
+
+
+def _exact_product(x: Any, digit: Array) -> Array:
+    """x' digit in Python numbers, from halves of 30 bits."""
+    result: Array = (x.T @ (digit >> 30)).astype(object) * 2**30 + (x.T @ (digit & (2**30 - 1))).astype(object)
+    return result
 
 
 def _balanced(value: Array) -> Array:

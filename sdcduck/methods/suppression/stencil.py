@@ -7,49 +7,29 @@ same idea as the synthetic decimals of zero mode (Langsrud and Bøvelstad 2022, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression.nullspace import NullSpace
+from sdcduck.methods.suppression import echelon
+from sdcduck.methods.suppression.nullspace import ModularNullSpace, NullSpace
 
-Array = NDArray[Any]
-
-STENCIL_PRIME = 2**61 - 1
+STENCIL_PRIME = echelon.PRIME
 
 
-def stencil(space: NullSpace, replicates: int = 1, seed: int = 0) -> NDArray[np.int64]:
+def stencil(space: NullSpace | ModularNullSpace, replicates: int = 1, seed: int = 0) -> NDArray[np.int64]:
     """m x replicates whole numbers in [0, 2^61 - 1); a cell is open iff its sum is 0 modulo `STENCIL_PRIME`.
 
-    seed: of the random vectors; keep it to make the same stencil again.
+    space: from `modular_null_space` (fast, never fails) or `null_space`. seed: of the random vectors; keep it to make
+    the same stencil again from the same kind of space.
     """
     if replicates < 1:
         raise ValueError("a stencil needs at least one replicate")
-    draws = np.random.default_rng((61, seed)).integers(0, STENCIL_PRIME, (replicates, space.dimension), dtype=np.int64)
+    if isinstance(space, ModularNullSpace):
+        return space.random_vectors(replicates, seed)
     basis = space.basis
+    draws = echelon.random_values(np.random.default_rng((61, seed)), (replicates, space.dimension))
     result = np.zeros((basis.shape[0], replicates), dtype=np.int64)
-    indptr, indices = basis.indptr.astype(np.int64), basis.indices.astype(np.int64)
-    for k in range(replicates):
-        _combine(indptr, indices, basis.data.astype(np.int64), draws[k], result[:, k])
+    echelon.combine(
+        basis.indptr.astype(np.int64), basis.indices.astype(np.int64), basis.data.astype(np.int64), draws, result
+    )
     return result
-
-
-@njit(cache=True)
-def _product(a: int, b: int) -> int:
-    """a b mod 2^61 - 1 for a, b in [0, 2^61), in halves of 31 bits; 2^61 = 1."""
-    a1, a0, b1, b0 = a >> 31, a & 0x7FFFFFFF, b >> 31, b & 0x7FFFFFFF
-    middle, low = a1 * b0 + a0 * b1, a0 * b0
-    total = 2 * a1 * b1 + (middle >> 30) + ((middle & 0x3FFFFFFF) << 31) + (low & STENCIL_PRIME) + (low >> 61)
-    total = (total & STENCIL_PRIME) + (total >> 61)
-    return total - STENCIL_PRIME if total >= STENCIL_PRIME else total
-
-
-@njit(cache=True)
-def _combine(indptr: Array, indices: Array, data: Array, draw: Array, result: Array) -> None:
-    """Adds draw[v] times column v of the basis, modulo the prime."""
-    for v in range(len(indptr) - 1):
-        for k in range(indptr[v], indptr[v + 1]):
-            total = result[indices[k]] + _product(data[k] % STENCIL_PRIME, draw[v])
-            result[indices[k]] = total - STENCIL_PRIME if total >= STENCIL_PRIME else total

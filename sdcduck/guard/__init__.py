@@ -1,0 +1,8 @@
+"""The guard: analysts write ordinary SQL and get protected numbers only."""
+
+from __future__ import annotations
+
+from sdcduck.guard.guard import Explanation, Guard, guard
+from sdcduck.guard.refusals import REASONS, Refused
+
+__all__ = ["REASONS", "Explanation", "Guard", "Refused", "guard"]

@@ -1,0 +1,216 @@
+"""The way in: one object that answers, rewrites and explains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from sdcduck import catalog
+from sdcduck.catalog import Policy, identifier
+from sdcduck.errors import unknown
+from sdcduck.guard.allowed import check_query, check_unit_expression
+from sdcduck.guard.protect import Protection
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label
+
+_LONGEST = 100_000  # characters
+_DEEPEST = 200
+_MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_open_count", "sdc_open_sum"])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of a query.
+
+    Attributes:
+        answered: whether it would be answered.
+        sql: the SQL that runs; empty when refused.
+        notes: what was protected and how, or why the query is refused.
+        milliseconds: it took to rewrite it.
+    """
+
+    answered: bool
+    sql: str
+    notes: tuple[str, ...]
+    milliseconds: float
+
+
+class Guard:
+    """Answers queries under the policies of a database (`sdc_protect`, `sdc_public`).
+
+    In one process with the data this protects from mistakes, not from somebody who holds the connection or the file.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con.cursor()
+        self._rewritten: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+
+    def sql(self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> pa.Table:
+        """The protected answer, as an Arrow table.
+
+        Raises:
+            Refused: a query that is not answered, or that failed while it ran; never with data in the message.
+        """
+        rewritten = self.rewrite(query)
+        try:
+            return self._con.cursor().sql(rewritten, params=_numbered(parameters)).to_arrow_table()
+        except duckdb.Error as problem:
+            raise Refused("SDC090", type(problem).__name__) from None
+
+    def rewrite(self, query: str) -> str:
+        """The SQL that runs in place of a query.
+
+        Raises:
+            Refused: the query cannot be shown to be safe.
+        """
+        return self._rewrite(query)[0]
+
+    def explain(self, query: str) -> Explanation:
+        """What would be done with a query, without running it."""
+        start = time.perf_counter()
+        try:
+            sql, notes = self._rewrite(query)
+        except Refused as refused:
+            return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
+        return Explanation(True, sql, notes, 1000 * (time.perf_counter() - start))
+
+    def _rewrite(self, query: str) -> tuple[str, tuple[str, ...]]:
+        policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
+        version = repr(sorted(policies.items()))
+        known = self._rewritten.get(query)
+        if known is not None and known[0] == version:
+            return known[1], known[2]
+        try:
+            sql, notes = self._protected(query, policies)
+        except RecursionError:
+            raise Refused("SDC002") from None
+        self._rewritten[query] = (version, sql, notes)
+        return sql, notes
+
+    def _protected(self, query: str, policies: Mapping[str, Policy]) -> tuple[str, tuple[str, ...]]:
+        tree = _parsed(query)
+        check_query(self._con, query)
+        _check_tables(tree, policies)
+        names = _output_names(tree)
+        tree = self._qualified(tree, policies)
+        _number_placeholders(tree)
+        protection = Protection(policies, lambda sql: check_unit_expression(self._con, sql), self._is_unique)
+        relation = protection.query(tree, {})
+        if relation.label is Label.UNIT:
+            raise Refused("SDC040")
+        sql = tree.sql("duckdb", comments=False)
+        check_query(self._con, sql, macros=_MACROS)
+        if names is not None:
+            shown = ", ".join(
+                f"{identifier(old)} AS {identifier(new)}"
+                for old, new in zip(_output_names(tree) or [], names, strict=True)
+            )
+            if names != _output_names(tree):
+                sql = f"SELECT {shown} FROM ({sql})"
+        return sql, tuple(protection.notes)
+
+    def _qualified(self, tree: exp.Expression, policies: Mapping[str, Policy]) -> exp.Expression:
+        schema: dict[str, dict[str, str]] = {}
+        for name, policy in policies.items():
+            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+            visible = {*policy.dimensions, *policy.measures, policy.unit}
+            schema[name] = {
+                row[0].lower(): row[1] for row in described if policy.label == "public" or row[0] in visible
+            }
+        try:
+            return qualify(tree, schema=schema, dialect="duckdb")
+        except OptimizeError as problem:
+            text = str(problem)
+            raise Refused("SDC031" if "mbiguous" in text else "SDC030", _named_in(text)) from None
+        except SqlglotError:
+            raise Refused("SDC001") from None
+
+    def _is_unique(self, table: str, columns: tuple[str, ...]) -> bool:
+        listed = ", ".join(identifier(column) for column in columns)
+        row = self._con.execute(
+            f"SELECT coalesce(max(n), 0) <= 1 FROM (SELECT count(*) AS n FROM {identifier(table)} GROUP BY {listed})"
+        ).fetchall()[0]
+        return bool(row[0])
+
+
+def guard(con: duckdb.DuckDBPyConnection) -> Guard:
+    """A guard over a connection that sdcduck is installed on."""
+    return Guard(con)
+
+
+def _parsed(query: str) -> exp.Expression:
+    if len(query) > _LONGEST:
+        raise Refused("SDC002")
+    depth = deepest = 0
+    for character in query:
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        raise Refused("SDC002")
+    try:
+        trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
+    except SqlglotError:
+        raise Refused("SDC001") from None
+    if len(trees) != 1:
+        raise Refused("SDC003")
+    tree = trees[0]
+    if not isinstance(tree, exp.Query):
+        raise Refused("SDC004")
+    return tree
+
+
+def _check_tables(tree: exp.Expression, policies: Mapping[str, Policy]) -> None:
+    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
+            raise Refused("SDC020", table.name)
+        if table.name.lower() not in ctes | set(policies):
+            hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
+            raise Refused("SDC020", f"'{table.name}'; {hint}")
+
+
+def _output_names(tree: exp.Expression) -> list[str] | None:
+    """The names of the result's columns as the analyst wrote them; None where a star hides them."""
+    selects = tree.selects if isinstance(tree, exp.Query) else []
+    if any(item.is_star for item in selects):
+        return None
+    names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
+    return names if len({name.lower() for name in names}) == len(names) else None
+
+
+def _default_name(item: exp.Expression) -> str:
+    """The name of a column without one: as DuckDB has it for a plain count, else the text."""
+    if isinstance(item, exp.Count) and isinstance(item.this, exp.Star):
+        return "count_star()"
+    return item.sql("duckdb").lower()
+
+
+def _number_placeholders(tree: exp.Expression) -> None:
+    """``?`` becomes ``$1``: rewriting may move and repeat it."""
+    number = 0
+    for node in tree.find_all(exp.Placeholder, bfs=False):
+        if node.this is None:
+            number += 1
+            node.set("this", str(number))
+
+
+def _numbered(parameters: Sequence[object] | Mapping[str, object] | None) -> Any:
+    return parameters if parameters is not None else []
+
+
+def _named_in(text: str) -> str:
+    """The column that sqlglot's message names: a word of the query."""
+    parts = text.replace('"', "'").split("'")
+    return parts[1] if len(parts) > 2 else ""
+
+
+__all__ = ["Explanation", "Guard", "guard"]

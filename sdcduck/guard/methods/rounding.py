@@ -1,0 +1,49 @@
+"""Rounding: counts to the nearest multiple of a base, the same for the same group; sums are not answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.refusals import Refused
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Counts rounded half up to `base`."""
+
+    policy: Policy
+
+    def source(self) -> str:
+        """The records."""
+        return identifier(self.policy.name)
+
+    def hidden(self) -> tuple[str, ...]:
+        """The unit."""
+        return (str(self.policy.unit),)
+
+    def _rounded(self, count: str) -> str:
+        base = self.policy.base
+        return f"(({count} + {base // 2}) // {base} * {base})"
+
+    def count(self, records: str, condition: str) -> str:
+        """The number of records."""
+        return self._rounded(f"count(CASE WHEN {condition} THEN 1 END)")
+
+    def units(self, records: str, condition: str) -> str:
+        """The number of units."""
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        return self._rounded(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+
+    def total(self, records: str, measure: str, condition: str) -> str:
+        """Refused: a sum is not protected by rounding it."""
+        raise Refused("SDC052", "sum")
+
+    def known(self, records: str, measure: str, condition: str) -> str:
+        """Refused, as the sum."""
+        raise Refused("SDC052", "avg")
+
+    def kept(self, records: str) -> str:
+        """Groups that are published as 0 do not appear, nor those of too few units."""
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        return f"{self.units(records, 'true')} > 0 AND count(DISTINCT {unit}) >= {self.policy.min_units}"

@@ -1,0 +1,46 @@
+"""Suppression: the inner cells of a publication answer, and show a number if it follows from published ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sdcduck.catalog import Policy, identifier, stencil_table
+from sdcduck.guard.refusals import Refused
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Aggregates over the stencil table of a stored publication (see ``sql/suppression.sql``)."""
+
+    policy: Policy
+
+    def source(self) -> str:
+        """The inner cells, with original numbers and the stencil."""
+        count = identifier(str(self.policy.count_column))
+        return f"(SELECT *, {count} AS _sdc_n FROM {stencil_table(str(self.policy.publication))})"
+
+    def hidden(self) -> tuple[str, ...]:
+        """The stencil."""
+        return ("stencil", "_sdc_n")
+
+    def count(self, records: str, condition: str) -> str:
+        """``sdc_open_count``."""
+        return f"sdc_open_count({records}._sdc_n, {records}.stencil, filter := {condition})"
+
+    def units(self, records: str, condition: str) -> str:
+        """The records, where they are the units."""
+        if not self.policy.one_row_per_unit:
+            raise Refused("SDC052", "count(DISTINCT unit)")
+        return self.count(records, condition)
+
+    def total(self, records: str, measure: str, condition: str) -> str:
+        """``sdc_open_sum``."""
+        return f"sdc_open_sum({measure}, {records}.stencil, filter := {condition})"
+
+    def known(self, records: str, measure: str, condition: str) -> str:
+        """The records: inner cells do not say how many of them have a value."""
+        return self.count(records, condition)
+
+    def kept(self, records: str) -> str:
+        """Every group that has inner cells."""
+        return "true"

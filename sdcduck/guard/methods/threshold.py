@@ -1,0 +1,50 @@
+"""A threshold: original numbers, of groups with enough units. No protection against differences of two answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sdcduck.catalog import Policy, identifier
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Each aggregate is NULL where fewer than `min_units` units stand behind it."""
+
+    policy: Policy
+
+    def source(self) -> str:
+        """The records."""
+        return identifier(self.policy.name)
+
+    def hidden(self) -> tuple[str, ...]:
+        """The unit."""
+        return (str(self.policy.unit),)
+
+    def _enough(self, records: str, condition: str, value: str) -> str:
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
+        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
+
+    def count(self, records: str, condition: str) -> str:
+        """The number of records."""
+        return self._enough(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
+
+    def units(self, records: str, condition: str) -> str:
+        """The number of units."""
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        return self._enough(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+
+    def total(self, records: str, measure: str, condition: str) -> str:
+        """The sum, where enough units have a value."""
+        known = f"({condition}) AND {measure} IS NOT NULL"
+        return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")
+
+    def known(self, records: str, measure: str, condition: str) -> str:
+        """The number of records with a value."""
+        return self.count(records, f"({condition}) AND {measure} IS NOT NULL")
+
+    def kept(self, records: str) -> str:
+        """Groups with enough units."""
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        return f"count(DISTINCT {unit}) >= {self.policy.min_units}"

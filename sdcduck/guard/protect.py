@@ -1,0 +1,580 @@
+"""From an analyst's query to one that only ever shows protected numbers: label, check, protect.
+
+Labels flow bottom-up. Unit-level records become released numbers in one place only: a block that aggregates them. Such
+a block is split in two::
+
+    SELECT region, count(*) AS n FROM people GROUP BY region HAVING count(*) > 9 ORDER BY n
+
+    SELECT _sdc._g0 AS region, _sdc._a0 AS n
+    FROM (SELECT people.region AS _g0, sdc_count(people.record_key, ..) AS _a0 FROM people GROUP BY ..) _sdc
+    WHERE _sdc._a0 > 9 ORDER BY n
+
+The inner part holds group keys and protected aggregates, and nothing else. The outer part sees released numbers, so
+that whatever the analyst wrote around them is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp, parse_one
+
+from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.methods import Method, method_of
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label, Relation, Role, of_policy
+
+_RELEASED = "_sdc"
+
+
+@dataclass
+class Protection:
+    """One query on its way: what is known of the database, and what was done.
+
+    Attributes:
+        policies: by lower-case name.
+        check_unit: refuses an expression over single records that holds what is not allowed.
+        is_unique: whether columns of a public table identify its rows.
+        notes: what was protected, for `Guard.explain`.
+    """
+
+    policies: Mapping[str, Policy]
+    check_unit: Callable[[str], None]
+    is_unique: Callable[[str, tuple[str, ...]], bool]
+    notes: list[str] = field(default_factory=list)
+
+    def query(self, node: exp.Expression, known: Mapping[str, Relation]) -> Relation:
+        """Label a query and protect what it aggregates, in place; its relation."""
+        visible = dict(known)
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                raise Refused("SDC005", "recursive")
+            for cte in with_.expressions:
+                visible[cte.alias.lower()] = self.query(cte.this, visible)
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, visible)
+        if isinstance(node, exp.SetOperation):
+            labels = [self.query(side, visible).label for side in (node.this, node.expression)]
+            if Label.UNIT in labels:
+                raise Refused("SDC043")
+            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC)
+        if isinstance(node, exp.Select):
+            return self._select(node, visible)
+        raise Refused("SDC005", type(node).__name__.lower())
+
+    # --- SELECT ---------------------------------------------------------------------------------------------------
+
+    def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
+        sources = self._sources(select, known)
+        units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
+        self._subqueries(select, known, sources)
+        if not units:
+            labels = {relation.label for relation in sources.values()}
+            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC)
+        if len(units) > 1:
+            raise Refused("SDC035")
+        block = _Block(self, select, sources, units[0])
+        return block.aggregate() if block.is_aggregate else block.records()
+
+    def _sources(self, select: exp.Select, known: Mapping[str, Relation]) -> dict[str, Relation]:
+        """The relations of FROM and JOIN, by alias."""
+        found: dict[str, Relation] = {}
+        from_ = select.args.get("from_")
+        tables = ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
+        if select.args.get("laterals"):
+            raise Refused("SDC005", "lateral")
+        for table in tables:
+            if table.args.get("joins") or table.args.get("pivots") or table.args.get("sample"):
+                raise Refused("SDC005", "pivot, sample or nested join")
+            if isinstance(table, exp.Table):
+                if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
+                    raise Refused("SDC020")
+                name = table.name.lower()
+                if name in known:
+                    found[table.alias_or_name] = known[name]
+                elif name in self.policies:
+                    found[table.alias_or_name] = of_policy(self.policies[name])
+                else:
+                    raise Refused("SDC020", table.name)
+            elif isinstance(table, exp.Subquery):
+                found[table.alias_or_name] = self.query(table, known)
+            elif isinstance(table, exp.Values):
+                found[table.alias_or_name] = Relation(Label.PUBLIC)
+            else:
+                raise Refused("SDC005", type(table).__name__.lower())
+        return found
+
+    def _subqueries(self, select: exp.Select, known: Mapping[str, Relation], sources: Mapping[str, Relation]) -> None:
+        """Protect the subqueries in expressions; those over unit-level records stand on their own."""
+        in_from = {id(table) for table in _tables_of(select)}
+        for query in list(_outermost_queries(select, in_from)):
+            label = self.query(query, known).label
+            if label is Label.UNIT:
+                raise Refused("SDC040")
+            outer = {column.table for column in query.find_all(exp.Column)} & set(sources)
+            own = {table.alias_or_name for table in query.find_all(exp.Table, exp.Subquery, exp.Values)}
+            outer -= own
+            unit_outside = any(relation.label is Label.UNIT for alias, relation in sources.items() if alias in outer)
+            if outer and (unit_outside or label is Label.RELEASED):
+                raise Refused("SDC044")
+
+
+def _tables_of(select: exp.Select) -> list[exp.Expression]:
+    from_ = select.args.get("from_")
+    return ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
+
+
+def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expression]:
+    """Queries inside the expressions of a SELECT, not those in FROM, WITH, or in other queries."""
+    found: list[exp.Expression] = []
+    waiting = [
+        child
+        for key, value in select.args.items()
+        if key != "with_"
+        for child in (value if isinstance(value, list) else [value])
+        if isinstance(child, exp.Expression)
+    ]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in skip:
+            continue
+        if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
+            found.append(node)
+            continue
+        waiting.extend(child for child in node.iter_expressions())
+    return found
+
+
+# --- One block over unit-level records -------------------------------------------------------------------------------
+
+_ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
+
+
+class _Block:
+    """A SELECT over one unit-level relation, and public ones joined to it."""
+
+    def __init__(
+        self, protection: Protection, select: exp.Select, sources: Mapping[str, Relation], unit_alias: str
+    ) -> None:
+        self.protection, self.select, self.sources, self.alias = protection, select, sources, unit_alias
+        self.relation = sources[unit_alias]
+        policy = self.relation.policy
+        assert policy is not None
+        self.policy: Policy = policy
+        self.method: Method = method_of(policy)
+        self.records_sql = identifier(unit_alias)
+        self._check_joins()
+        where = select.args.get("where")
+        if where is not None:
+            where.set("this", self._condition(where.this))
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether the block aggregates, by GROUP BY, DISTINCT or an aggregate function."""
+        if self.select.args.get("group") is not None or self.select.args.get("distinct") is not None:
+            return True
+        return any(
+            _is_aggregate(node)
+            for item in self._outer_parts()
+            for node in item.walk(prune=_is_query)
+            if not _is_query(node)
+        )
+
+    def _outer_parts(self) -> list[exp.Expression]:
+        parts = list(self.select.expressions)
+        for clause in ("having", "qualify", "order"):
+            if self.select.args.get(clause) is not None:
+                parts.append(self.select.args[clause])
+        return parts
+
+    def _check_joins(self) -> None:
+        """Public relations are joined n:1, by equality with all of a key: no unit is multiplied."""
+        from_ = self.select.args["from_"].this
+        if from_.alias_or_name != self.alias:
+            raise Refused("SDC033", "start FROM with the unit-level table")
+        for join in self.select.args.get("joins") or []:
+            kind = (join.side or "", join.kind or "", join.method or "")
+            if kind not in (("", "", ""), ("", "INNER", ""), ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+                raise Refused("SDC033", " ".join(filter(None, kind)).lower())
+            alias = join.this.alias_or_name
+            relation = self.sources[alias]
+            if relation.table is None or join.args.get("on") is None:
+                raise Refused("SDC034", alias)
+            joined: list[str] = []
+            for condition in _conjuncts(join.args["on"]):
+                pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
+                mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
+                other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
+                if len(mine) != 1 or len(other) != 1:
+                    raise Refused("SDC034", alias)
+                self._dimension(other[0])
+                joined.append(mine[0].name)
+            if not self.protection.is_unique(relation.table, tuple(joined)):
+                raise Refused("SDC034", alias)
+
+    def _role(self, column: exp.Column) -> Role:
+        relation = self.sources.get(column.table)
+        if relation is None:
+            raise Refused("SDC044" if column.table else "SDC030", column.name)
+        if relation.label is not Label.UNIT:
+            return Role.DIMENSION
+        role = relation.roles.get(column.name.lower())
+        if role is None:
+            raise Refused("SDC030", column.name)
+        return role
+
+    def _dimension(self, column: exp.Column) -> None:
+        role = self._role(column)
+        if role is Role.MEASURE:
+            raise Refused("SDC041", column.name)
+        if role is Role.UNIT:
+            raise Refused("SDC040", column.name)
+
+    def _over_dimensions(self, node: exp.Expression) -> exp.Expression:
+        """An expression over dimensions, checked, that cannot fail."""
+        queries = list(node.find_all(exp.Query))
+        bare = _without_queries(node)
+        for inner in node.walk(prune=_is_query):
+            if _is_query(inner):
+                continue
+            if _is_aggregate(inner) or isinstance(inner, exp.Window):
+                raise Refused(
+                    "SDC045" if isinstance(inner, exp.Window) else "SDC005", "an aggregate in WHERE or GROUP BY"
+                )
+            if isinstance(inner, exp.Column):
+                self._dimension(inner)
+        self.protection.check_unit(bare.sql("duckdb"))
+        if isinstance(node, exp.Column) or queries:
+            return node
+        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+
+    def _condition(self, node: exp.Expression) -> exp.Expression:
+        """A condition on single records; each part by itself, so that one subquery does not free the others of TRY."""
+        if isinstance(node, exp.And):
+            return exp.And(this=self._condition(node.this), expression=self._condition(node.expression))
+        if isinstance(node, exp.Paren):
+            return exp.Paren(this=self._condition(node.this))
+        if list(node.find_all(exp.Query)):
+            self._total_around_queries(node)
+        return self._over_dimensions(node)
+
+    def _total_around_queries(self, node: exp.Expression) -> None:
+        """A condition with a subquery cannot stand in TRY; it must be total by itself: columns compared, no more."""
+        for inner in node.walk(prune=_is_query):
+            if _is_query(inner):
+                continue
+            if isinstance(inner, (exp.Func, exp.Binary, exp.Cast, exp.Neg)) and not isinstance(
+                inner, (exp.Predicate, exp.Connector, exp.Exists, exp.In)
+            ):
+                raise Refused("SDC005", "a computed value compared with a subquery; compute it in a WITH query")
+
+    # --- Records --------------------------------------------------------------------------------------------------
+
+    def records(self) -> Relation:
+        """A block that only filters, joins and projects: still unit-level. What protection needs is carried along."""
+        for clause in _ROW_CLAUSES:
+            if self.select.args.get(clause) is not None:
+                raise Refused("SDC045", clause)
+        roles: dict[str, Role] = {}
+        projections: list[exp.Expression] = []
+        for item in self.select.expressions:
+            value = item.unalias()
+            if isinstance(value, exp.Column):
+                roles[item.alias_or_name.lower()] = self._role(value)
+                projections.append(item)
+            else:
+                roles[item.alias_or_name.lower()] = Role.DIMENSION
+                projections.append(exp.alias_(self._over_dimensions(value), item.alias_or_name, quoted=True))
+        for name in self.method.hidden():
+            projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), name, quoted=True))
+        self.select.set("expressions", projections)
+        self._read_from_method()
+        return Relation(Label.UNIT, roles, self.policy)
+
+    def _read_from_method(self) -> None:
+        """Put the table that the method answers from in place of the table of the policy."""
+        table = self.select.args["from_"].this
+        if self.relation.table is not None and isinstance(table, exp.Table):
+            source = parse_one(f"SELECT 1 FROM {self.method.source()} AS {self.records_sql}", read="duckdb")
+            self.select.args["from_"].set("this", source.args["from_"].this)
+
+    # --- Aggregates -----------------------------------------------------------------------------------------------
+
+    def aggregate(self) -> Relation:
+        """A block that aggregates: split into protected aggregates and what is written around them."""
+        select = self.select
+        if select.args.get("windows") or select.args.get("kind") or select.args.get("hint"):
+            raise Refused("SDC005", "window clause")
+        keys = self._group_keys()
+        inner = exp.Select(expressions=[])
+        for clause in ("from_", "joins", "where"):
+            if select.args.get(clause) is not None:
+                inner.set(clause, select.args[clause])
+        aggregates: dict[str, str] = {}
+        split = _Split(self, keys, aggregates)
+        outer_items = [
+            exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions
+        ]
+        having = split.outer(select.args["having"].this) if select.args.get("having") is not None else None
+        qualify = select.args.get("qualify")
+        if qualify is not None:
+            qualify.set("this", split.outer(qualify.this))
+        names = {item.alias_or_name for item in select.expressions}
+        order = select.args.get("order")
+        if order is not None:
+            for ordered in order.expressions:
+                column = ordered.this
+                if not (isinstance(column, exp.Column) and not column.table and column.name in names):
+                    ordered.set("this", split.outer(column))
+        for place, (_, checked) in enumerate(keys.values()):
+            inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+        for sql, name in aggregates.items():
+            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        if not inner.expressions:
+            inner.append("expressions", exp.alias_(exp.Literal.number(1), "_one", quoted=True))
+        group = select.args.get("group")
+        if group is not None:
+            inner.set("group", self._inner_group(group, keys))
+        elif select.args.get("distinct") is not None and keys:
+            inner.set("group", exp.Group(expressions=[checked.copy() for _, checked in keys.values()]))
+        kept = self.method.kept(self.records_sql)
+        if inner.args.get("group") is not None and kept != "true":
+            inner.set("having", exp.Having(this=parse_one(kept, read="duckdb")))
+        self.select = inner
+        self._read_from_method()
+        self.select = select
+        for clause in ("joins", "where", "group", "having"):
+            select.set(clause, None)
+        select.set("expressions", outer_items)
+        subquery = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(_RELEASED, quoted=True)))
+        select.set("from_", exp.From(this=subquery))
+        if having is not None:
+            select.set("where", exp.Where(this=having))
+        self.protection.notes.append(
+            f"{self.policy.name}: {len(keys)} group keys, {len(aggregates)} numbers protected by {self.policy.method}"
+        )
+        return Relation(Label.RELEASED)
+
+    def _group_keys(self) -> dict[str, tuple[str, exp.Expression]]:
+        """Every grouping expression by its SQL: the name of its column, and the expression checked."""
+        group = self.select.args.get("group")
+        found: list[exp.Expression] = []
+        if group is None:
+            if self.select.args.get("distinct") is not None:
+                if self.select.args["distinct"].args.get("on") is not None:
+                    raise Refused("SDC005", "DISTINCT ON")
+                if not any(_has_aggregate(item) for item in self.select.expressions):
+                    found = [item.unalias() for item in self.select.expressions]
+        elif group.args.get("all") is True:
+            found = [item.unalias() for item in self.select.expressions if not _has_aggregate(item)]
+        else:
+            for item in group.expressions:
+                found.extend(_leaves(item))
+        keys: dict[str, tuple[str, exp.Expression]] = {}
+        for node in found:
+            sql = node.sql("duckdb")
+            if sql not in keys:
+                keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
+        return keys
+
+    def _inner_group(self, group: exp.Group, keys: Mapping[str, tuple[str, exp.Expression]]) -> exp.Group:
+        if group.args.get("all") is True:
+            return exp.Group(expressions=[checked.copy() for _, checked in keys.values()])
+        result = group.copy()
+        for leaf in [leaf for item in result.expressions for leaf in _leaves(item)]:
+            leaf.replace(keys[leaf.sql("duckdb")][1].copy())
+        return result
+
+    def number(self, node: exp.Expression, condition: exp.Expression | None) -> str:
+        """The protected SQL of one aggregate."""
+        records = self.records_sql
+        sql = "true" if condition is None else self._over_dimensions(condition).sql("duckdb")
+        if isinstance(node, exp.CountIf):
+            both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
+            return self._rows_only(self.method.count(records, self._over_dimensions(both).sql("duckdb")))
+        if isinstance(node, exp.Count):
+            if node.expressions:
+                raise Refused("SDC051", "count of several columns")
+            if isinstance(node.this, exp.Distinct):
+                column = node.this.expressions[0] if len(node.this.expressions) == 1 else None
+                if not isinstance(column, exp.Column) or self._role(column) is not Role.UNIT:
+                    raise Refused("SDC051", "count(DISTINCT ..)")
+                return self.method.units(records, sql)
+            if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
+                return self._rows_only(self.method.count(records, sql))
+            column = node.this
+            if isinstance(column, exp.Column) and self._role(column) is not Role.DIMENSION:
+                known = f"({sql}) AND {column.sql('duckdb')} IS NOT NULL"
+                return self._rows_only(self.method.count(records, known))
+            known = f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL"
+            return self._rows_only(self.method.count(records, known))
+        if isinstance(node, (exp.Sum, exp.Avg)):
+            return self._rows_only(self._sum_or_mean(node, sql))
+        raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
+
+    def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str) -> str:
+        if isinstance(node.this, exp.Distinct):
+            raise Refused("SDC051", "sum or avg of DISTINCT")
+        chosen, value, otherwise = _case(node.this)
+        if chosen is not None:
+            condition = f"({condition}) AND {self._over_dimensions(chosen).sql('duckdb')}"
+        if isinstance(value, exp.Literal) and not value.is_string and value.this == "1" and chosen is not None:
+            counted = self.method.count(self.records_sql, condition)
+            if isinstance(node, exp.Sum):
+                return counted
+            base = "true" if otherwise else condition
+            return f"{counted} / nullif({self.method.count(self.records_sql, base)}, 0)"
+        if not isinstance(value, exp.Column) or self._role(value) is not Role.MEASURE:
+            raise Refused("SDC041" if value.find(exp.Column) else "SDC052", "sum and avg take one measure")
+        if isinstance(node, exp.Avg) and otherwise:
+            raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
+        column = value.sql("duckdb")
+        total = self.method.total(self.records_sql, column, condition)
+        if isinstance(node, exp.Sum):
+            return total
+        return f"{total} / nullif({self.method.known(self.records_sql, column, condition)}, 0)"
+
+    def _rows_only(self, sql: str) -> str:
+        if not self.policy.one_row_per_unit:
+            raise Refused("SDC053")
+        return sql
+
+
+class _Split:
+    """What is written around the aggregates of a block, in terms of the released numbers."""
+
+    def __init__(
+        self, block: _Block, keys: Mapping[str, tuple[str, exp.Expression]], aggregates: dict[str, str]
+    ) -> None:
+        self.block, self.keys, self.aggregates = block, keys, aggregates
+
+    def outer(self, node: exp.Expression) -> exp.Expression:
+        """The expression with group keys and aggregates replaced by released columns."""
+        key = self.keys.get(node.sql("duckdb"))
+        if key is not None:
+            return _released(key[0])
+        if _is_query(node) or isinstance(node, (exp.Subquery, exp.Exists)):
+            return node
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node)
+        if isinstance(node, exp.Window):
+            return self._window(node)
+        if isinstance(node, exp.Filter) and _is_aggregate(node.this):
+            return self._aggregate(node.this, node.expression.this)
+        if _is_aggregate(node):
+            return self._aggregate(node, None)
+        if isinstance(node, exp.Column):
+            raise Refused("SDC042", node.name)
+        return self._children(node)
+
+    def _children(self, node: exp.Expression) -> exp.Expression:
+        result = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expression):
+                result.set(key, self.outer(value))
+            elif isinstance(value, list):
+                result.set(key, [self.outer(part) if isinstance(part, exp.Expression) else part for part in value])
+        return result
+
+    def _window(self, node: exp.Window) -> exp.Expression:
+        """A window over released numbers: its function stays, what it works on is protected."""
+        result = node.copy()
+        function = node.this
+        result.set(
+            "this", function.copy() if function.find(exp.Column, exp.AggFunc) is None else self._children(function)
+        )
+        for key in ("partition_by", "order"):
+            value = node.args.get(key)
+            if isinstance(value, exp.Expression):
+                result.set(key, self._children(value))
+            elif isinstance(value, list):
+                result.set(key, [self.outer(part) for part in value])
+        return result
+
+    def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
+        return self._named(self.block.number(node, condition))
+
+    def _grouping(self, node: exp.Grouping) -> exp.Expression:
+        places = []
+        for part in node.expressions:
+            key = self.keys.get(part.sql("duckdb"))
+            if key is None:
+                raise Refused("SDC042", "GROUPING of a column that is not grouped")
+            places.append(key[1].sql("duckdb"))
+        return self._named(f"GROUPING({', '.join(places)})")
+
+    def _named(self, sql: str) -> exp.Expression:
+        name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
+        return _released(name)
+
+
+def _without_queries(node: exp.Expression) -> exp.Expression:
+    """An expression with constants in place of its subqueries, which are checked by themselves."""
+    holder = exp.Paren(this=node.copy())
+    for member in list(holder.find_all(exp.In)):
+        if member.args.get("query") is not None:
+            member.set("query", None)
+            member.set("expressions", [exp.Literal.number(1)])
+    for exists in list(holder.find_all(exp.Exists)):
+        exists.replace(exp.true())
+    for query in list(holder.find_all(exp.Query)):
+        if query.parent is not None:
+            query.replace(exp.Literal.number(1))
+    return holder.this
+
+
+def _released(name: str) -> exp.Column:
+    return exp.column(name, _RELEASED, quoted=True)
+
+
+def _is_query(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Query)
+
+
+def _is_aggregate(node: exp.Expression) -> bool:
+    return (
+        isinstance(node, exp.AggFunc)
+        and not isinstance(node, exp.Grouping)
+        and not (isinstance(node.parent, exp.Window) and node.arg_key == "this")
+    )
+
+
+def _has_aggregate(node: exp.Expression) -> bool:
+    return any(
+        isinstance(found, (exp.AggFunc, exp.Window)) for found in node.walk(prune=_is_query) if not _is_query(found)
+    )
+
+
+def _leaves(item: exp.Expression) -> list[exp.Expression]:
+    """The grouping expressions in an item of GROUP BY."""
+    if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):
+        return [leaf for part in item.expressions for leaf in _leaves(part)]
+    if isinstance(item, exp.Paren):
+        return _leaves(item.this)
+    return [item]
+
+
+def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+    if isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
+    if isinstance(node, exp.And):
+        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+    return [node]
+
+
+def _case(node: exp.Expression) -> tuple[exp.Expression | None, exp.Expression, bool]:
+    """CASE WHEN c THEN v [ELSE 0] END as condition, value, and whether there is the ELSE; else None and the node."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.If):
+        node = exp.Case(ifs=[node.copy()], default=node.args.get("false"))
+        node.args["ifs"][0].set("false", None)
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return None, node, False
+    branch, default = node.args["ifs"][0], node.args.get("default")
+    zero = isinstance(default, exp.Literal) and not default.is_string and default.this in ("0", "0.0")
+    if default is not None and not zero and not isinstance(default, exp.Null):
+        return None, node, False
+    return branch.this, branch.args["true"], zero

@@ -1,0 +1,58 @@
+"""Why the guard refuses a query: a code, a reason, and what to write instead. Never a data value."""
+
+from __future__ import annotations
+
+from sdcduck.errors import SDCError
+
+REASONS = {
+    "SDC001": ("not valid SQL", "Correct the statement."),
+    "SDC002": ("too long or too deeply nested", "Send a shorter statement."),
+    "SDC003": ("not exactly one statement", "Send one SELECT at a time."),
+    "SDC004": ("not a query", "Only SELECT is answered; nothing can be changed, set, explained or loaded."),
+    "SDC005": ("a form of SQL that the guard does not know", "Write it with plain SELECT, JOIN, GROUP BY and WITH."),
+    "SDC010": (
+        "a function that is not on the list",
+        "Use arithmetic, text, date and CASE expressions, count, sum, avg.",
+    ),
+    "SDC020": ("an unknown table", "The tables that there are: SELECT * FROM sdc_tables."),
+    "SDC021": ("a table function", "Only tables, views and VALUES can stand after FROM."),
+    "SDC030": ("an unknown column", "Only dimensions, measures and the unit are visible."),
+    "SDC031": ("an ambiguous column", "Write table.column."),
+    "SDC033": (
+        "a join that could lose or multiply units",
+        "Join a unit-level table to public tables: JOIN or LEFT JOIN.",
+    ),
+    "SDC034": ("a join that is not n:1", "The public side must have one row for each value joined on, by equality."),
+    "SDC035": (
+        "a join of unit-level tables",
+        "Ask about one unit-level table in each GROUP BY, then join the answers.",
+    ),
+    "SDC040": ("unit-level rows in the result", "Ask for counts and sums: SELECT .., count(*) .. GROUP BY .."),
+    "SDC041": ("a measure outside of sum and avg", "Measures are added up. Group by and filter on dimensions."),
+    "SDC042": ("a column that is neither grouped nor aggregated", "Add it to GROUP BY, or aggregate it."),
+    "SDC043": ("unit-level rows in UNION, INTERSECT or EXCEPT", "Aggregate each part first."),
+    "SDC044": ("a correlated subquery over unit-level rows", "Use a join of two aggregated WITH queries."),
+    "SDC045": ("LIMIT, DISTINCT, ORDER BY or a window over unit-level rows", "Aggregate first, then sort and cut."),
+    "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
+    "SDC051": ("DISTINCT in an aggregate", "Only count(DISTINCT unit) is answered."),
+    "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
+    "SDC053": ("rows of a table with several rows per unit", "Count units: count(DISTINCT unit)."),
+    "SDC060": ("a publication out of date with its data", "The custodian has to publish again."),
+    "SDC061": ("a column that the publication does not have", "Use the dimensions and measures of the publication."),
+    "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
+}
+"""Code: what was found, what to do."""
+
+
+class Refused(SDCError):
+    """A query that is not answered.
+
+    Attributes:
+        code: one of `REASONS`.
+        detail: what it was about; text of the query, never data.
+    """
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        self.code, self.detail = code, detail
+        reason, advice = REASONS[code]
+        super().__init__(f"{code}: {reason}{f' ({detail})' if detail else ''}. {advice}")

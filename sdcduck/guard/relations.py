@@ -1,0 +1,52 @@
+"""Labels: what each relation of a query is, and what its columns are good for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sdcduck.catalog import Policy
+
+
+class Label(Enum):
+    """What a relation holds."""
+
+    PUBLIC = "public"
+    RELEASED = "released"
+    UNIT = "unit-level"
+
+
+class Role(Enum):
+    """What a column of unit-level records is good for."""
+
+    DIMENSION = "dimension"
+    MEASURE = "measure"
+    UNIT = "unit"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A labelled relation.
+
+    Attributes:
+        label: public, released or unit-level.
+        roles: of the columns, for unit-level relations.
+        policy: of the table that unit-level records come from.
+        table: its name in the database, where the relation is a table and not a query.
+    """
+
+    label: Label
+    roles: dict[str, Role] = field(default_factory=dict)
+    policy: Policy | None = None
+    table: str | None = None
+
+
+def of_policy(policy: Policy) -> Relation:
+    """The relation that a policy declares."""
+    if policy.label == "public":
+        return Relation(Label.PUBLIC, table=policy.name)
+    roles = {name.lower(): Role.DIMENSION for name in policy.dimensions}
+    roles |= {name.lower(): Role.MEASURE for name in policy.measures}
+    if policy.unit is not None:
+        roles[policy.unit.lower()] = Role.UNIT
+    return Relation(Label.UNIT, roles, policy, policy.name)

@@ -1,0 +1,37 @@
+-- Policies: which relations analysts may ask about, and how their answers are protected. Pure SQL.
+
+CREATE SCHEMA IF NOT EXISTS sdc;
+CREATE TABLE IF NOT EXISTS sdc.policies (
+    name VARCHAR NOT NULL,
+    label VARCHAR NOT NULL,
+    unit VARCHAR,
+    record_key VARCHAR,
+    dimensions VARCHAR[],
+    measures VARCHAR[],
+    method VARCHAR,
+    ptable VARCHAR,
+    magnitude_ptable VARCHAR,
+    min_units INTEGER,
+    base INTEGER,
+    publication VARCHAR,
+    count_column VARCHAR,
+    one_row_per_unit BOOLEAN
+);
+
+--| sdc_policies() -> TABLE
+--| The policies of the database: what analysts see, and how it is protected.
+--|
+--| @column name VARCHAR: the table or view
+--| @column label VARCHAR: 'unit-level' (confidential records) or 'public'
+--| @column method VARCHAR: cell_key, suppression, threshold or rounding
+--| @column dimensions VARCHAR[]: columns to group by and filter on
+--| @column measures VARCHAR[]: columns to add up
+--| @column min_units INTEGER: fewer units than this are not answered
+--| @example
+--| SELECT name, label, method, measures FROM sdc_policies();
+--| @output
+--| name | label | method | measures
+--| -----+-------+--------+---------
+--| @source this project
+CREATE OR REPLACE MACRO sdc_policies() AS TABLE
+    SELECT name, label, method, dimensions, measures, min_units FROM sdc.policies ORDER BY name;

@@ -1,0 +1,68 @@
+-- Table functions that declare policies. They call Python while a statement is bound, so they are temporary.
+
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL) -> TABLE
+--| Declares a table or view as unit-level records, and how questions about it are answered.
+--|
+--| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
+--| dimensions and measures only, and get protected numbers only. Whatever can be wrong is looked for now: columns that are
+--| not there, NULL units, keys that are missing or out of range. Replaces an earlier policy of the table.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @arg unit VARCHAR: column that identifies the unit (person, firm)
+--| @arg record_key VARCHAR: column with the record keys (method cell_key)
+--| @arg dimensions VARCHAR[]: columns to group by and filter on
+--| @arg measures VARCHAR[]: numeric columns to add up
+--| @arg method VARCHAR: cell_key, suppression, threshold or rounding
+--| @arg ptable VARCHAR: p-table for counts (cell_key)
+--| @arg magnitude_ptable VARCHAR: p-table for sums (cell_key)
+--| @arg min_units INTEGER: groups of fewer units are left out
+--| @arg base INTEGER: counts become multiples of it (rounding)
+--| @arg publication VARCHAR: name of the stored publication that answers (suppression)
+--| @column name VARCHAR: the table or view
+--| @column method VARCHAR: how it is answered
+--| @column rows BIGINT: its records
+--| @column units BIGINT: its units
+--| @column one_row_per_unit BOOLEAN: where not, only `count(DISTINCT unit)` is answered
+--| @example
+--| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']);
+--| @output
+--| name   | method   | rows | units | one_row_per_unit
+--| -------+----------+------+-------+-----------------
+--| people | cell_key |   12 |    12 |             true
+--| @source this project
+CREATE OR REPLACE TEMP MACRO sdc_protect(
+    tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
+    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL
+) AS TABLE
+    SELECT * FROM query(_sdc_plan_protect(
+        tbl, unit, record_key, dimensions::VARCHAR[], measures::VARCHAR[], method, ptable, magnitude_ptable, min_units,
+        base, publication));
+
+--| sdc_public(tbl) -> TABLE
+--| Declares a table or view as public: analysts read it freely.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @column name VARCHAR: the table or view
+--| @column columns BIGINT: its columns
+--| @example
+--| FROM sdc_public('visits');
+--| @output
+--| name   | columns
+--| -------+--------
+--| visits |       3
+--| @source this project
+CREATE OR REPLACE TEMP MACRO sdc_public(tbl) AS TABLE SELECT * FROM query(_sdc_plan_public(tbl));
+
+--| sdc_unprotect(tbl) -> TABLE
+--| Takes a policy back: analysts do not see the table or view any more.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @column name VARCHAR: the table or view
+--| @example
+--| FROM sdc_unprotect('visits');
+--| @output
+--| name
+--| ------
+--| visits
+--| @source this project
+CREATE OR REPLACE TEMP MACRO sdc_unprotect(tbl) AS TABLE SELECT * FROM query(_sdc_plan_unprotect(tbl));

@@ -1,0 +1,285 @@
+"""Analysts' queries through the guard: each answer is the one that the protected aggregates give, or a refusal with its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import REASONS, Guard, Refused, guard
+
+COUNT = "sdc_count(record_key)"
+SUM = "sdc_sum(income, record_key)"
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = sdcduck.connect(secret="the secret of the tests")
+    connection.execute("""
+        CREATE TABLE people AS SELECT i AS person_id, ['North', 'South', 'East', 'West'][1 + i * i % 7 % 4] AS region,
+            ['f', 'm'][1 + i % 2] AS sex, 18 + i * 31 % 60 AS age, DATE '2020-01-01' + (i * 37 % 700)::INTEGER AS seen,
+            CASE WHEN i % 50 = 0 THEN NULL ELSE 1000 + i * 7919 % 4000 END AS income FROM range(1, 901) t(i);
+        CREATE TABLE regions AS SELECT * FROM (VALUES ('North', 'cold', 1), ('South', 'warm', 2), ('East', 'mild', 3)) r(region, climate, code);
+        CREATE TABLE hidden AS SELECT 1 AS secret""")
+    connection.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+    connection.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'seen'], measures := ['income'])").fetchall()
+    connection.execute("FROM sdc_public('regions')").fetchall()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
+    return guard(con)
+
+
+def same(guarded: Guard, con: duckdb.DuckDBPyConnection, query: str, expected: str) -> None:
+    answer = [tuple(row.values()) for row in guarded.sql(query).to_pylist()]
+    wanted = con.execute(expected).fetchall()
+    assert sorted(answer, key=repr) == sorted(wanted, key=repr)
+    assert wanted
+
+
+ANSWERED = {
+    "SELECT region, count(*) AS n FROM people GROUP BY region": f"SELECT region, {COUNT} FROM people GROUP BY region",
+    "SELECT region, count(*) FROM people GROUP BY 1": f"SELECT region, {COUNT} FROM people GROUP BY region",
+    "SELECT region, sex, count(*) FROM people GROUP BY ALL": f"SELECT region, sex, {COUNT} FROM people GROUP BY ALL",
+    "FROM people SELECT count(*)": f"SELECT {COUNT} FROM people",
+    "SELECT age // 10 * 10 AS band, count(*) FROM people GROUP BY band": f"SELECT age // 10 * 10 AS band, {COUNT} FROM people GROUP BY band",
+    "SELECT region, sex, count(*) FROM people GROUP BY CUBE (region, sex)": f"SELECT region, sex, {COUNT} FROM people GROUP BY CUBE (region, sex)",
+    "SELECT region, sex, grouping(region, sex), count(*) FROM people GROUP BY ROLLUP (region, sex)": f"SELECT region, sex, grouping(region, sex), {COUNT} FROM people GROUP BY ROLLUP (region, sex)",
+    "SELECT region, sex, count(*) FROM people GROUP BY GROUPING SETS ((region), (sex), ())": f"SELECT region, sex, {COUNT} FROM people GROUP BY GROUPING SETS ((region), (sex), ())",
+    "SELECT region, count(*) FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region",
+    "SELECT count(*) FILTER (WHERE sex = 'f'), count(*) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f'), {COUNT} FROM people",
+    "SELECT region, count(*) AS n FROM people GROUP BY region HAVING n > 200": f"FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) WHERE n > 200",
+    "SELECT region FROM people GROUP BY region ORDER BY count(*) DESC LIMIT 2": f"SELECT region FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) ORDER BY n DESC LIMIT 2",
+    "SELECT DISTINCT region FROM people": "SELECT DISTINCT region FROM people",
+    "SELECT count(DISTINCT person_id) FROM people": f"SELECT {COUNT} FROM people",
+    "SELECT count(income) FROM people": "SELECT sdc_count(record_key, filter := income IS NOT NULL) FROM people",
+    "SELECT count(1), count() FROM people": f"SELECT {COUNT}, {COUNT} FROM people",
+    "SELECT sex, sum(income) FROM people GROUP BY sex": f"SELECT sex, {SUM} FROM people GROUP BY sex",
+    "SELECT sex, avg(income) FROM people GROUP BY sex": f"SELECT sex, {SUM} / sdc_count(record_key, filter := income IS NOT NULL) FROM people GROUP BY sex",
+    "SELECT sum(income) FILTER (sex = 'f') FROM people": "SELECT sdc_sum(income, record_key, filter := sex = 'f') FROM people",
+    "SELECT sum(CASE WHEN sex = 'f' THEN 1 ELSE 0 END) FROM people": "SELECT sdc_count(record_key, filter := sex = 'f') FROM people",
+    "SELECT avg(CASE WHEN sex = 'f' THEN 1 ELSE 0 END) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f') / {COUNT} FROM people",
+    "SELECT sum(CASE WHEN sex = 'f' THEN income END) FROM people": "SELECT sdc_sum(income, record_key, filter := sex = 'f') FROM people",
+    "SELECT count_if(age > 30) FROM people": "SELECT sdc_count(record_key, filter := age > 30) FROM people",
+    "SELECT region, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY region": f"SELECT region, n * 100.0 / sum(n) OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
+    "SELECT region, rank() OVER (ORDER BY count(*) DESC) AS r FROM people GROUP BY region QUALIFY r <= 2": f"SELECT region, rank() OVER (ORDER BY n DESC) AS r FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) QUALIFY r <= 2",
+    "SELECT date_trunc('month', seen) AS m, count(*) FROM people GROUP BY m": f"SELECT date_trunc('month', seen) AS m, {COUNT} FROM people GROUP BY m",
+    "SELECT extract(year FROM seen) AS y, lower(region) AS r, count(*) FROM people GROUP BY y, r": f"SELECT year(seen) AS y, lower(region) AS r, {COUNT} FROM people GROUP BY y, r",
+    "SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS a, count(*) FROM people GROUP BY a": f"SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS a, {COUNT} FROM people GROUP BY a",
+    "SELECT climate, count(*) FROM people JOIN regions USING (region) GROUP BY climate": f"SELECT climate, {COUNT} FROM people JOIN regions USING (region) GROUP BY climate",
+    "SELECT r.climate, sum(p.income) FROM people p LEFT JOIN regions r ON r.region = p.region GROUP BY r.climate": f"SELECT climate, {SUM} FROM people LEFT JOIN regions USING (region) GROUP BY climate",
+    "WITH a AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT climate, n FROM a JOIN regions USING (region)": f"SELECT climate, n FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) JOIN regions USING (region)",
+    "WITH f AS (SELECT region, count(*) AS n FROM people WHERE sex = 'f' GROUP BY region), m AS (SELECT region, count(*) AS n FROM people WHERE sex = 'm' GROUP BY region) SELECT region, f.n * 1.0 / m.n FROM f JOIN m USING (region)": "SELECT region, f.n * 1.0 / m.n FROM (SELECT region, sdc_count(record_key) AS n FROM people WHERE sex = 'f' GROUP BY region) f JOIN (SELECT region, sdc_count(record_key) AS n FROM people WHERE sex = 'm' GROUP BY region) m USING (region)",
+    "SELECT band, count(*) FROM (SELECT age // 20 AS band, region FROM people WHERE sex = 'm') t WHERE region <> 'North' GROUP BY band": f"SELECT age // 20 AS band, {COUNT} FROM people WHERE sex = 'm' AND region <> 'North' GROUP BY band",
+    "WITH old AS (SELECT * FROM people WHERE age > 60) SELECT sex, avg(income) FROM old GROUP BY sex": f"SELECT sex, {SUM} / sdc_count(record_key, filter := income IS NOT NULL) FROM people WHERE age > 60 GROUP BY sex",
+    "SELECT region, count(*) FROM people WHERE region IN (SELECT region FROM regions WHERE climate = 'cold') GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE region = 'North' GROUP BY region",
+    "SELECT region, n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) UNION ALL SELECT climate, code FROM regions": f"SELECT region, {COUNT} FROM people GROUP BY region UNION ALL SELECT climate, code FROM regions",
+    "SELECT max(n), min(n), avg(n) FROM (SELECT region, count(*) AS n FROM people GROUP BY region)": f"SELECT max(n), min(n), avg(n) FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
+    "SELECT (SELECT count(*) FROM people) AS everybody, climate FROM regions": f"SELECT (SELECT {COUNT} FROM people), climate FROM regions",
+    "SELECT * FROM regions": "SELECT * FROM regions",
+    "SELECT region, sex, count(*) FROM people WHERE region LIKE '%th' OR NOT sex = 'f' GROUP BY ALL": f"SELECT region, sex, {COUNT} FROM people WHERE region LIKE '%th' OR NOT sex = 'f' GROUP BY ALL",
+    "SELECT count(*) FROM people WHERE age > (SELECT avg(code) * 20 FROM regions)": f"SELECT {COUNT} FROM people WHERE age > 40",
+    "SELECT region || '-' || sex AS k, count(*) AS n FROM people GROUP BY k ORDER BY n DESC, k": f"SELECT region || '-' || sex AS k, {COUNT} AS n FROM people GROUP BY k",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ANSWERED)
+def test_answered(guarded: Guard, con: duckdb.DuckDBPyConnection, query: str) -> None:
+    same(guarded, con, query, ANSWERED[query])
+
+
+REFUSED = {
+    "SELEC 1": "SDC001",
+    "": "SDC003",
+    "SELECT 1; SELECT 2": "SDC003",
+    "SELECT " + "(" * 500 + "1" + ")" * 500: "SDC002",
+    "SELECT '" + "x" * 200_000 + "'": "SDC002",
+    "DROP TABLE people": "SDC004",
+    "INSERT INTO people SELECT * FROM people": "SDC004",
+    "COPY people TO 'x.csv'": "SDC004",
+    "ATTACH ':memory:' AS x": "SDC004",
+    "SET threads = 1": "SDC004",
+    "EXPLAIN SELECT count(*) FROM people": "SDC004",
+    "PRAGMA database_list": "SDC004",
+    "SELECT * FROM people": "SDC040",
+    "SELECT people FROM people": "SDC040",
+    "SELECT region FROM people": "SDC040",
+    "SELECT region, age FROM people ORDER BY age LIMIT 1": "SDC045",
+    "SELECT count(*) FROM hidden": "SDC020",
+    "SELECT count(*) FROM main.people": "SDC020",
+    "SELECT count(*) FROM duckdb_tables()": "SDC021",
+    "SELECT count(*) FROM 'people.csv'": "SDC020",
+    "SELECT count(*) FROM read_csv('people.csv')": "SDC021",
+    "SELECT regoin, count(*) FROM people GROUP BY regoin": "SDC030",
+    "SELECT record_key, count(*) FROM people GROUP BY record_key": "SDC030",
+    "SELECT person_id, count(*) FROM people GROUP BY person_id": "SDC040",
+    "SELECT income, count(*) FROM people GROUP BY income": "SDC041",
+    "SELECT count(*) FROM people WHERE income > 4990": "SDC041",
+    "SELECT count(*) FROM people WHERE person_id = 7": "SDC040",
+    "SELECT sum(age) FROM people": "SDC041",
+    "SELECT max(income) FROM people": "SDC050",
+    "SELECT list(region) FROM people": "SDC050",
+    "SELECT string_agg(region, ',') FROM people": "SDC050",
+    "SELECT count(DISTINCT region) FROM people": "SDC051",
+    "SELECT sum(DISTINCT income) FROM people": "SDC051",
+    "SELECT region, count(*) FROM people": "SDC042",
+    "SELECT region, row_number() OVER () FROM people": "SDC045",
+    "SELECT count(*) FROM people p JOIN people q USING (region)": "SDC035",
+    "SELECT count(*) FROM people, regions": "SDC034",
+    "SELECT count(*) FROM people JOIN regions ON people.region > regions.region": "SDC034",
+    "SELECT count(*) FROM regions LEFT JOIN people USING (region)": "SDC033",
+    "SELECT count(*) FROM people JOIN (SELECT 'North' AS region) x USING (region)": "SDC034",
+    "SELECT region FROM people UNION SELECT region FROM regions": "SDC043",
+    "SELECT climate, (SELECT count(*) FROM people WHERE people.region = regions.region) FROM regions": "SDC044",
+    "SELECT count(*) FROM (SELECT * FROM people LIMIT 1)": "SDC045",
+    "SELECT count(*) FROM (SELECT * FROM people ORDER BY age)": "SDC045",
+    "SELECT error(region) FROM people": "SDC010",
+    "SELECT sdc_count(record_key) FROM people": "SDC010",
+    "SELECT getenv('HOME')": "SDC010",
+    "SELECT count(*) FROM people TABLESAMPLE 10%": "SDC005",
+    "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r) SELECT * FROM r": "SDC005",
+    "SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM regions r WHERE r.region = people.region)": "SDC044",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", REFUSED, ids=lambda query: query[:60])
+def test_refused(guarded: Guard, query: str) -> None:
+    with pytest.raises(Refused) as caught:
+        guarded.sql(query)
+    assert caught.value.code == REFUSED[query]
+    assert str(caught.value).endswith(REASONS[caught.value.code][1])
+
+
+def test_names_of_columns_are_those_of_the_analyst(guarded: Guard) -> None:
+    assert guarded.sql('SELECT Region, count(*) AS "How Many", sum(income) FROM people GROUP BY region').column_names == [
+        "Region", "How Many", "sum(income)",
+    ]  # fmt: skip
+
+
+def test_parameters(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    expected = con.execute(f"SELECT {COUNT} FROM people WHERE region = 'North' AND age > 40").fetchall()
+    for query, values in (
+        ("SELECT count(*) FROM people WHERE region = ? AND age > ?", ["North", 40]),
+        ("SELECT count(*) FROM people WHERE age > $2 AND region = $1", ["North", 40]),
+        ("SELECT count(*) FROM people WHERE age > $age AND region = $region", {"region": "North", "age": 40}),
+    ):
+        assert [tuple(row.values()) for row in guarded.sql(query, values).to_pylist()] == expected
+
+
+def test_a_failure_while_running_says_nothing_of_the_data(guarded: Guard) -> None:
+    with pytest.raises(Refused) as caught:
+        guarded.sql("SELECT climate::INTEGER FROM regions")
+    assert caught.value.code == "SDC090"
+    assert "cold" not in str(caught.value)
+
+
+def test_an_expression_that_fails_for_some_records_fails_for_none(guarded: Guard) -> None:
+    # As an error it would tell that somebody of that age is there.
+    answer = guarded.sql("SELECT count(*) AS n FROM people WHERE (CASE WHEN age = 44 THEN 'x' ELSE '1' END)::INTEGER = 1").to_pylist()
+    assert answer[0]["n"] > 0
+
+
+def test_explain_shows_what_runs_or_why_not(guarded: Guard) -> None:
+    good = guarded.explain("SELECT region, count(*) FROM people GROUP BY region")
+    assert good.answered
+    assert "sdc_count" in good.sql.lower()
+    assert good.notes == ("people: 1 group keys, 1 numbers protected by cell_key",)
+    bad = guarded.explain("SELECT * FROM people")
+    assert not bad.answered
+    assert bad.notes[0].startswith("SDC040")
+
+
+def test_a_changed_policy_is_seen_at_once(con: duckdb.DuckDBPyConnection) -> None:
+    connection = con.cursor()
+    sdcduck.install(connection)
+    guarded = guard(connection)
+    query = "SELECT climate, count(*) FROM regions GROUP BY climate"
+    guarded.sql(query)
+    connection.execute("FROM sdc_unprotect('regions')").fetchall()
+    with pytest.raises(Refused, match="SDC020"):
+        guarded.sql(query)
+    connection.execute("FROM sdc_public('regions')").fetchall()
+    assert guarded.sql(query).num_rows == 3
+
+
+# --- Other methods ----------------------------------------------------------------------------------------------------
+
+
+def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW people_t AS FROM people; CREATE OR REPLACE VIEW people_r AS FROM people")
+    common = "unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']"
+    con.execute(f"FROM sdc_protect('people_t', {common}, method := 'threshold', min_units := 10)").fetchall()
+    con.execute(f"FROM sdc_protect('people_r', {common}, method := 'rounding', base := 10)").fetchall()
+    guarded = guard(con)
+    same(guarded, con, "SELECT age, count(*), sum(income) FROM people_t GROUP BY age", "SELECT age, count(*), sum(income) FROM people GROUP BY age HAVING count(*) >= 10")
+    same(guarded, con, "SELECT count(*) FILTER (age = 20 AND region = 'East') FROM people_t", "SELECT NULL")
+    same(guarded, con, "SELECT region, count(*) FROM people_r GROUP BY region", "SELECT region, (count(*) + 5) // 10 * 10 FROM people GROUP BY region")
+    with pytest.raises(Refused, match="SDC052"):
+        guarded.sql("SELECT sum(income) FROM people_r")
+
+
+def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW published AS SELECT *, age // 30 AS generation FROM people")
+    con.execute("""FROM sdc_publish('pub', 'SELECT region, sex, generation, count(*) AS n, sum(income) AS income FROM published
+        GROUP BY GROUPING SETS ((region, sex), (region, generation), (sex, generation))', max_count := 60)""").fetchall()
+    con.execute("FROM sdc_protect('published', unit := 'person_id', dimensions := ['region', 'sex', 'generation'], measures := ['income'], method := 'suppression', publication := 'pub')").fetchall()
+    guarded = guard(con)
+    for query, columns in (
+        ("SELECT {} FROM {} GROUP BY region, generation", "region, generation"),
+        ("SELECT {} FROM {} WHERE region <> 'East' GROUP BY CUBE (sex, generation)", "sex, generation"),
+    ):
+        asked = query.format(f"{columns}, count(*), sum(income)", "published")
+        direct = query.format(f"{columns}, sdc_open_count(n, stencil), sdc_open_sum(income, stencil)", "sdc.pub_stencil")
+        same(guarded, con, asked, direct)
+    same(guarded, con, "SELECT count(*) FILTER (WHERE sex = 'f'), avg(income) FROM published", "SELECT sdc_open_count(n, stencil, filter := sex = 'f'), sdc_open_sum(income, stencil) / sdc_open_count(n, stencil) FROM sdc.pub_stencil")
+    with pytest.raises(Refused, match="SDC030"):
+        guarded.sql("SELECT age, count(*) FROM published GROUP BY age")
+
+
+def test_several_rows_of_one_unit(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE visits AS SELECT person_id, record_key, region, unnest(range(1 + person_id % 3)) AS nth FROM people")
+    con.execute("FROM sdc_protect('visits', unit := 'person_id', dimensions := ['region', 'nth'])").fetchall()
+    guarded = guard(con)
+    same(guarded, con, "SELECT region, count(DISTINCT person_id) FROM visits GROUP BY region", "SELECT region, sdc_count_units(person_id, record_key) FROM visits GROUP BY region")
+    with pytest.raises(Refused, match="SDC053"):
+        guarded.sql("SELECT region, count(*) FROM visits GROUP BY region")
+
+
+# --- Policies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("sdc_protect('nobody', unit := 'x', dimensions := ['y'])", "unknown table 'nobody'"),
+        ("sdc_protect('people', dimensions := ['region'])", "'unit' must name a column"),
+        ("sdc_protect('people', unit := 'person', dimensions := ['region'])", "did you mean 'person_id'?"),
+        ("sdc_protect('people', unit := 'person_id')", "'dimensions' must list"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['regoin'])", "did you mean 'region'?"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['person_id'])", "'person_id' is the unit"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['record_key'])", "'record_key' is the record key"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], measures := ['age'])", "both a dimension and a measure"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], measures := ['region'])", "it is not numeric"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], method := 'cellkey')", "did you mean 'cell_key'?"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], ptable := 'x')", "unknown p-table 'x'"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], min_units := 0)", "'min_units' must be at least 1"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], record_key := 'age2')", "unknown column 'age2'"),
+        ("sdc_protect('people', unit := 'income', dimensions := ['age'])", "'income' is NULL in 18 rows"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], method := 'suppression')", "'publication' must name"),
+        ("sdc_protect('(FROM people)', unit := 'person_id', dimensions := ['age'])", "must name a table or view"),
+        ("sdc_public('people')", "is protected as unit-level"),
+        ("sdc_unprotect('peple')", "did you mean 'people'?"),
+    ],
+)  # fmt: skip
+def test_policies_that_cannot_be(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    before = con.execute("FROM sdc_policies()").fetchall()
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(f"FROM {call}").fetchall()
+    assert message in str(caught.value)
+    assert con.execute("FROM sdc_policies()").fetchall() == before

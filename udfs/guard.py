@@ -1,0 +1,167 @@
+"""Policies: planners behind ``sql/guard_tables.sql``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sdcduck.udfs.publication import read_publication
+from sdcduck.udfs.source import Source, source
+
+from sdcduck import catalog
+from sdcduck.catalog import Policy, identifier
+from sdcduck.errors import SDCError, unknown
+from sdcduck.registry import Family, Planner, Rows, Session
+
+METHODS = ("cell_key", "suppression", "threshold", "rounding")
+_NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+            "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
+
+
+def plan_protect(
+    session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
+    measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
+    min_units: int | None, base: int | None, publication: str | None,
+) -> Rows:  # fmt: skip
+    """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
+    cursor = session.cursor()
+    table = _table(session, text)
+    if method not in METHODS:
+        raise unknown("method", str(method), METHODS)
+    if not dimensions:
+        raise SDCError("argument 'dimensions' must list the columns to group by and filter on")
+    if min_units is None or min_units < 1:
+        raise SDCError("argument 'min_units' must be at least 1")
+    if base is None or base < 2:
+        raise SDCError("argument 'base' must be at least 2")
+    who = _plain(table, unit, "unit")
+    shown = [_plain(table, name, "dimensions") for name in dimensions]
+    summed = [_plain(table, name, "measures") for name in measures or ()]
+    key = _plain(table, record_key, "record_key") if method == "cell_key" else None
+    for name, role in [(who, "the unit"), (key, "the record key")]:
+        if name is not None and name in (*shown, *summed):
+            raise SDCError(f"column '{name}' is {role}; it can be neither a dimension nor a measure")
+    for name in shown:
+        if name in summed:
+            raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
+    for name in summed:
+        if table.type_of(name).split("(")[0] not in _NUMERIC:
+            raise SDCError(f"column '{name}' cannot be a measure: it is not numeric")
+    stored = [row[0] for row in cursor.execute("SELECT name FROM sdc.ptables").fetchall()]
+    for name in (ptable, magnitude_ptable):
+        if method == "cell_key" and name not in stored:
+            raise unknown("p-table", str(name), stored)
+    count_column = None
+    if method == "suppression":
+        if publication is None:
+            raise SDCError("argument 'publication' must name a publication stored with sdc_publish")
+        stored_publication = catalog.publication(cursor, publication)
+        if stored_publication.fingerprint is None:
+            raise SDCError(f"the publication '{publication}' has not been published (sdc_publish)")
+        answers = read_publication(cursor, stored_publication.query)
+        count_column = answers.measure(None, "publication", "count").name
+        known = {"dimensions": answers.dimensions, "measures": [m.name for m in answers.measures if m.kind == "sum"]}
+        for role, names in (("dimensions", shown), ("measures", summed)):
+            for name in names:
+                if name not in known[role]:
+                    raise unknown("column", name, known[role], where=f"the {role} of the publication '{publication}'")
+    rows, units, no_unit, no_key = _counts(session, table, who, key)
+    if no_unit:
+        raise SDCError(f"column '{who}' is NULL in {no_unit} rows: every record needs a unit")
+    if no_key:
+        raise SDCError(f"column '{key}' is NULL or out of range in {no_key} rows (see sdc_check_keys)")
+
+    def store() -> pa.Table:
+        catalog.store_policy(
+            session.cursor(),
+            Policy(
+                table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
+                min_units, base, publication, count_column, rows == units,
+            ),
+        )  # fmt: skip
+        return pa.table(
+            {
+                "name": [table.text],
+                "method": [method],
+                "rows": [rows],
+                "units": [units],
+                "one_row_per_unit": [rows == units],
+            }
+        )
+
+    return Rows(store)
+
+
+def _table(session: Session, text: str | None) -> Source:
+    table = source(session.cursor(), text, "tbl")
+    if table.text.startswith("(") or not table.text.replace("_", "a").isalnum():
+        raise SDCError("argument 'tbl' must name a table or view of the main schema; for a query make a view")
+    return table
+
+
+def _plain(table: Source, name: str | None, argument: str) -> str:
+    """A column's name as the table has it."""
+    return table.column(name, argument)[1:-1].replace('""', '"')
+
+
+def _counts(session: Session, table: Source, who: str, key: str | None) -> tuple[int, int, int, int]:
+    unit = identifier(who)
+    bad_key = "0"
+    if key is not None:
+        if table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
+            raise SDCError(f"column '{key}' must hold integers to be a record key")
+        bad_key = f"count(*) FILTER ({identifier(key)} IS NULL OR {identifier(key)} NOT BETWEEN 0 AND 99999999)"
+    row = catalog.first_row(
+        session.cursor(),
+        f"SELECT count(*), count(DISTINCT {unit}), count(*) FILTER ({unit} IS NULL), {bad_key} FROM {table.sql}",
+    )
+    assert row is not None
+    return (row[0], row[1], row[2], row[3])
+
+
+def plan_public(session: Session, text: str | None) -> Rows:
+    """``sdc_public``: a relation that analysts read freely."""
+    table = _table(session, text)
+    known = {policy.name.lower(): policy for policy in catalog.policies(session.cursor())}
+    before = known.get(table.text.lower())
+    if before is not None and before.label == "unit-level":
+        raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
+
+    def store() -> pa.Table:
+        catalog.store_policy(session.cursor(), Policy(table.text, "public"))
+        return pa.table({"name": [table.text], "columns": [len(table.columns)]})
+
+    return Rows(store)
+
+
+def plan_unprotect(session: Session, text: str | None) -> Rows:
+    """``sdc_unprotect``: fails while binding if there is no such policy."""
+    names = [policy.name for policy in catalog.policies(session.cursor())]
+    found = next((name for name in names if text is not None and name.lower() == text.lower()), None)
+    if found is None:
+        raise unknown("policy", str(text), names)
+
+    def drop() -> pa.Table:
+        catalog.drop_policy(session.cursor(), found)
+        return pa.table({"name": [found]})
+
+    return Rows(drop)
+
+
+FAMILY = Family(
+    name="guard",
+    stored=("guard.sql",),
+    temporary=("guard_tables.sql",),
+    planners=(
+        Planner(
+            "sdc_protect",
+            ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT",
+             "BIGINT", "VARCHAR"),
+            plan_protect,
+            {"name": "VARCHAR", "method": "VARCHAR", "rows": "BIGINT", "units": "BIGINT",
+             "one_row_per_unit": "BOOLEAN"},
+        ),
+        Planner("sdc_public", ("VARCHAR",), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}),
+        Planner("sdc_unprotect", ("VARCHAR",), plan_unprotect, {"name": "VARCHAR"}),
+    ),
+)  # fmt: skip
