@@ -13,6 +13,7 @@ transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -355,9 +356,22 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
         "base, publication, count_column, one_row_per_unit FROM sdc.policies ORDER BY name"
     ).fetchall()
     return [
-        Policy(*row[:4], tuple(row[4] or ()), tuple(row[5] or ()), *row[6:9], row[9] or 1, row[10] or 3, *row[11:13], bool(row[13]))
+        Policy(
+            *row[:4], tuple(row[4] or ()), tuple(row[5] or ()), *row[6:9], row[9] or 1, row[10] or 3, *row[11:13],
+            bool(row[13]),
+        )
         for row in rows
-    ]
+    ]  # fmt: skip
+
+
+def policies_version(con: duckdb.DuckDBPyConnection) -> str:
+    """Changes whenever a policy does."""
+    row = con.execute("SELECT value FROM sdc.settings WHERE name = 'policies'").fetchall()
+    return row[0][0] if row else ""
+
+
+def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
+    set_setting(con, "policies", secrets.token_hex(8))
 
 
 def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
@@ -371,6 +385,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
              policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
              policy.count_column, policy.one_row_per_unit],
         )  # fmt: skip
+        _policies_changed(con)
         con.commit()
     except BaseException:
         con.rollback()
@@ -378,5 +393,12 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Remove a policy."""
-    con.execute("DELETE FROM sdc.policies WHERE name = ?", [name])
+    """Remove a policy, all or nothing."""
+    con.begin()
+    try:
+        con.execute("DELETE FROM sdc.policies WHERE name = ?", [name])
+        _policies_changed(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise

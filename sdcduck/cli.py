@@ -242,9 +242,11 @@ def report(
         bool, typer.Option("--secondary-zeros", help="Cells of 0 records may be suppressed.")
     ] = False,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
+    improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
     protect_intervals: Annotated[
         bool, typer.Option("--protect-intervals", help="Add cells until all intervals are wide enough.")
     ] = False,
+    after: Annotated[str | None, typer.Option(help="A stored publication that was published earlier.")] = None,
 ) -> None:
     """Suppress a publication and write it as an HTML page with its cells marked.
 
@@ -256,7 +258,7 @@ def report(
         "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
         "weight": weight, "singleton": singleton, "secondary_zeros": secondary_zeros or None, "cost": cost,
-        "protect_intervals": protect_intervals or None,
+        "improve": improve or None, "protect_intervals": protect_intervals or None, "after": after,
     }  # fmt: skip
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

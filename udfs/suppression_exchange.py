@@ -43,12 +43,14 @@ def plan_sdmx(session: Session, text: str | None, *arguments: Any) -> Rows:
 def _observations(call: Call) -> str:
     """SQL of the observations, where ``{rows}`` is the pattern."""
     publication = call.publication
+    taken = literal(f"a category has the code {_TOTAL} or {_UNKNOWN}, which are for totals and NULL: give it another")
     dimensions = []
     for place, name in enumerate(publication.quoted_dimensions):
         sets = [number for number, columns in enumerate(publication.sets) if place in columns]
         dimensions.append(
-            f"CASE WHEN list_contains({sets}::INTEGER[], c._sdc_set) "
-            f"THEN coalesce(c.{name}::VARCHAR, '{_UNKNOWN}') ELSE '{_TOTAL}' END AS {name}"
+            f"CASE WHEN NOT list_contains({sets}::INTEGER[], c._sdc_set) THEN '{_TOTAL}' "
+            f"WHEN c.{name}::VARCHAR IN ('{_TOTAL}', '{_UNKNOWN}') THEN error({taken}) "
+            f"ELSE coalesce(c.{name}::VARCHAR, '{_UNKNOWN}') END AS {name}"
         )
     values = ", ".join(
         f"{{name: {literal(measure.name)}, value: c.{identifier(measure.name)}}}" for measure in publication.measures

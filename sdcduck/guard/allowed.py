@@ -77,9 +77,11 @@ def check_query(con: duckdb.DuckDBPyConnection, sql: str, *, macros: frozenset[s
             _check_function(item, FUNCTIONS | macros)
 
 
-def check_unit_expression(con: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Refuse an expression over single records with anything but what is on the shorter list."""
-    for item in _items(_tree(con, f"SELECT {sql}")):
+def check_unit_expressions(con: duckdb.DuckDBPyConnection, expressions: list[str]) -> None:
+    """Refuse expressions over single records with anything but what is on the shorter list."""
+    if not expressions:
+        return
+    for item in _items(_tree(con, f"SELECT {', '.join(f'({sql})' for sql in expressions)}")):
         if item.get("class") is not None and item["class"] not in _UNIT_CLASSES:
             raise Refused("SDC010" if item["class"] == "WINDOW" else "SDC005", str(item["class"]).lower())
         if item.get("class") == "FUNCTION":

@@ -17,7 +17,7 @@ from sqlglot.optimizer.qualify import qualify
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import unknown
-from sdcduck.guard.allowed import check_query, check_unit_expression
+from sdcduck.guard.allowed import check_query, check_unit_expressions
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label
@@ -84,11 +84,11 @@ class Guard:
         return Explanation(True, sql, notes, 1000 * (time.perf_counter() - start))
 
     def _rewrite(self, query: str) -> tuple[str, tuple[str, ...]]:
-        policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
-        version = repr(sorted(policies.items()))
+        version = catalog.policies_version(self._con)
         known = self._rewritten.get(query)
         if known is not None and known[0] == version:
             return known[1], known[2]
+        policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
         try:
             sql, notes = self._protected(query, policies)
         except RecursionError:
@@ -103,8 +103,9 @@ class Guard:
         names = _output_names(tree)
         tree = self._qualified(tree, policies)
         _number_placeholders(tree)
-        protection = Protection(policies, lambda sql: check_unit_expression(self._con, sql), self._is_unique)
+        protection = Protection(policies, self._is_unique)
         relation = protection.query(tree, {})
+        check_unit_expressions(self._con, protection.unit_expressions)
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
         sql = tree.sql("duckdb", comments=False)

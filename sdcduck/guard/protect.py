@@ -34,14 +34,14 @@ class Protection:
 
     Attributes:
         policies: by lower-case name.
-        check_unit: refuses an expression over single records that holds what is not allowed.
+        unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
         is_unique: whether columns of a public table identify its rows.
         notes: what was protected, for `Guard.explain`.
     """
 
     policies: Mapping[str, Policy]
-    check_unit: Callable[[str], None]
     is_unique: Callable[[str, tuple[str, ...]], bool]
+    unit_expressions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def query(self, node: exp.Expression, known: Mapping[str, Relation]) -> Relation:
@@ -245,7 +245,7 @@ class _Block:
                 )
             if isinstance(inner, exp.Column):
                 self._dimension(inner)
-        self.protection.check_unit(bare.sql("duckdb"))
+        self.protection.unit_expressions.append(bare.sql("duckdb"))
         if isinstance(node, exp.Column) or queries:
             return node
         return exp.Anonymous(this="TRY", expressions=[node.copy()])

@@ -194,9 +194,10 @@ def _known(
 
 
 def _interval(row: Mapping[str, Any], custodian: bool) -> str:
-    if row["exact"] and not custodian:
-        return "follows exactly from published numbers"
     lower, upper = row["lower"], row["upper"]
+    exact = row["exact"] or _rounded(lower) == _rounded(upper)
+    if exact and not custodian:
+        return "follows exactly from published numbers"
     if math.isinf(lower) and math.isinf(upper):
         words = "any value"
     elif math.isinf(upper):
@@ -205,7 +206,7 @@ def _interval(row: Mapping[str, Any], custodian: bool) -> str:
         words = f"at most {_rounded(upper)}"
     else:
         words = f"between {_rounded(lower)} and {_rounded(upper)}"
-    if custodian and row["exact"]:
+    if custodian and exact:
         words += ", exactly known"
     elif custodian and not row["protected"]:
         words += ", less than the rule wants"

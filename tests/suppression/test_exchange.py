@@ -119,6 +119,13 @@ def test_columns_that_the_result_has_are_refused(con: duckdb.DuckDBPyConnection)
         con.execute(f"FROM sdc_sdmx('{query}')")
 
 
+@pytest.mark.parametrize("code", ["_T", "_U"])
+def test_a_category_with_the_code_of_a_total_is_refused(con: duckdb.DuckDBPyConnection, code: str) -> None:
+    query = f"SELECT replace(geo, 'x', '{code}') AS geo, count(*) AS n FROM accounts GROUP BY CUBE (geo)"
+    with pytest.raises(duckdb.Error, match="a category has the code _T or _U, which are for totals and NULL"):
+        con.execute(f"FROM sdc_sdmx($${query}$$)").fetchall()
+
+
 def test_an_empty_table(con: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT geo, count(*) AS n FROM accounts WHERE geo = 'z' GROUP BY GROUPING SETS ((geo))"
     assert con.execute(f"FROM sdc_sdmx($${query}$$, max_count := 1)").fetchall() == []
