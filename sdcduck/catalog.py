@@ -357,10 +357,11 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     ).fetchall()
     return [
         Policy(
-            *row[:4], tuple(row[4] or ()), tuple(row[5] or ()), *row[6:9], row[9] or 1, row[10] or 3, *row[11:13],
-            bool(row[13]),
+            name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
+            magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit),
         )
-        for row in rows
+        for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
+            publication, count_column, one_row_per_unit in rows
     ]  # fmt: skip
 
 

@@ -25,7 +25,9 @@ from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.udfs import guard, hierarchy, perturbation, reference, suppression
 
-FAMILIES: tuple[Family, ...] = (perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, hierarchy.FAMILY, reference.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, hierarchy.FAMILY, reference.FAMILY,
+)  # fmt: skip
 
 _VERSION = version("sdcduck")
 _STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell

@@ -172,7 +172,8 @@ CREATE OR REPLACE TEMP MACRO sdc_apriori_primary(path, dimensions, separator := 
 --| sdc_apriori_forced(path, dimensions, separator := NULL, total := 'Total') -> VARCHAR
 --| The condition for `forced_if` by which suppression follows an a priori file of tau-Argus.
 --|
---| Cells of the status `p` are published.
+--| Cells of the status `p` are published, those that the rules mark among them, where tau-Argus would refuse the line. To
+--| let the rules go first, add them: `sdc_apriori_forced(..) || ' AND n > 3'` beside `max_count := 3`.
 --|
 --| @arg path VARCHAR: the file (.hst), as DuckDB finds files
 --| @arg dimensions VARCHAR[]: the columns of the publication that the codes in the file belong to, in their order

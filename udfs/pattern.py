@@ -425,7 +425,8 @@ def read_call(
         ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
     ):  # fmt: skip
         checked_condition(cursor, publication, condition, argument)
-    joint, earlier = publication, ()
+    joint: Publication = publication
+    earlier: tuple[Earlier, ...] = ()
     if options.after is not None:
         joint, earlier = _joined(cursor, publication, options.after)
     return Call(

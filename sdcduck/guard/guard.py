@@ -119,8 +119,8 @@ class Guard:
                 sql = f"SELECT {shown} FROM ({sql})"
         return sql, tuple(protection.notes)
 
-    def _qualified(self, tree: exp.Expression, policies: Mapping[str, Policy]) -> exp.Expression:
-        schema: dict[str, dict[str, str]] = {}
+    def _qualified(self, tree: exp.Expr, policies: Mapping[str, Policy]) -> exp.Expr:
+        schema: dict[str, object] = {}
         for name, policy in policies.items():
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
             visible = {*policy.dimensions, *policy.measures, policy.unit}
@@ -148,7 +148,7 @@ def guard(con: duckdb.DuckDBPyConnection) -> Guard:
     return Guard(con)
 
 
-def _parsed(query: str) -> exp.Expression:
+def _parsed(query: str) -> exp.Expr:
     if len(query) > _LONGEST:
         raise Refused("SDC002")
     depth = deepest = 0
@@ -169,7 +169,7 @@ def _parsed(query: str) -> exp.Expression:
     return tree
 
 
-def _check_tables(tree: exp.Expression, policies: Mapping[str, Policy]) -> None:
+def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
@@ -179,7 +179,7 @@ def _check_tables(tree: exp.Expression, policies: Mapping[str, Policy]) -> None:
             raise Refused("SDC020", f"'{table.name}'; {hint}")
 
 
-def _output_names(tree: exp.Expression) -> list[str] | None:
+def _output_names(tree: exp.Expr) -> list[str] | None:
     """The names of the result's columns as the analyst wrote them; None where a star hides them."""
     selects = tree.selects if isinstance(tree, exp.Query) else []
     if any(item.is_star for item in selects):
@@ -188,14 +188,14 @@ def _output_names(tree: exp.Expression) -> list[str] | None:
     return names if len({name.lower() for name in names}) == len(names) else None
 
 
-def _default_name(item: exp.Expression) -> str:
+def _default_name(item: exp.Expr) -> str:
     """The name of a column without one: as DuckDB has it for a plain count, else the text."""
     if isinstance(item, exp.Count) and isinstance(item.this, exp.Star):
         return "count_star()"
     return item.sql("duckdb").lower()
 
 
-def _number_placeholders(tree: exp.Expression) -> None:
+def _number_placeholders(tree: exp.Expr) -> None:
     """``?`` becomes ``$1``: rewriting may move and repeat it."""
     number = 0
     for node in tree.find_all(exp.Placeholder, bfs=False):

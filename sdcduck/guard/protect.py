@@ -44,7 +44,7 @@ class Protection:
     unit_expressions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def query(self, node: exp.Expression, known: Mapping[str, Relation]) -> Relation:
+    def query(self, node: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """Label a query and protect what it aggregates, in place; its relation."""
         visible = dict(known)
         with_ = node.args.get("with_")
@@ -121,20 +121,20 @@ class Protection:
                 raise Refused("SDC044")
 
 
-def _tables_of(select: exp.Select) -> list[exp.Expression]:
+def _tables_of(select: exp.Select) -> list[exp.Expr]:
     from_ = select.args.get("from_")
     return ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
 
 
-def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expression]:
+def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:
     """Queries inside the expressions of a SELECT, not those in FROM, WITH, or in other queries."""
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
     waiting = [
         child
         for key, value in select.args.items()
         if key != "with_"
         for child in (value if isinstance(value, list) else [value])
-        if isinstance(child, exp.Expression)
+        if isinstance(child, exp.Expr)
     ]
     while waiting:
         node = waiting.pop()
@@ -182,7 +182,7 @@ class _Block:
             if not _is_query(node)
         )
 
-    def _outer_parts(self) -> list[exp.Expression]:
+    def _outer_parts(self) -> list[exp.Expr]:
         parts = list(self.select.expressions)
         for clause in ("having", "qualify", "order"):
             if self.select.args.get(clause) is not None:
@@ -232,7 +232,7 @@ class _Block:
         if role is Role.UNIT:
             raise Refused("SDC040", column.name)
 
-    def _over_dimensions(self, node: exp.Expression) -> exp.Expression:
+    def _over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
         queries = list(node.find_all(exp.Query))
         bare = _without_queries(node)
@@ -250,7 +250,7 @@ class _Block:
             return node
         return exp.Anonymous(this="TRY", expressions=[node.copy()])
 
-    def _condition(self, node: exp.Expression) -> exp.Expression:
+    def _condition(self, node: exp.Expr) -> exp.Expr:
         """A condition on single records; each part by itself, so that one subquery does not free the others of TRY."""
         if isinstance(node, exp.And):
             return exp.And(this=self._condition(node.this), expression=self._condition(node.expression))
@@ -260,7 +260,7 @@ class _Block:
             self._total_around_queries(node)
         return self._over_dimensions(node)
 
-    def _total_around_queries(self, node: exp.Expression) -> None:
+    def _total_around_queries(self, node: exp.Expr) -> None:
         """A condition with a subquery cannot stand in TRY; it must be total by itself: columns compared, no more."""
         for inner in node.walk(prune=_is_query):
             if _is_query(inner):
@@ -278,7 +278,7 @@ class _Block:
             if self.select.args.get(clause) is not None:
                 raise Refused("SDC045", clause)
         roles: dict[str, Role] = {}
-        projections: list[exp.Expression] = []
+        projections: list[exp.Expr] = []
         for item in self.select.expressions:
             value = item.unalias()
             if isinstance(value, exp.Column):
@@ -357,10 +357,10 @@ class _Block:
         )
         return Relation(Label.RELEASED)
 
-    def _group_keys(self) -> dict[str, tuple[str, exp.Expression]]:
+    def _group_keys(self) -> dict[str, tuple[str, exp.Expr]]:
         """Every grouping expression by its SQL: the name of its column, and the expression checked."""
         group = self.select.args.get("group")
-        found: list[exp.Expression] = []
+        found: list[exp.Expr] = []
         if group is None:
             if self.select.args.get("distinct") is not None:
                 if self.select.args["distinct"].args.get("on") is not None:
@@ -372,14 +372,14 @@ class _Block:
         else:
             for item in group.expressions:
                 found.extend(_leaves(item))
-        keys: dict[str, tuple[str, exp.Expression]] = {}
+        keys: dict[str, tuple[str, exp.Expr]] = {}
         for node in found:
             sql = node.sql("duckdb")
             if sql not in keys:
                 keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
         return keys
 
-    def _inner_group(self, group: exp.Group, keys: Mapping[str, tuple[str, exp.Expression]]) -> exp.Group:
+    def _inner_group(self, group: exp.Group, keys: Mapping[str, tuple[str, exp.Expr]]) -> exp.Group:
         if group.args.get("all") is True:
             return exp.Group(expressions=[checked.copy() for _, checked in keys.values()])
         result = group.copy()
@@ -387,7 +387,7 @@ class _Block:
             leaf.replace(keys[leaf.sql("duckdb")][1].copy())
         return result
 
-    def number(self, node: exp.Expression, condition: exp.Expression | None) -> str:
+    def number(self, node: exp.Expr, condition: exp.Expr | None) -> str:
         """The protected SQL of one aggregate."""
         records = self.records_sql
         sql = "true" if condition is None else self._over_dimensions(condition).sql("duckdb")
@@ -446,11 +446,11 @@ class _Split:
     """What is written around the aggregates of a block, in terms of the released numbers."""
 
     def __init__(
-        self, block: _Block, keys: Mapping[str, tuple[str, exp.Expression]], aggregates: dict[str, str]
+        self, block: _Block, keys: Mapping[str, tuple[str, exp.Expr]], aggregates: dict[str, str]
     ) -> None:
         self.block, self.keys, self.aggregates = block, keys, aggregates
 
-    def outer(self, node: exp.Expression) -> exp.Expression:
+    def outer(self, node: exp.Expr) -> exp.Expr:
         """The expression with group keys and aggregates replaced by released columns."""
         key = self.keys.get(node.sql("duckdb"))
         if key is not None:
@@ -469,16 +469,16 @@ class _Split:
             raise Refused("SDC042", node.name)
         return self._children(node)
 
-    def _children(self, node: exp.Expression) -> exp.Expression:
+    def _children(self, node: exp.Expr) -> exp.Expr:
         result = node.copy()
         for key, value in node.args.items():
-            if isinstance(value, exp.Expression):
+            if isinstance(value, exp.Expr):
                 result.set(key, self.outer(value))
             elif isinstance(value, list):
-                result.set(key, [self.outer(part) if isinstance(part, exp.Expression) else part for part in value])
+                result.set(key, [self.outer(part) if isinstance(part, exp.Expr) else part for part in value])
         return result
 
-    def _window(self, node: exp.Window) -> exp.Expression:
+    def _window(self, node: exp.Window) -> exp.Expr:
         """A window over released numbers: its function stays, what it works on is protected."""
         result = node.copy()
         function = node.this
@@ -487,16 +487,16 @@ class _Split:
         )
         for key in ("partition_by", "order"):
             value = node.args.get(key)
-            if isinstance(value, exp.Expression):
+            if isinstance(value, exp.Expr):
                 result.set(key, self._children(value))
             elif isinstance(value, list):
                 result.set(key, [self.outer(part) for part in value])
         return result
 
-    def _aggregate(self, node: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
+    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         return self._named(self.block.number(node, condition))
 
-    def _grouping(self, node: exp.Grouping) -> exp.Expression:
+    def _grouping(self, node: exp.Grouping) -> exp.Expr:
         places = []
         for part in node.expressions:
             key = self.keys.get(part.sql("duckdb"))
@@ -505,12 +505,12 @@ class _Split:
             places.append(key[1].sql("duckdb"))
         return self._named(f"GROUPING({', '.join(places)})")
 
-    def _named(self, sql: str) -> exp.Expression:
+    def _named(self, sql: str) -> exp.Expr:
         name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
         return _released(name)
 
 
-def _without_queries(node: exp.Expression) -> exp.Expression:
+def _without_queries(node: exp.Expr) -> exp.Expr:
     """An expression with constants in place of its subqueries, which are checked by themselves."""
     holder = exp.Paren(this=node.copy())
     for member in list(holder.find_all(exp.In)):
@@ -522,18 +522,19 @@ def _without_queries(node: exp.Expression) -> exp.Expression:
     for query in list(holder.find_all(exp.Query)):
         if query.parent is not None:
             query.replace(exp.Literal.number(1))
-    return holder.this
+    bare: exp.Expr = holder.this
+    return bare
 
 
 def _released(name: str) -> exp.Column:
     return exp.column(name, _RELEASED, quoted=True)
 
 
-def _is_query(node: exp.Expression) -> bool:
+def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Query)
 
 
-def _is_aggregate(node: exp.Expression) -> bool:
+def _is_aggregate(node: exp.Expr) -> bool:
     return (
         isinstance(node, exp.AggFunc)
         and not isinstance(node, exp.Grouping)
@@ -541,13 +542,13 @@ def _is_aggregate(node: exp.Expression) -> bool:
     )
 
 
-def _has_aggregate(node: exp.Expression) -> bool:
+def _has_aggregate(node: exp.Expr) -> bool:
     return any(
         isinstance(found, (exp.AggFunc, exp.Window)) for found in node.walk(prune=_is_query) if not _is_query(found)
     )
 
 
-def _leaves(item: exp.Expression) -> list[exp.Expression]:
+def _leaves(item: exp.Expr) -> list[exp.Expr]:
     """The grouping expressions in an item of GROUP BY."""
     if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):
         return [leaf for part in item.expressions for leaf in _leaves(part)]
@@ -556,7 +557,7 @@ def _leaves(item: exp.Expression) -> list[exp.Expression]:
     return [item]
 
 
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Paren):
         return _conjuncts(node.this)
     if isinstance(node, exp.And):
@@ -564,7 +565,7 @@ def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
     return [node]
 
 
-def _case(node: exp.Expression) -> tuple[exp.Expression | None, exp.Expression, bool]:
+def _case(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, bool]:
     """CASE WHEN c THEN v [ELSE 0] END as condition, value, and whether there is the ELSE; else None and the node."""
     while isinstance(node, exp.Paren):
         node = node.this

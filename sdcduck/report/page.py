@@ -82,8 +82,8 @@ def _summary(report: Report) -> str:
     numbers = [f"{cells:,}", *(f"{count:,}" for count in counts), _percent(_shown_cells(report.tables))]
     rows.append([_th("all"), *map(_td, [*numbers, *[""] * len(report.measures)])])
     note = (
-        '<p class="note">Shares are published numbers over the published total; without one they cannot be given away '
-        "and are left out.</p>"
+        '<p class="note">Shares are published numbers over the published total; where none is published they would '
+        "tell it, and are left out.</p>"
     )
     return f"<h2>Summary</h2>\n{_table(None, head, rows)}\n{note}"
 

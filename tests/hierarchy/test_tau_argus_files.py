@@ -277,6 +277,20 @@ def test_suppression_follows_an_a_priori_file(people: duckdb.DuckDBPyConnection,
     assert {cell for cell, status in found.items() if status == "secondary"} >= {("S", 1)}
 
 
+def test_rules_go_before_protected_cells_where_the_condition_says_so(
+    people: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    (tmp_path / "a.hst").write_text("N;1;p\nS;3;p\n")
+    call = """SELECT region, age, status FROM sdc_suppress(
+        'SELECT region, age, count(*) AS n FROM people GROUP BY CUBE (region, age)', max_count := 2,
+        forced_if := sdc_apriori_forced('{path}', ['region', 'age']){more}) WHERE status IN ('forced', 'primary')"""
+    path = tmp_path / "a.hst"
+    assert set(people.execute(call.format(path=path, more="")).fetchall()) == {("N", 1, "forced"), ("S", 3, "forced")}
+    assert set(people.execute(call.format(path=path, more=" || ' AND n > 2'")).fetchall()) == {
+        ("N", 1, "primary"), ("S", 3, "forced"),
+    }  # fmt: skip
+
+
 def test_cells_that_were_secondary_elsewhere_stay_suppressed(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     (tmp_path / "a.hst").write_text("alles|3|m\nS|alles|ml\n")
     found = statuses(people, tmp_path / "a.hst", ", separator := '|', total := 'alles'")
