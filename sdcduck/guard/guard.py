@@ -12,6 +12,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from sdcduck import catalog
@@ -20,10 +21,11 @@ from sdcduck.errors import unknown
 from sdcduck.guard.allowed import check_query, check_unit_expressions
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import Label
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
+_MOST_CACHED = 1000
+_OWN = "_sdc"
 _MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_open_count", "sdc_open_sum"])
 
 
@@ -44,6 +46,21 @@ class Explanation:
     milliseconds: float
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """A query that may run.
+
+    Attributes:
+        sql: what runs.
+        notes: what was protected.
+        unique: columns of public tables that must identify their rows at the time it runs.
+    """
+
+    sql: str
+    notes: tuple[str, ...]
+    unique: tuple[tuple[str, tuple[str, ...]], ...]
+
+
 class Guard:
     """Answers queries under the policies of a database (`sdc_protect`, `sdc_public`).
 
@@ -52,7 +69,7 @@ class Guard:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con.cursor()
-        self._rewritten: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+        self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
     def sql(self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> pa.Table:
         """The protected answer, as an Arrow table.
@@ -72,42 +89,47 @@ class Guard:
         Raises:
             Refused: the query cannot be shown to be safe.
         """
-        return self._rewrite(query)[0]
+        return self._rewrite(query).sql
 
     def explain(self, query: str) -> Explanation:
         """What would be done with a query, without running it."""
         start = time.perf_counter()
         try:
-            sql, notes = self._rewrite(query)
+            rewritten = self._rewrite(query)
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(True, sql, notes, 1000 * (time.perf_counter() - start))
+        return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
 
-    def _rewrite(self, query: str) -> tuple[str, tuple[str, ...]]:
+    def _rewrite(self, query: str) -> Rewritten:
         version = catalog.policies_version(self._con)
         known = self._rewritten.get(query)
-        if known is not None and known[0] == version:
-            return known[1], known[2]
-        policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
-        try:
-            sql, notes = self._protected(query, policies)
-        except RecursionError:
-            raise Refused("SDC002") from None
-        self._rewritten[query] = (version, sql, notes)
-        return sql, notes
+        if known is None or known[0] != version:
+            policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
+            try:
+                known = (version, self._protected(query, policies))
+            except RecursionError:
+                raise Refused("SDC002") from None
+            if len(self._rewritten) >= _MOST_CACHED:
+                self._rewritten.clear()
+            self._rewritten[query] = known
+        # Not part of what is remembered: a public table may have changed.
+        for table, columns in known[1].unique:
+            if not self._is_unique(table, columns):
+                raise Refused("SDC034", table)
+        return known[1]
 
-    def _protected(self, query: str, policies: Mapping[str, Policy]) -> tuple[str, tuple[str, ...]]:
+    def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         tree = _parsed(query)
         check_query(self._con, query)
         _check_tables(tree, policies)
         names = _output_names(tree)
         tree = self._qualified(tree, policies)
         _number_placeholders(tree)
-        protection = Protection(policies, self._is_unique)
-        relation = protection.query(tree, {})
+        protection = Protection(policies)
+        for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
+            raise Refused("SDC040", whole_row.sql("duckdb"))
+        protection.protect(tree)
         check_unit_expressions(self._con, protection.unit_expressions)
-        if relation.label is Label.UNIT:
-            raise Refused("SDC040")
         sql = tree.sql("duckdb", comments=False)
         check_query(self._con, sql, macros=_MACROS)
         if names is not None:
@@ -117,7 +139,7 @@ class Guard:
             )
             if names != _output_names(tree):
                 sql = f"SELECT {shown} FROM ({sql})"
-        return sql, tuple(protection.notes)
+        return Rewritten(sql, tuple(protection.notes), tuple(protection.unique))
 
     def _qualified(self, tree: exp.Expr, policies: Mapping[str, Policy]) -> exp.Expr:
         schema: dict[str, object] = {}
@@ -128,7 +150,8 @@ class Guard:
                 row[0].lower(): row[1] for row in described if policy.label == "public" or row[0] in visible
             }
         try:
-            return qualify(tree, schema=schema, dialect="duckdb")
+            qualified = qualify(tree, schema=schema, dialect="duckdb")
+            return annotate_types(qualified, schema=schema, dialect="duckdb")
         except OptimizeError as problem:
             text = str(problem)
             raise Refused("SDC031" if "mbiguous" in text else "SDC030", _named_in(text)) from None
@@ -166,6 +189,9 @@ def _parsed(query: str) -> exp.Expr:
     tree = trees[0]
     if not isinstance(tree, exp.Query):
         raise Refused("SDC004")
+    for name in tree.find_all(exp.Identifier):
+        if name.name.lower().startswith(_OWN):
+            raise Refused("SDC005", "names that begin with _sdc")
     return tree
 
 

@@ -15,13 +15,13 @@ that whatever the analyst wrote around them is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.methods import Method, method_of
+from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, Role, of_policy
 
@@ -35,14 +35,34 @@ class Protection:
     Attributes:
         policies: by lower-case name.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
-        is_unique: whether columns of a public table identify its rows.
+        unique: columns of public tables that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
     """
 
     policies: Mapping[str, Policy]
-    is_unique: Callable[[str, tuple[str, ...]], bool]
     unit_expressions: list[str] = field(default_factory=list)
+    unique: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+    _over_units: set[int] = field(default_factory=set)
+
+    def protect(self, tree: exp.Expr) -> Relation:
+        """Label and protect a whole query, in place.
+
+        Raises:
+            Refused: it cannot be shown to be safe, or some part of it was not looked at.
+        """
+        relation = self.query(tree, {})
+        if relation.label is Label.UNIT:
+            raise Refused("SDC040")
+        for node in tree.find_all(exp.Select, exp.Table):
+            if id(node) not in self._seen:
+                raise Refused("SDC005", "a subquery in an unusual place")
+        return relation
+
+    def made(self, node: exp.Expr) -> None:
+        """The guard wrote this part itself: it needs no look."""
+        self._seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
 
     def query(self, node: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """Label a query and protect what it aggregates, in place; its relation."""
@@ -53,6 +73,12 @@ class Protection:
                 raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
                 visible[cte.alias.lower()] = self.query(cte.this, visible)
+        if isinstance(node, (exp.Subquery, exp.SetOperation)):
+            for key, value in node.args.items():
+                if key not in ("this", "expression", "with_", "alias"):
+                    for part in value if isinstance(value, list) else [value]:
+                        if isinstance(part, exp.Expr) and part.find(exp.Query) is not None:
+                            raise Refused("SDC005", "a subquery in LIMIT or ORDER BY")
         if isinstance(node, exp.Subquery):
             return self.query(node.this, visible)
         if isinstance(node, exp.SetOperation):
@@ -67,9 +93,12 @@ class Protection:
     # --- SELECT ---------------------------------------------------------------------------------------------------
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
+        self._seen.add(id(select))
         sources = self._sources(select, known)
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
-        self._subqueries(select, known, sources)
+        if units:
+            self._over_units.add(id(select))
+        self._subqueries(select, known)
         if not units:
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC)
@@ -88,7 +117,12 @@ class Protection:
         for table in tables:
             if table.args.get("joins") or table.args.get("pivots") or table.args.get("sample"):
                 raise Refused("SDC005", "pivot, sample or nested join")
+            if table.alias_or_name in found or not table.alias_or_name:
+                raise Refused("SDC031", table.alias_or_name)
             if isinstance(table, exp.Table):
+                self._seen.add(id(table))
+                if table.alias_column_names:
+                    raise Refused("SDC005", "new column names after a table")
                 if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
                     raise Refused("SDC020")
                 name = table.name.lower()
@@ -100,25 +134,47 @@ class Protection:
                     raise Refused("SDC020", table.name)
             elif isinstance(table, exp.Subquery):
                 found[table.alias_or_name] = self.query(table, known)
-            elif isinstance(table, exp.Values):
+            elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
                 found[table.alias_or_name] = Relation(Label.PUBLIC)
             else:
                 raise Refused("SDC005", type(table).__name__.lower())
         return found
 
-    def _subqueries(self, select: exp.Select, known: Mapping[str, Relation], sources: Mapping[str, Relation]) -> None:
-        """Protect the subqueries in expressions; those over unit-level records stand on their own."""
+    def _subqueries(self, select: exp.Select, known: Mapping[str, Relation]) -> None:
+        """Protect the subqueries in expressions; what touches unit-level records stands on its own."""
         in_from = {id(table) for table in _tables_of(select)}
         for query in list(_outermost_queries(select, in_from)):
+            inside = {id(inner) for inner in query.find_all(exp.Select)}
+            owners = [_owner(column) for column in query.find_all(exp.Column) if column.table]
+            outer = [owner for owner in owners if owner is None or id(owner) not in inside]
             label = self.query(query, known).label
             if label is Label.UNIT:
                 raise Refused("SDC040")
-            outer = {column.table for column in query.find_all(exp.Column)} & set(sources)
-            own = {table.alias_or_name for table in query.find_all(exp.Table, exp.Subquery, exp.Values)}
-            outer -= own
-            unit_outside = any(relation.label is Label.UNIT for alias, relation in sources.items() if alias in outer)
-            if outer and (unit_outside or label is Label.RELEASED):
+            over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
+            if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")
+
+
+def _owner(column: exp.Column) -> exp.Select | None:
+    """The SELECT that a qualified column belongs to: the innermost one with a source of that name.
+
+    Raises:
+        Refused: a subquery in FROM that reaches for its neighbours.
+    """
+    node: exp.Expr = column
+    left_a_select = False
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(parent, exp.Select):
+            through = node.arg_key
+            names = {table.alias_or_name for table in _tables_of(parent)}
+            if through != "with_" and column.table in names:
+                if through in ("from_", "joins") and left_a_select:
+                    raise Refused("SDC044", column.name)
+                return parent
+            left_a_select = True
+        node = parent
+    return None
 
 
 def _tables_of(select: exp.Select) -> list[exp.Expr]:
@@ -163,12 +219,12 @@ class _Block:
         policy = self.relation.policy
         assert policy is not None
         self.policy: Policy = policy
-        self.method: Method = method_of(policy)
+        self.method: Method = method_of(policy, carried=self.relation.table is None)
         self.records_sql = identifier(unit_alias)
         self._check_joins()
         where = select.args.get("where")
         if where is not None:
-            where.set("this", self._condition(where.this))
+            where.set("this", self._condition(where.this, queries=True))
 
     @property
     def is_aggregate(self) -> bool:
@@ -210,9 +266,10 @@ class _Block:
                 if len(mine) != 1 or len(other) != 1:
                     raise Refused("SDC034", alias)
                 self._dimension(other[0])
+                if _family(mine[0]) != _family(other[0]) or _family(mine[0]) in (None, "real"):
+                    raise Refused("SDC034", f"{alias}: columns of different types")
                 joined.append(mine[0].name)
-            if not self.protection.is_unique(relation.table, tuple(joined)):
-                raise Refused("SDC034", alias)
+            self.protection.unique.append((relation.table, tuple(joined)))
 
     def _role(self, column: exp.Column) -> Role:
         relation = self.sources.get(column.table)
@@ -234,41 +291,59 @@ class _Block:
 
     def _over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
-        queries = list(node.find_all(exp.Query))
-        bare = _without_queries(node)
-        for inner in node.walk(prune=_is_query):
-            if _is_query(inner):
-                continue
+        if node.find(exp.Query) is not None:
+            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        self._check(node)
+        if isinstance(node, exp.Column):
+            return node
+        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+
+    def _check(self, node: exp.Expr) -> None:
+        for inner in node.walk():
             if _is_aggregate(inner) or isinstance(inner, exp.Window):
                 raise Refused(
                     "SDC045" if isinstance(inner, exp.Window) else "SDC005", "an aggregate in WHERE or GROUP BY"
                 )
             if isinstance(inner, exp.Column):
                 self._dimension(inner)
-        self.protection.unit_expressions.append(bare.sql("duckdb"))
-        if isinstance(node, exp.Column) or queries:
-            return node
-        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+        self.protection.unit_expressions.append(node.sql("duckdb"))
 
-    def _condition(self, node: exp.Expr) -> exp.Expr:
-        """A condition on single records; each part by itself, so that one subquery does not free the others of TRY."""
+    def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
+        """A condition on single records, as a truth value that cannot fail."""
         if isinstance(node, exp.And):
-            return exp.And(this=self._condition(node.this), expression=self._condition(node.expression))
+            left, right = (self._condition(part, queries=queries) for part in (node.this, node.expression))
+            return exp.And(this=left, expression=right)
         if isinstance(node, exp.Paren):
-            return exp.Paren(this=self._condition(node.this))
-        if list(node.find_all(exp.Query)):
-            self._total_around_queries(node)
-        return self._over_dimensions(node)
+            return exp.Paren(this=self._condition(node.this, queries=queries))
+        if queries and node.find(exp.Query) is not None:
+            return self._compared_with_query(node)
+        checked = self._over_dimensions(node)
+        inner = checked.expressions[0] if isinstance(checked, exp.Anonymous) else checked.copy()
+        return exp.Anonymous(this="TRY", expressions=[exp.cast(inner, "BOOLEAN")])
 
-    def _total_around_queries(self, node: exp.Expr) -> None:
-        """A condition with a subquery cannot stand in TRY; it must be total by itself: columns compared, no more."""
-        for inner in node.walk(prune=_is_query):
-            if _is_query(inner):
-                continue
-            if isinstance(inner, (exp.Func, exp.Binary, exp.Cast, exp.Neg)) and not isinstance(
-                inner, (exp.Predicate, exp.Connector, exp.Exists, exp.In)
-            ):
-                raise Refused("SDC005", "a computed value compared with a subquery; compute it in a WITH query")
+    def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
+        """``column IN (SELECT ..)``, or a column compared with a scalar subquery, of one type: that cannot fail."""
+        if isinstance(node, exp.Not):
+            return exp.Not(this=self._compared_with_query(node.this))
+        if isinstance(node, exp.Exists):
+            return node
+        column: exp.Expr | None = None
+        query: exp.Expr | None = None
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            column, query = node.this, node.args["query"]
+        elif isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
+            sides = [node.this, node.expression]
+            column = next((side for side in sides if isinstance(side, exp.Column)), None)
+            query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
+        if not isinstance(column, exp.Column) or not isinstance(query, exp.Query):
+            raise Refused("SDC005", "compare a column alone with a subquery")
+        self._dimension(column)
+        selected = query.selects
+        families = (_family(column), _family(selected[0]) if len(selected) == 1 else None)
+        numbers = set(families) <= {"whole", "real"}
+        if None in families or (families[0] != families[1] and not numbers):
+            raise Refused("SDC005", "compare a column with a subquery of the same type")
+        return node
 
     # --- Records --------------------------------------------------------------------------------------------------
 
@@ -280,15 +355,17 @@ class _Block:
         roles: dict[str, Role] = {}
         projections: list[exp.Expr] = []
         for item in self.select.expressions:
-            value = item.unalias()
+            value, name = item.unalias(), item.alias_or_name
+            if name.lower() in roles:
+                raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
-                roles[item.alias_or_name.lower()] = self._role(value)
+                roles[name.lower()] = self._role(value)
                 projections.append(item)
             else:
-                roles[item.alias_or_name.lower()] = Role.DIMENSION
-                projections.append(exp.alias_(self._over_dimensions(value), item.alias_or_name, quoted=True))
-        for name in self.method.hidden():
-            projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), name, quoted=True))
+                roles[name.lower()] = Role.DIMENSION
+                projections.append(exp.alias_(self._over_dimensions(value), name, quoted=True))
+        for place, name in enumerate(self.method.hidden()):
+            projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
         return Relation(Label.UNIT, roles, self.policy)
@@ -299,6 +376,7 @@ class _Block:
         if self.relation.table is not None and isinstance(table, exp.Table):
             source = parse_one(f"SELECT 1 FROM {self.method.source()} AS {self.records_sql}", read="duckdb")
             self.select.args["from_"].set("this", source.args["from_"].this)
+            self.protection.made(self.select.args["from_"])
 
     # --- Aggregates -----------------------------------------------------------------------------------------------
 
@@ -332,9 +410,11 @@ class _Block:
             inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
         for sql, name in aggregates.items():
             inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
-        if not inner.expressions:
-            inner.append("expressions", exp.alias_(exp.Literal.number(1), "_one", quoted=True))
         group = select.args.get("group")
+        if group is not None and group.args.get("all") is True and not keys:
+            group = None
+        if not keys and not aggregates:
+            raise Refused("SDC045", "nothing is counted or added up")
         if group is not None:
             inner.set("group", self._inner_group(group, keys))
         elif select.args.get("distinct") is not None and keys:
@@ -345,6 +425,7 @@ class _Block:
         self.select = inner
         self._read_from_method()
         self.select = select
+        self.protection.made(inner)
         for clause in ("joins", "where", "group", "having"):
             select.set(clause, None)
         select.set("expressions", outer_items)
@@ -390,10 +471,10 @@ class _Block:
     def number(self, node: exp.Expr, condition: exp.Expr | None) -> str:
         """The protected SQL of one aggregate."""
         records = self.records_sql
-        sql = "true" if condition is None else self._over_dimensions(condition).sql("duckdb")
+        sql = "true" if condition is None else self._condition(condition).sql("duckdb")
         if isinstance(node, exp.CountIf):
             both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-            return self._rows_only(self.method.count(records, self._over_dimensions(both).sql("duckdb")))
+            return self._rows_only(self.method.count(records, self._condition(both).sql("duckdb")))
         if isinstance(node, exp.Count):
             if node.expressions:
                 raise Refused("SDC051", "count of several columns")
@@ -419,7 +500,7 @@ class _Block:
             raise Refused("SDC051", "sum or avg of DISTINCT")
         chosen, value, otherwise = _case(node.this)
         if chosen is not None:
-            condition = f"({condition}) AND {self._over_dimensions(chosen).sql('duckdb')}"
+            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
         if isinstance(value, exp.Literal) and not value.is_string and value.this == "1" and chosen is not None:
             counted = self.method.count(self.records_sql, condition)
             if isinstance(node, exp.Sum):
@@ -445,9 +526,7 @@ class _Block:
 class _Split:
     """What is written around the aggregates of a block, in terms of the released numbers."""
 
-    def __init__(
-        self, block: _Block, keys: Mapping[str, tuple[str, exp.Expr]], aggregates: dict[str, str]
-    ) -> None:
+    def __init__(self, block: _Block, keys: Mapping[str, tuple[str, exp.Expr]], aggregates: dict[str, str]) -> None:
         self.block, self.keys, self.aggregates = block, keys, aggregates
 
     def outer(self, node: exp.Expr) -> exp.Expr:
@@ -510,20 +589,22 @@ class _Split:
         return _released(name)
 
 
-def _without_queries(node: exp.Expr) -> exp.Expr:
-    """An expression with constants in place of its subqueries, which are checked by themselves."""
-    holder = exp.Paren(this=node.copy())
-    for member in list(holder.find_all(exp.In)):
-        if member.args.get("query") is not None:
-            member.set("query", None)
-            member.set("expressions", [exp.Literal.number(1)])
-    for exists in list(holder.find_all(exp.Exists)):
-        exists.replace(exp.true())
-    for query in list(holder.find_all(exp.Query)):
-        if query.parent is not None:
-            query.replace(exp.Literal.number(1))
-    bare: exp.Expr = holder.this
-    return bare
+_FAMILIES = {
+    "whole": exp.DataType.INTEGER_TYPES,
+    "real": exp.DataType.FLOAT_TYPES,
+    "text": exp.DataType.TEXT_TYPES,
+    "date": {exp.DataType.Type.DATE},
+    "timestamp": {exp.DataType.Type.TIMESTAMP},
+    "truth": {exp.DataType.Type.BOOLEAN},
+}
+
+
+def _family(node: exp.Expr) -> str | None:
+    """What kind of value an expression has: values of one kind compare without an error; None where it is not known."""
+    kind = node.type
+    if kind is None:
+        return None
+    return next((name for name, types in _FAMILIES.items() if kind.this in types), None)
 
 
 def _released(name: str) -> exp.Column:

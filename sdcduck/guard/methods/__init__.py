@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from sdcduck.catalog import Policy, identifier
@@ -37,14 +38,19 @@ class Method(Protocol):
         """Which groups appear, as a condition over aggregates."""
 
 
-def method_of(policy: Policy) -> Method:
-    """The method of a unit-level table."""
+CARRIED = "_sdc_h"
+"""What hidden columns are called when a subquery carries them along; no analyst's column may be called so."""
+
+
+def method_of(policy: Policy, *, carried: bool) -> Method:
+    """The method of a unit-level table, for the table itself or for a subquery that carries its hidden columns."""
+    first, second = (f"{CARRIED}{place}" for place in (0, 1))
     if policy.method == "cell_key":
-        return cell_key.CellKey(policy)
+        return cell_key.CellKey(replace(policy, record_key=first, unit=second) if carried else policy)
     if policy.method == "suppression":
-        return suppression.Suppression(policy)
+        return suppression.Suppression(policy, first, second) if carried else suppression.Suppression(policy)
     if policy.method == "threshold":
-        return threshold.Threshold(policy)
+        return threshold.Threshold(replace(policy, unit=first) if carried else policy)
     if policy.method == "rounding":
-        return rounding.Rounding(policy)
+        return rounding.Rounding(replace(policy, unit=first) if carried else policy)
     raise Refused("SDC052", f"method of {identifier(policy.name)}")

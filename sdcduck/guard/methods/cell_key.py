@@ -24,23 +24,35 @@ class CellKey:
     def _key(self, records: str) -> str:
         return f"{records}.{identifier(str(self.policy.record_key))}"
 
+    def _unit(self, records: str) -> str:
+        return f"{records}.{identifier(str(self.policy.unit))}"
+
+    def _enough(self, records: str, condition: str, value: str) -> str:
+        """NULL where fewer than `min_units` units stand behind a number."""
+        if self.policy.min_units <= 1:
+            return value
+        behind = f"count(DISTINCT CASE WHEN {condition} THEN {self._unit(records)} END)"
+        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
+
     def count(self, records: str, condition: str) -> str:
         """``sdc_count``."""
         ptable = literal(str(self.policy.ptable))
-        return f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
+        counted = f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
+        return self._enough(records, condition, counted)
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
         if self.policy.one_row_per_unit:
             return self.count(records, condition)
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        ptable = literal(str(self.policy.ptable))
-        return f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
+        ptable, unit = literal(str(self.policy.ptable)), self._unit(records)
+        counted = f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
+        return self._enough(records, condition, counted)
 
     def total(self, records: str, measure: str, condition: str) -> str:
         """``sdc_sum``."""
         ptable = literal(str(self.policy.magnitude_ptable))
-        return f"sdc_sum({measure}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
+        added = f"sdc_sum({measure}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
+        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", added)
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""
@@ -48,6 +60,4 @@ class CellKey:
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        few = f" AND count(DISTINCT {unit}) >= {self.policy.min_units}" if self.policy.min_units > 1 else ""
-        return f"{self.units(records, 'true')} > 0{few}"
+        return f"{self.units(records, 'true')} > 0"

@@ -22,18 +22,21 @@ class Rounding:
         """The unit."""
         return (str(self.policy.unit),)
 
-    def _rounded(self, count: str) -> str:
+    def _rounded(self, records: str, condition: str, count: str) -> str:
         base = self.policy.base
-        return f"(({count} + {base // 2}) // {base} * {base})"
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
+        rounded = f"({count} + {base // 2}) // {base} * {base}"
+        return f"CASE WHEN {behind} >= {self.policy.min_units} OR {behind} = 0 THEN {rounded} END"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-        return self._rounded(f"count(CASE WHEN {condition} THEN 1 END)")
+        return self._rounded(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._rounded(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        return self._rounded(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
 
     def total(self, records: str, measure: str, condition: str) -> str:
         """Refused: a sum is not protected by rounding it."""
@@ -45,5 +48,4 @@ class Rounding:
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return f"{self.units(records, 'true')} > 0 AND count(DISTINCT {unit}) >= {self.policy.min_units}"
+        return f"{self.units(records, 'true')} > 0"

@@ -13,6 +13,8 @@ class Suppression:
     """Aggregates over the stencil table of a stored publication (see ``sql/suppression.sql``)."""
 
     policy: Policy
+    stencil: str = "stencil"
+    records: str = "_sdc_n"
 
     def source(self) -> str:
         """The inner cells, with original numbers and the stencil."""
@@ -21,11 +23,11 @@ class Suppression:
 
     def hidden(self) -> tuple[str, ...]:
         """The stencil."""
-        return ("stencil", "_sdc_n")
+        return (self.stencil, self.records)
 
     def count(self, records: str, condition: str) -> str:
         """``sdc_open_count``."""
-        return f"sdc_open_count({records}._sdc_n, {records}.stencil, filter := {condition})"
+        return f"sdc_open_count({records}.{self.records}, {records}.{self.stencil}, filter := {condition})"
 
     def units(self, records: str, condition: str) -> str:
         """The records, where they are the units."""
@@ -35,7 +37,7 @@ class Suppression:
 
     def total(self, records: str, measure: str, condition: str) -> str:
         """``sdc_open_sum``."""
-        return f"sdc_open_sum({measure}, {records}.stencil, filter := {condition})"
+        return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The records: inner cells do not say how many of them have a value."""
