@@ -280,9 +280,7 @@ def _measure(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
 
 def _suppress(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
     con.execute(MAKE_FIRMS)
-    demo.say(
-        "6,000 generated firms. Numbers are left out where few owners stand behind, or one could tell another's."
-    )
+    demo.say("6,000 generated firms. Numbers are left out where few owners stand behind, or one could tell another's.")
     demo.query(con, PUBLISH_FIRMS)
     demo.query(con, BUSINESS_TABLES)
     demo.query(con, BUSINESS_CELLS)

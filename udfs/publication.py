@@ -185,6 +185,11 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
     inner = _text(cursor, statement, inner_node)
     described = _described(cursor, inner)
     names = [name for name, _ in described]
+    for place in dimension_places:
+        if names[place].lower() == "total" or " x " in names[place]:
+            raise SDCError(
+                f"a grouping column cannot be called '{names[place]}': the names of tables would be ambiguous"
+            )
     if len({name.lower() for name in names}) < len(names):
         raise SDCError("two columns of the publication have the same name: give each a name with AS")
     return Publication(

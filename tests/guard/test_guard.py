@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 import pytest
@@ -25,7 +24,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         CREATE TABLE regions AS SELECT * FROM (VALUES ('North', 'cold', 1), ('South', 'warm', 2), ('East', 'mild', 3)) r(region, climate, code);
         CREATE TABLE hidden AS SELECT 1 AS secret""")
     connection.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
-    connection.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'seen'], measures := ['income'])").fetchall()
+    connection.execute(
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'seen'], measures := ['income'])"
+    ).fetchall()
     connection.execute("FROM sdc_public('regions')").fetchall()
     yield connection
     connection.close()
@@ -181,7 +182,9 @@ def test_a_failure_while_running_says_nothing_of_the_data(guarded: Guard) -> Non
 
 def test_an_expression_that_fails_for_some_records_fails_for_none(guarded: Guard) -> None:
     # As an error it would tell that somebody of that age is there.
-    answer = guarded.sql("SELECT count(*) AS n FROM people WHERE (CASE WHEN age = 44 THEN 'x' ELSE '1' END)::INTEGER = 1").to_pylist()
+    answer = guarded.sql(
+        "SELECT count(*) AS n FROM people WHERE (CASE WHEN age = 44 THEN 'x' ELSE '1' END)::INTEGER = 1"
+    ).to_pylist()
     assert answer[0]["n"] > 0
 
 
@@ -217,9 +220,19 @@ def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"FROM sdc_protect('people_t', {common}, method := 'threshold', min_units := 10)").fetchall()
     con.execute(f"FROM sdc_protect('people_r', {common}, method := 'rounding', base := 10)").fetchall()
     guarded = guard(con)
-    same(guarded, con, "SELECT age, count(*), sum(income) FROM people_t GROUP BY age", "SELECT age, count(*), sum(income) FROM people GROUP BY age HAVING count(*) >= 10")
+    same(
+        guarded,
+        con,
+        "SELECT age, count(*), sum(income) FROM people_t GROUP BY age",
+        "SELECT age, count(*), sum(income) FROM people GROUP BY age HAVING count(*) >= 10",
+    )
     same(guarded, con, "SELECT count(*) FILTER (age = 20 AND region = 'East') FROM people_t", "SELECT NULL")
-    same(guarded, con, "SELECT region, count(*) FROM people_r GROUP BY region", "SELECT region, (count(*) + 5) // 10 * 10 FROM people GROUP BY region")
+    same(
+        guarded,
+        con,
+        "SELECT region, count(*) FROM people_r GROUP BY region",
+        "SELECT region, (count(*) + 5) // 10 * 10 FROM people GROUP BY region",
+    )
     with pytest.raises(Refused, match="SDC052"):
         guarded.sql("SELECT sum(income) FROM people_r")
 
@@ -228,25 +241,41 @@ def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) ->
     con.execute("CREATE OR REPLACE VIEW published AS SELECT *, age // 30 AS generation FROM people")
     con.execute("""FROM sdc_publish('pub', 'SELECT region, sex, generation, count(*) AS n, sum(income) AS income FROM published
         GROUP BY GROUPING SETS ((region, sex), (region, generation), (sex, generation))', max_count := 60)""").fetchall()
-    con.execute("FROM sdc_protect('published', unit := 'person_id', dimensions := ['region', 'sex', 'generation'], measures := ['income'], method := 'suppression', publication := 'pub')").fetchall()
+    con.execute(
+        "FROM sdc_protect('published', unit := 'person_id', dimensions := ['region', 'sex', 'generation'], measures := ['income'], method := 'suppression', publication := 'pub')"
+    ).fetchall()
     guarded = guard(con)
     for query, columns in (
         ("SELECT {} FROM {} GROUP BY region, generation", "region, generation"),
         ("SELECT {} FROM {} WHERE region <> 'East' GROUP BY CUBE (sex, generation)", "sex, generation"),
     ):
         asked = query.format(f"{columns}, count(*), sum(income)", "published")
-        direct = query.format(f"{columns}, sdc_open_count(n, stencil), sdc_open_sum(income, stencil)", "sdc.pub_stencil")
+        direct = query.format(
+            f"{columns}, sdc_open_count(n, stencil), sdc_open_sum(income, stencil)", "sdc.pub_stencil"
+        )
         same(guarded, con, asked, direct)
-    same(guarded, con, "SELECT count(*) FILTER (WHERE sex = 'f'), avg(income) FROM published", "SELECT sdc_open_count(n, stencil, filter := sex = 'f'), sdc_open_sum(income, stencil) / sdc_open_count(n, stencil) FROM sdc.pub_stencil")
+    same(
+        guarded,
+        con,
+        "SELECT count(*) FILTER (WHERE sex = 'f'), avg(income) FROM published",
+        "SELECT sdc_open_count(n, stencil, filter := sex = 'f'), sdc_open_sum(income, stencil) / sdc_open_count(n, stencil) FROM sdc.pub_stencil",
+    )
     with pytest.raises(Refused, match="SDC030"):
         guarded.sql("SELECT age, count(*) FROM published GROUP BY age")
 
 
 def test_several_rows_of_one_unit(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE TABLE visits AS SELECT person_id, record_key, region, unnest(range(1 + person_id % 3)) AS nth FROM people")
+    con.execute(
+        "CREATE OR REPLACE TABLE visits AS SELECT person_id, record_key, region, unnest(range(1 + person_id % 3)) AS nth FROM people"
+    )
     con.execute("FROM sdc_protect('visits', unit := 'person_id', dimensions := ['region', 'nth'])").fetchall()
     guarded = guard(con)
-    same(guarded, con, "SELECT region, count(DISTINCT person_id) FROM visits GROUP BY region", "SELECT region, sdc_count_units(person_id, record_key) FROM visits GROUP BY region")
+    same(
+        guarded,
+        con,
+        "SELECT region, count(DISTINCT person_id) FROM visits GROUP BY region",
+        "SELECT region, sdc_count_units(person_id, record_key) FROM visits GROUP BY region",
+    )
     with pytest.raises(Refused, match="SDC053"):
         guarded.sql("SELECT region, count(*) FROM visits GROUP BY region")
 

@@ -67,7 +67,9 @@ def test_the_example_of_the_paper(con: duckdb.DuckDBPyConnection, singleton: str
     expected = {f"{place}:{age}" for place in ("B", "county-2") for age in ages}
     expected |= {"C:old", "D:young", "D:old", "E:middle", "F:young", "F:middle"}
     assert {row[0] for row in secondary} == expected
-    published = rows(con, f"SELECT {place}, n FROM {call} WHERE municipality IS NULL AND NOT suppressed AND county IS NOT NULL")
+    published = rows(
+        con, f"SELECT {place}, n FROM {call} WHERE municipality IS NULL AND NOT suppressed AND county IS NOT NULL"
+    )
     assert dict(published) == {
         "county-3:young": 37, "county-3:middle": 21, "county-3:old": 18, "county-3:Total": 76,
         "county-4:young": 8, "county-4:middle": 44, "county-4:old": 49, "county-4:Total": 101,
@@ -76,7 +78,11 @@ def test_the_example_of_the_paper(con: duckdb.DuckDBPyConnection, singleton: str
 
 
 def test_the_coordinated_alternative_suppresses_less(con: duckdb.DuckDBPyConnection) -> None:
-    query = COUNTS.replace("county, age, count", "county, size, age, count").replace("(), ", "").replace("())", "(size, age), (size), ())")
+    query = (
+        COUNTS.replace("county, age, count", "county, size, age, count")
+        .replace("(), ", "")
+        .replace("())", "(size, age), (size), ())")
+    )
     call = f"sdc_suppress($${query}$$, max_count := 3, protect_zeros := true)"
     assert rows(con, f"SELECT count(*), count(*) FILTER (suppressed) FROM {call}") == [(52, 20)]
     assert rows(con, f"SELECT count(*) FROM {call} WHERE level LIKE '%size%' AND suppressed") == [(0,)]
@@ -107,15 +113,22 @@ def test_few_contributors(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_contributors_that_do_not_count(con: duckdb.DuckDBPyConnection) -> None:
     few = f"sdc_primary('{MAGNITUDES}', min_contributors := 3, contributor := 'company', not_counted := ['B'])"
-    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Spain'") == [(2, "primary")]
-    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Iceland'") == [(0, "open")]
+    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Spain'") == [
+        (2, "primary")
+    ]
+    assert rows(con, f"SELECT contributors, status FROM {few} WHERE sector = 'Entertainment' AND geo = 'Iceland'") == [
+        (0, "open")
+    ]
 
 
 def test_dominance_over_linked_tables(con: duckdb.DuckDBPyConnection) -> None:
     query = """SELECT sector2, sector, geo, eu, count(*) AS n, sum(value) AS value FROM accounts
         GROUP BY GROUPING SETS ((sector2, geo), (sector2), (geo), (), (sector, eu), (sector), (eu))"""
     call = f"sdc_primary('{query}', dominance := [(1, 80), (2, 99)], contributor := 'company')"
-    found = rows(con, f"SELECT coalesce(sector2, sector, 'Total') || ':' || coalesce(geo, eu, 'Total') FROM {call} WHERE status = 'primary'")
+    found = rows(
+        con,
+        f"SELECT coalesce(sector2, sector, 'Total') || ':' || coalesce(geo, eu, 'Total') FROM {call} WHERE status = 'primary'",
+    )
     assert {row[0] for row in found} == {
         "Agriculture:Total", "Agriculture:EU", "public:Portugal", "public:Spain", "Entertainment:nonEU",
     }  # fmt: skip
@@ -136,23 +149,32 @@ def test_rules_on_seven_cells(con: duckdb.DuckDBPyConnection, rule: str, expecte
 
 
 def test_contributions_of_one_contributor_are_added_up_first(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE TABLE parts AS SELECT * FROM (VALUES ('f', 60), ('f', 60), ('g', -110), ('h', 90), ('h', -90)) parts(firm, x)")
+    con.execute(
+        "CREATE OR REPLACE TABLE parts AS SELECT * FROM (VALUES ('f', 60), ('f', 60), ('g', -110), ('h', 90), ('h', -90)) parts(firm, x)"
+    )
     query = "SELECT count(*) AS n, sum(x) AS x FROM parts"
-    assert rows(con, f"SELECT contributors, contributed, largest FROM sdc_primary('{query}', p_percent := 10, contributor := 'firm')") == [
-        (2, 230.0, [120.0, 110.0])
-    ]
+    assert rows(
+        con,
+        f"SELECT contributors, contributed, largest FROM sdc_primary('{query}', p_percent := 10, contributor := 'firm')",
+    ) == [(2, 230.0, [120.0, 110.0])]
 
 
 def test_weights_make_the_total_and_not_the_contributions(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE TABLE sampled AS SELECT * FROM (VALUES (100, 1.0), (10, 30.0)) sampled(x, w)")
     query = "SELECT count(*) AS n, sum(x) AS x FROM sampled"
-    assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50))") == [("primary", 110.0)]
-    assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50), weight := 'w')") == [("open", 400.0)]
+    assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50))") == [
+        ("primary", 110.0)
+    ]
+    assert rows(
+        con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50), weight := 'w')"
+    ) == [("open", 400.0)]
 
 
 def test_rules_combine_and_say_which(con: duckdb.DuckDBPyConnection) -> None:
     call = f"sdc_primary('{MAGNITUDES}', max_count := 1, p_percent := 10, contributor := 'company', primary_if := 'geo = ''Spain'' AND n > 3')"
-    assert rows(con, f"SELECT why FROM {call} WHERE sector = 'Industry' AND geo = 'Spain'") == [("max_count, p_percent",)]
+    assert rows(con, f"SELECT why FROM {call} WHERE sector = 'Industry' AND geo = 'Spain'") == [
+        ("max_count, p_percent",)
+    ]
     assert rows(con, f"SELECT why FROM {call} WHERE sector IS NULL AND geo = 'Spain'") == [("primary_if",)]
     # A condition that is NULL vetoes: here that of all totals over geo.
     vetoed = f"sdc_primary('{MAGNITUDES}', max_count := 100, primary_if := 'geo = ''Spain''')"
@@ -163,7 +185,9 @@ def test_forced_cells_are_published_and_hidden_ones_left_out(con: duckdb.DuckDBP
     call = f"sdc_suppress('{MAGNITUDES}', p_percent := 10, contributor := 'company', singleton := 'none', forced_if := 'level = ''sector''', hidden_if := 'geo = ''Iceland''')"
     assert rows(con, f"SELECT DISTINCT status FROM {call} WHERE level = 'sector'") == [("forced",)]
     assert rows(con, f"SELECT count(*) FROM {call} WHERE geo = 'Iceland'") == [(0,)]
-    assert rows(con, f"SELECT value::DOUBLE FROM {call} WHERE level = 'sector' AND sector = 'Agriculture'") == [(240.2,)]
+    assert rows(con, f"SELECT value::DOUBLE FROM {call} WHERE level = 'sector' AND sector = 'Agriculture'") == [
+        (240.2,)
+    ]
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------------
@@ -184,6 +208,8 @@ def test_forced_cells_are_published_and_hidden_ones_left_out(con: duckdb.DuckDBP
         ("SELECT age, count(*) AS age FROM people GROUP BY age", "two columns of the publication have the same name"),
         ("SELECT age, count(*) AS n FROM peple GROUP BY age", "Table with name peple does not exist"),
         ("SELECT age, count(*) AS status FROM people GROUP BY age", "has a column 'status'"),
+        ("SELECT age AS total, count(*) AS n FROM people GROUP BY age", "cannot be called 'total'"),
+        ('SELECT age AS "a x b", count(*) AS n FROM people GROUP BY age', "cannot be called 'a x b'"),
         ("nothing_stored", "unknown publication 'nothing_stored'"),
     ],
 )  # fmt: skip
@@ -224,14 +250,18 @@ def test_arguments_that_cannot_be(con: duckdb.DuckDBPyConnection, arguments: str
 def test_a_value_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, value: str) -> None:
     con.execute(f"CREATE OR REPLACE TABLE broken AS SELECT 'a' AS a, unnest([1.0, {value}::DOUBLE]) AS x")
     with pytest.raises(duckdb.Error) as caught:
-        con.execute("FROM sdc_suppress('SELECT a, count(*) AS n, sum(x) AS x FROM broken GROUP BY CUBE (a)', p_percent := 5)").fetchall()
+        con.execute(
+            "FROM sdc_suppress('SELECT a, count(*) AS n, sum(x) AS x FROM broken GROUP BY CUBE (a)', p_percent := 5)"
+        ).fetchall()
     assert "NaN" in str(caught.value)
 
 
 def test_a_record_without_a_contributor_is_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE TABLE orphan AS SELECT NULL::VARCHAR AS firm, 1.0 AS x")
     with pytest.raises(duckdb.Error, match="no contributor"):
-        con.execute("FROM sdc_suppress('SELECT count(*) AS n, sum(x) AS x FROM orphan', p_percent := 5, contributor := 'firm')").fetchall()
+        con.execute(
+            "FROM sdc_suppress('SELECT count(*) AS n, sum(x) AS x FROM orphan', p_percent := 5, contributor := 'firm')"
+        ).fetchall()
 
 
 def test_an_empty_table_gives_no_inner_cells(con: duckdb.DuckDBPyConnection) -> None:
@@ -240,18 +270,28 @@ def test_an_empty_table_gives_no_inner_cells(con: duckdb.DuckDBPyConnection) -> 
 
 
 def test_null_is_a_category_of_its_own(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE TABLE gaps AS SELECT unnest([NULL, NULL, 'a', 'a', 'a', 'b', 'b', 'b', 'b']) AS kind")
+    con.execute(
+        "CREATE OR REPLACE TABLE gaps AS SELECT unnest([NULL, NULL, 'a', 'a', 'a', 'b', 'b', 'b', 'b']) AS kind"
+    )
     query = "SELECT kind, count(*) AS n FROM gaps GROUP BY CUBE (kind)"
-    found = rows(con, f"SELECT kind, level, n, status FROM sdc_suppress('{query}', max_count := 2) ORDER BY level, kind NULLS FIRST")
+    found = rows(
+        con,
+        f"SELECT kind, level, n, status FROM sdc_suppress('{query}', max_count := 2) ORDER BY level, kind NULLS FIRST",
+    )
     assert found[0] == (None, "kind", None, "primary")
     assert found[-1] == (None, "total", 9, "open")
     assert [row[3] for row in found].count("secondary") == 1
 
 
 def test_zeros_are_protected_where_they_can_hide_something(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE TABLE holes AS SELECT * FROM (VALUES ('x', 'p', 5), ('x', 'q', 6), ('y', 'p', 7)) h(a, b, m), range(m)")
+    con.execute(
+        "CREATE OR REPLACE TABLE holes AS SELECT * FROM (VALUES ('x', 'p', 5), ('x', 'q', 6), ('y', 'p', 7)) h(a, b, m), range(m)"
+    )
     query = "SELECT a, b, count(*) AS n FROM holes GROUP BY CUBE (a, b)"
-    found = rows(con, f"SELECT a, b, status FROM sdc_suppress('{query}', max_count := 0, protect_zeros := true) WHERE suppressed ORDER BY ALL")
+    found = rows(
+        con,
+        f"SELECT a, b, status FROM sdc_suppress('{query}', max_count := 0, protect_zeros := true) WHERE suppressed ORDER BY ALL",
+    )
     assert ("y", "q", "primary") in found
     assert len(found) == 4
 
@@ -263,5 +303,8 @@ def test_no_combination_of_a_municipality_with_another_county_is_added(con: duck
 
 def test_the_order_of_the_rows_does_not_matter(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE TABLE shuffled AS FROM people ORDER BY hash(rowid, 7)")
-    one, two = (rows(con, f"FROM sdc_suppress($${query}$$, max_count := 3)") for query in (COUNTS, COUNTS.replace("people", "shuffled")))
+    one, two = (
+        rows(con, f"FROM sdc_suppress($${query}$$, max_count := 3)")
+        for query in (COUNTS, COUNTS.replace("people", "shuffled"))
+    )
     assert one == two

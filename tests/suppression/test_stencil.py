@@ -47,7 +47,11 @@ def test_the_modular_space_says_the_same_as_the_exact_one(problem, seed: int) ->
     values = stencil(space, replicates=2, seed=seed)
     assert values.min(initial=0) >= 0
     assert values.max(initial=0) < STENCIL_PRIME
-    open_cells = [c for c in everything if not any(sum(map(int, values[x.indices[x.indptr[c] : x.indptr[c + 1]], k])) % PRIME for k in (0, 1))]
+    open_cells = [
+        c
+        for c in everything
+        if not any(sum(map(int, values[x.indices[x.indptr[c] : x.indptr[c + 1]], k])) % PRIME for k in (0, 1))
+    ]
     assert open_cells == reveals(exact, x, everything).tolist()
     # The basis spans the stencil: on a free inner cell only one vector is not 0.
     basis = space.basis.toarray()

@@ -54,15 +54,19 @@ LATER = """
 
 
 def test_the_table_by_size_is_answered_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
-    assert rows(con, f"SELECT inner_cells, cells, primary_cells, secondary_cells FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)") == [
-        (18, 44, 10, 14)
-    ]
+    assert rows(
+        con,
+        f"SELECT inner_cells, cells, primary_cells, secondary_cells FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)",
+    ) == [(18, 44, 10, 14)]
     shown = {(size, age): n for size, age, n, _, _ in rows(con, LATER) if size is not None}
     assert shown == {
         ("small", "middle"): 16, ("small", None): 40, ("big", "middle"): 56, ("big", None): 159,
         ("small", "young"): None, ("small", "old"): None, ("big", "young"): None, ("big", "old"): None,
     }  # fmt: skip
-    assert all((n is None) is (not is_open) and (income is None) is (not is_open) for _, _, n, is_open, income in rows(con, LATER))
+    assert all(
+        (n is None) is (not is_open) and (income is None) is (not is_open)
+        for _, _, n, is_open, income in rows(con, LATER)
+    )
 
 
 def test_every_published_cell_is_open_and_no_suppressed_one(con: duckdb.DuckDBPyConnection) -> None:
@@ -75,8 +79,12 @@ def test_every_published_cell_is_open_and_no_suppressed_one(con: duckdb.DuckDBPy
 
 def test_a_filter_and_nothing_at_all(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
-    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := county = 'county-3') FROM sdc.counts_stencil") == [(76,)]
-    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := municipality = 'A') FROM sdc.counts_stencil") == [(None,)]
+    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := county = 'county-3') FROM sdc.counts_stencil") == [
+        (76,)
+    ]
+    assert rows(con, "SELECT sdc_open_count(n, stencil, filter := municipality = 'A') FROM sdc.counts_stencil") == [
+        (None,)
+    ]
     assert rows(con, "SELECT sdc_open_count(n, stencil) FROM sdc.counts_stencil WHERE false") == [(0,)]
 
 
@@ -116,7 +124,10 @@ def test_the_stencil_agrees_with_the_rank(data: st.DataObject) -> None:
 
     def column(cell: tuple[Any, ...]) -> list[int]:
         levels = cell[3].split(" x ")
-        return [int(all(name not in levels or row["abc".index(name)] == cell["abc".index(name)] for name in "abc")) for row in inner]
+        return [
+            int(all(name not in levels or row["abc".index(name)] == cell["abc".index(name)] for name in "abc"))
+            for row in inner
+        ]
 
     known = [column(cell) for cell in published]
     for _ in range(4):
@@ -137,7 +148,10 @@ def test_decimals_are_whole_for_what_is_published_and_for_nothing_else(con: duck
     sums = """SELECT municipality, county, age, abs(sum(d1) - round(sum(d1))) < 1e-5 AND abs(sum(d2) - round(sum(d2))) < 1e-5
         AND round(sum(d1)) = round(sum(d2)) AND round(sum(d2)) = round(sum(d3)) AS whole, round(sum(d1))::BIGINT AS n
         FROM handed_out GROUP BY GROUPING SETS ((municipality, age), (county, age), (age), (municipality), (county), ())"""
-    both = rows(con, f"SELECT c.status, s.whole, c.n, s.n FROM ({sums}) s JOIN sdc.counts_cells c ON (s.municipality, s.county, s.age) IS NOT DISTINCT FROM (c.municipality, c.county, c.age)")
+    both = rows(
+        con,
+        f"SELECT c.status, s.whole, c.n, s.n FROM ({sums}) s JOIN sdc.counts_cells c ON (s.municipality, s.county, s.age) IS NOT DISTINCT FROM (c.municipality, c.county, c.age)",
+    )
     assert len(both) == 44
     assert all(whole is (status == "open") for status, whole, _, _ in both)
     assert all(n == decimal for status, _, n, decimal in both if status == "open")
@@ -165,18 +179,28 @@ def test_suppressing_primary_cells_alone_gives_them_away(con: duckdb.DuckDBPyCon
     # Everything but the primary cells forced: they follow, and the audit and `why` say so.
     call = f"$${COUNTS}$$, primary_if := 'municipality = ''A'' AND age = ''old''', forced_if := 'NOT (municipality = ''A'' AND age = ''old'') IS TRUE'"
     assert rows(con, f"SELECT lower, upper, exact FROM sdc_audit({call})") == [(1.0, 1.0, True)]
-    assert rows(con, f"SELECT status, why FROM sdc_suppress({call}) WHERE suppressed") == [("primary", "primary_if, follows from forced cells")]
+    assert rows(con, f"SELECT status, why FROM sdc_suppress({call}) WHERE suppressed") == [
+        ("primary", "primary_if, follows from forced cells")
+    ]
     assert rows(con, f"SELECT unsafe_cells FROM sdc_publish('leaky', {call})") == [(1,)]
 
 
 def test_intervals_are_made_as_wide_as_the_rule_wants(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE firms AS SELECT 'r' || (i * i + i // 7) % 5 AS r, 's' || (i // 3 + i) % 5 AS s, i AS firm, ((i * 37 % 101) ** 3)::BIGINT AS x FROM range(60) t(i)")
+    con.execute(
+        "CREATE TABLE firms AS SELECT 'r' || (i * i + i // 7) % 5 AS r, 's' || (i // 3 + i) % 5 AS s, i AS firm, ((i * 37 % 101) ** 3)::BIGINT AS x FROM range(60) t(i)"
+    )
     query = "SELECT r, s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (r, s)"
     rule = f"'{query}', p_percent := 60, contributor := 'firm'"
     narrow = rows(con, f"SELECT count(*) FROM sdc_audit({rule}) WHERE status = 'primary' AND NOT protected")[0][0]
-    wide = rows(con, f"SELECT count(*) FROM sdc_audit({rule}, protect_intervals := true) WHERE status = 'primary' AND NOT protected")[0][0]
+    wide = rows(
+        con,
+        f"SELECT count(*) FROM sdc_audit({rule}, protect_intervals := true) WHERE status = 'primary' AND NOT protected",
+    )[0][0]
     assert wide == 0 < narrow
-    kept = rows(con, f"SELECT count(*) FROM sdc_suppress({rule}) p JOIN sdc_suppress({rule}, protect_intervals := true) w ON (p.r, p.s) IS NOT DISTINCT FROM (w.r, w.s) WHERE p.suppressed AND NOT w.suppressed")
+    kept = rows(
+        con,
+        f"SELECT count(*) FROM sdc_suppress({rule}) p JOIN sdc_suppress({rule}, protect_intervals := true) w ON (p.r, p.s) IS NOT DISTINCT FROM (w.r, w.s) WHERE p.suppressed AND NOT w.suppressed",
+    )
     assert kept == [(0,)]
 
 
@@ -184,7 +208,10 @@ def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyC
     rng = np.random.default_rng(3)
     saved = 0.0
     for _ in range(4):
-        con.execute("CREATE OR REPLACE TABLE t AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i", [rng.poisson(6, 42).tolist()] * 2)
+        con.execute(
+            "CREATE OR REPLACE TABLE t AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i",
+            [rng.poisson(6, 42).tolist()] * 2,
+        )
         con.execute("CREATE OR REPLACE TABLE units AS SELECT i % 6 AS a, i // 6 AS b, i // 12 AS c FROM t, range(n)")
         query = "SELECT a, b, c, count(*) AS n FROM units GROUP BY GROUPING SETS ((a, b), (a, c), (a), (b), (c), ())"
         call = f"'{query}', max_count := 3"
@@ -204,25 +231,40 @@ def test_a_later_publication_keeps_to_an_earlier_one(con: duckdb.DuckDBPyConnect
     con.execute(f"FROM sdc_publish('first', $${COUNTS}$$, max_count := 3)").fetchall()
     query = """SELECT municipality, county, age, size, count(*) AS n FROM people
         GROUP BY GROUPING SETS ((size, age), (size), (municipality, county, age), ())"""
-    alone = rows(con, f"SELECT count(*) FROM sdc_suppress($${query}$$, max_count := 3) WHERE level = 'age x size' AND suppressed")
-    found = rows(con, f"SELECT level, size, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'age x size' ORDER BY ALL")
+    alone = rows(
+        con, f"SELECT count(*) FROM sdc_suppress($${query}$$, max_count := 3) WHERE level = 'age x size' AND suppressed"
+    )
+    found = rows(
+        con,
+        f"SELECT level, size, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'age x size' ORDER BY ALL",
+    )
     assert alone == [(0,)]  # on its own it would show all of them, and so give away cells of the first
     shown = {(size, age): n for _, size, age, n in found}
     assert shown[("small", "young")] is None
     assert shown[("small", "middle")] == 16
-    before = rows(con, "SELECT municipality, age, n FROM sdc.first_cells WHERE level = 'municipality x age' ORDER BY ALL")
-    after = rows(con, f"SELECT municipality, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'municipality x county x age' ORDER BY ALL")
+    before = rows(
+        con, "SELECT municipality, age, n FROM sdc.first_cells WHERE level = 'municipality x age' ORDER BY ALL"
+    )
+    after = rows(
+        con,
+        f"SELECT municipality, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'municipality x county x age' ORDER BY ALL",
+    )
     assert after == before
     # And a third keeps to both.
     con.execute(f"FROM sdc_publish('second', $${query}$$, max_count := 3, after := 'first')").fetchall()
     third = "SELECT municipality, county, age, size, count(*) AS n FROM people GROUP BY GROUPING SETS ((county, size), (county), (municipality, age))"
-    counties = rows(con, f"SELECT county, n FROM sdc_suppress($${third}$$, max_count := 3, after := 'second') WHERE level = 'county' ORDER BY ALL")
+    counties = rows(
+        con,
+        f"SELECT county, n FROM sdc_suppress($${third}$$, max_count := 3, after := 'second') WHERE level = 'county' ORDER BY ALL",
+    )
     assert counties == [("county-1", None), ("county-2", None), ("county-3", 76), ("county-4", 101)]
 
 
 def test_what_cannot_come_after(con: duckdb.DuckDBPyConnection) -> None:
     later = "SELECT size, count(*) AS n FROM people GROUP BY CUBE (size)"
-    assert "unknown publication 'first'" in refused(con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')")
+    assert "unknown publication 'first'" in refused(
+        con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')"
+    )
     con.execute(f"FROM sdc_publication('first', $${COUNTS}$$)").fetchall()
     assert "has not been published" in refused(con, f"FROM sdc_suppress('{later}', max_count := 3, after := 'first')")
     con.execute("FROM sdc_publish('first', max_count := 3)").fetchall()
@@ -257,7 +299,10 @@ def test_publications_are_listed_and_dropped_with_their_tables(con: duckdb.DuckD
 def test_nothing_is_written_when_something_fails_or_is_only_explained(con: duckdb.DuckDBPyConnection) -> None:
     before = rows(con, "SELECT table_name FROM duckdb_tables() ORDER BY ALL")
     con.execute(f"EXPLAIN FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
-    refused(con, "FROM sdc_publish('counts', 'SELECT county, count(*) AS n, sum(ln(income - 100)) AS x FROM people GROUP BY county', p_percent := 5)")
+    refused(
+        con,
+        "FROM sdc_publish('counts', 'SELECT county, count(*) AS n, sum(ln(income - 100)) AS x FROM people GROUP BY county', p_percent := 5)",
+    )
     assert rows(con, "SELECT table_name FROM duckdb_tables() ORDER BY ALL") == before
     assert rows(con, "FROM sdc_publications()") == []
 
@@ -282,7 +327,10 @@ def test_rounded_tables(con: duckdb.DuckDBPyConnection, method: str) -> None:
     else:
         assert all(rounded % 5 == 0 and abs(rounded - original) < 5 for _, original, rounded in found)
     if method != "random":
-        assert rows(con, f"SELECT sum(rounded) FILTER (level = 'municipality') = sum(rounded) FILTER (level = 'county') FROM {call}") == [(True,)]
+        assert rows(
+            con,
+            f"SELECT sum(rounded) FILTER (level = 'municipality') = sum(rounded) FILTER (level = 'county') FROM {call}",
+        ) == [(True,)]
     assert found == rows(con, f"SELECT level, original, rounded FROM {call}")
 
 
