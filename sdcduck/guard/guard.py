@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,7 @@ class Guard:
     def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         tree = _parsed(query)
         check_query(self._con, query)
+        _check_words(tree)
         _check_tables(tree, policies)
         names = _output_names(tree)
         tree = self._qualified(tree, policies)
@@ -131,6 +133,7 @@ class Guard:
         protection.protect(tree)
         check_unit_expressions(self._con, protection.unit_expressions)
         sql = tree.sql("duckdb", comments=False)
+        _check_rendering(tree, sql)
         check_query(self._con, sql, macros=_MACROS)
         if names is not None:
             shown = ", ".join(
@@ -193,6 +196,32 @@ def _parsed(query: str) -> exp.Expr:
         if name.name.lower().startswith(_OWN):
             raise Refused("SDC005", "names that begin with _sdc")
     return tree
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _check_rendering(tree: exp.Expr, sql: str) -> None:
+    """Refuse a query whose text does not read as the tree that was checked.
+
+    sqlglot writes some parts of a tree as they are; what stands in them must not become SQL.
+    """
+    try:
+        again = sqlglot.parse(sql, read="duckdb")
+    except SqlglotError:
+        raise Refused("SDC005", "text that reads in two ways") from None
+    if len(again) != 1 or again[0] != tree:
+        raise Refused("SDC005", "text that reads in two ways")
+
+
+def _check_words(tree: exp.Expr) -> None:
+    """Refuse words that are not words: names of units, types and functions that sqlglot would write as they are."""
+    for node in tree.walk():
+        if isinstance(node, (exp.Identifier, exp.Literal)):
+            continue
+        for value in node.args.values():
+            if isinstance(value, str) and not _WORD.fullmatch(value) and value not in ("", "="):
+                raise Refused("SDC005", "an unusual word")
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:

@@ -296,7 +296,7 @@ class _Block:
         self._check(node)
         if isinstance(node, exp.Column):
             return node
-        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+        return exp.Try(this=node.copy())
 
     def _check(self, node: exp.Expr) -> None:
         for inner in node.walk():
@@ -318,8 +318,8 @@ class _Block:
         if queries and node.find(exp.Query) is not None:
             return self._compared_with_query(node)
         checked = self._over_dimensions(node)
-        inner = checked.expressions[0] if isinstance(checked, exp.Anonymous) else checked.copy()
-        return exp.Anonymous(this="TRY", expressions=[exp.cast(inner, "BOOLEAN")])
+        inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
+        return exp.Try(this=exp.cast(inner, "BOOLEAN"))
 
     def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
         """``column IN (SELECT ..)``, or a column compared with a scalar subquery, of one type: that cannot fail."""

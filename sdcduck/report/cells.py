@@ -96,8 +96,6 @@ def read_report(
     publication = read_publication(con, text if name is None else catalog.publication(con, name).query)
     measures = tuple(measure.name for measure in publication.measures)
     levels = [publication.level_of(columns) for columns in publication.sets]
-    if len(set(levels)) < len(levels):
-        raise SDCError("two grouping sets of the publication read the same, such as 'total': rename a grouping column")
     rows = _rows(con, f"FROM sdc_suppress({literal(text)}{arguments})")
     known = _known(con, publication, text, arguments, custodian) if audit else {}
     originals = _originals(con, publication) if custodian else {}
