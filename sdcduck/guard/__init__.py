@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.guard.guard import Explanation, Guard, guard
+from sdcduck.guard.log import AuditLog, verify_log
 from sdcduck.guard.refusals import REASONS, Refused
 
-__all__ = ["REASONS", "Explanation", "Guard", "Refused", "guard"]
+__all__ = ["REASONS", "AuditLog", "Explanation", "Guard", "Refused", "guard", "verify_log"]

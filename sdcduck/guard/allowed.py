@@ -100,7 +100,7 @@ def _check_shape(item: dict[str, Any]) -> None:
 
 def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     name = str(item["function_name"]).lower()
-    if name not in known or item.get("schema") not in (None, "", "pg_catalog") or item.get("catalog"):
+    if name not in known or item.get("schema") not in (None, "", "main", "pg_catalog") or item.get("catalog"):
         raise Refused("SDC010", name)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,8 +20,9 @@ from sqlglot.optimizer.qualify import qualify
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier
-from sdcduck.errors import unknown
+from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import check_query, check_unit_expressions
+from sdcduck.guard.log import AuditLog
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -66,23 +69,71 @@ class Guard:
     """Answers queries under the policies of a database (`sdc_protect`, `sdc_public`).
 
     In one process with the data this protects from mistakes, not from somebody who holds the connection or the file.
+
+    Args:
+        con: a connection that sdcduck is installed on.
+        seconds: a query that runs longer is stopped; None: no limit.
+        log: where every question is written down; None: nowhere.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, *, seconds: float | None = None, log: AuditLog | None = None
+    ) -> None:
         self._con = con.cursor()
+        self._seconds, self._log = seconds, log
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
-    def sql(self, query: str, parameters: Sequence[object] | Mapping[str, object] | None = None) -> pa.Table:
+    def sql(
+        self,
+        query: str,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        *,
+        user: str = "",
+    ) -> pa.Table:
         """The protected answer, as an Arrow table.
+
+        Args:
+            parameters: for ``?`` and ``$1``, or by name for ``$name``.
+            user: who asks, for the audit log.
 
         Raises:
             Refused: a query that is not answered, or that failed while it ran; never with data in the message.
         """
-        rewritten = self.rewrite(query)
+        start = time.perf_counter()
         try:
-            return self._con.cursor().sql(rewritten, params=_numbered(parameters)).to_arrow_table()
+            rewritten = self._rewrite(query)
+            answer = self._run(rewritten.sql, parameters)
+        except Refused as refused:
+            self._write(query, user, start, verdict=refused.code, sql="", rows=0)
+            raise
+        self._write(query, user, start, verdict="answered", sql=rewritten.sql, rows=answer.num_rows)
+        return answer
+
+    def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
+        cursor = self._con.cursor()
+        stop = threading.Timer(self._seconds, cursor.interrupt) if self._seconds is not None else None
+        try:
+            if stop is not None:
+                stop.start()
+            return cursor.sql(sql, params=_numbered(parameters)).to_arrow_table()
+        except duckdb.InterruptException:
+            raise Refused("SDC091") from None
         except duckdb.Error as problem:
             raise Refused("SDC090", type(problem).__name__) from None
+        finally:
+            if stop is not None:
+                stop.cancel()
+            cursor.close()
+
+    def _write(self, query: str, user: str, start: float, **entry: object) -> None:
+        """Write down a question; without the line there is no answer."""
+        if self._log is None:
+            return
+        try:
+            milliseconds = round(1000 * (time.perf_counter() - start), 3)
+            self._log.write(user=user, query=query, milliseconds=milliseconds, **entry)
+        except OSError:
+            raise Refused("SDC092") from None
 
     def rewrite(self, query: str) -> str:
         """The SQL that runs in place of a query.
@@ -169,9 +220,45 @@ class Guard:
         return bool(row[0])
 
 
-def guard(con: duckdb.DuckDBPyConnection) -> Guard:
-    """A guard over a connection that sdcduck is installed on."""
-    return Guard(con)
+def guard(
+    database: duckdb.DuckDBPyConnection | str | Path,
+    *,
+    seconds: float | None = None,
+    memory: str | None = None,
+    log: str | Path | None = None,
+) -> Guard:
+    """A guard over a connection that sdcduck is installed on, or over a file.
+
+    A file is opened for reading in an instance of its own that nobody else holds, with access to files, network,
+    extensions and Python objects switched off and its settings locked.
+
+    Args:
+        database: the connection, or the file; it must have policies (`sdc_protect`).
+        seconds: a query that runs longer is stopped.
+        memory: limit of the instance, such as ``2GB``; only with a file.
+        log: file for the audit log.
+    """
+    written = None if log is None else AuditLog(log)
+    if isinstance(database, duckdb.DuckDBPyConnection):
+        if memory is not None:
+            raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
+        return Guard(database, seconds=seconds, log=written)
+    if not Path(database).exists():
+        raise SDCError("there is no such database file")
+    con = duckdb.connect(
+        str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
+    )
+    return Guard(con, seconds=seconds, log=written)
+
+
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+    "lock_configuration": True,
+}
 
 
 def _parsed(query: str) -> exp.Expr:

@@ -40,6 +40,8 @@ REASONS = {
     "SDC060": ("a publication out of date with its data", "The custodian has to publish again."),
     "SDC061": ("a column that the publication does not have", "Use the dimensions and measures of the publication."),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
+    "SDC091": ("a query that runs too long", "Ask for less at a time."),
+    "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),
 }
 """Code: what was found, what to do."""
 

@@ -95,7 +95,6 @@ def read_report(
     name = None if any(character.isspace() for character in text.strip()) else text.strip()
     publication = read_publication(con, text if name is None else catalog.publication(con, name).query)
     measures = tuple(measure.name for measure in publication.measures)
-    levels = [publication.level_of(columns) for columns in publication.sets]
     rows = _rows(con, f"FROM sdc_suppress({literal(text)}{arguments})")
     known = _known(con, publication, text, arguments, custodian) if audit else {}
     originals = _originals(con, publication) if custodian else {}

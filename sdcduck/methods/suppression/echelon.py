@@ -84,6 +84,16 @@ def multiply(a: int, b: int) -> int:
 
 
 @njit(cache=True)
+def times(a: int, b: int) -> int:
+    """`multiply` where -1 comes often as well."""
+    if b == PRIME - 1:
+        return PRIME - a if a else a
+    if a == PRIME - 1:
+        return PRIME - b if b else b
+    return multiply(a, b)
+
+
+@njit(cache=True)
 def add(a: int, b: int) -> int:
     """a + b mod p."""
     total = a + b
@@ -136,26 +146,20 @@ def pop(heap: Array, size: int) -> int:
 
 
 @njit(cache=True)
-def touch(pivots: Pivots, scratch: Scratch, row: int, touched: int, size: int) -> tuple[int, int]:
-    """Row is new to the column being worked on."""
-    scratch.seen[row] = True
-    scratch.touched[touched] = row
-    if pivots.number_of[row] >= 0:
-        size = push(scratch.heap, size, pivots.number_of[row])
-    return touched + 1, size
-
-
-@njit(cache=True)
-def subtract(pivots: Pivots, scratch: Scratch, k: int, touched: int, size: int) -> tuple[int, int]:
-    """Clears the row of pivot k in the column being worked on."""
-    value = scratch.values
-    factor = PRIME - value[pivots.row_of[k]]
-    minus = factor == PRIME - 1
-    for i in range(pivots.start[k], pivots.start[k + 1]):
-        row, entry = pivots.rows[i], pivots.values[i]
-        value[row] = add(value[row], (PRIME - entry) if minus else multiply(factor, entry))
-        if not scratch.seen[row]:
-            touched, size = touch(pivots, scratch, row, touched, size)
+def subtract(
+    factor: int, rows: Array, entries: Array, number_of: Array, scratch: Scratch, touched: int, size: int
+) -> tuple[int, int]:
+    """Adds factor times a pivot to the column being worked on; returns the new lengths of rows touched and heap."""
+    values, seen = scratch.values, scratch.seen
+    for i in range(len(rows)):
+        row = rows[i]
+        values[row] = add(values[row], times(factor, entries[i]))
+        if not seen[row]:
+            seen[row] = True
+            scratch.touched[touched] = row
+            touched += 1
+            if number_of[row] >= 0:
+                size = push(scratch.heap, size, number_of[row])
     return touched, size
 
 
@@ -164,13 +168,22 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows were touched."""
     touched = size = 0
     for i in range(len(rows)):
-        scratch.values[rows[i]] = values[i] if len(values) else 1
-        touched, size = touch(pivots, scratch, rows[i], touched, size)
+        row = rows[i]
+        scratch.values[row] = values[i] if len(values) else 1
+        scratch.seen[row] = True
+        scratch.touched[i] = row
+        if pivots.number_of[row] >= 0:
+            size = push(scratch.heap, size, pivots.number_of[row])
+    touched = len(rows)
     while size:
         k = pop(scratch.heap, size)
         size -= 1
-        if scratch.values[pivots.row_of[k]]:
-            touched, size = subtract(pivots, scratch, k, touched, size)
+        value = scratch.values[pivots.row_of[k]]
+        if value:
+            a, b = pivots.start[k], pivots.start[k + 1]
+            touched, size = subtract(
+                PRIME - value, pivots.rows[a:b], pivots.values[a:b], pivots.number_of, scratch, touched, size
+            )
     return touched
 
 

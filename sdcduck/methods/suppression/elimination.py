@@ -2,8 +2,9 @@
 
 The greedy rule of Langsrud (2024, PSD, doi 10.1007/978-3-031-69651-0_6; SSBtools::GaussSuppression): walk the
 candidates from most to least worth publishing, publish each unless what is left of it is proportional to what is left
-of a primary cell. The same answer as the reference, cell for cell; the arithmetic is modulo 2^31 - 1 instead of growing
-integers. What the modulus could have hidden, `nullspace` checks in whole numbers.
+of a primary cell. The same answer as the reference, cell for cell; the arithmetic is modulo a prime instead of growing
+integers. Most methods need nothing but that question (`walk`); those that ask what is left of the primary cells keep
+all columns up to date (`residuals`). What the modulus could have hidden, `nullspace` checks in whole numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sdcduck.methods.suppression.contributors import ALLOWED, REFUSED_AND_PRIMAR
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.residuals import CANDIDATE, GONE, PIVOT, PRIMARY
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod, Problem
+from sdcduck.methods.suppression.walk import Walk
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -216,6 +218,7 @@ def suppress_secondary(
     hidden: ArrayLike | None = None,
     singleton: ArrayLike | None = None,
     singleton_method: str = "anySum",
+    extra: DummyMatrix | None = None,
     progress: Progress | None = None,
     seed: int = 0,
 ) -> Suppression:
@@ -226,6 +229,8 @@ def suppress_secondary(
     neither published nor protected. singleton: m booleans, or m contributor numbers (0: no singleton) for the methods
     for magnitudes. singleton_method: "none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace" (and the
     variants "subSumAny", "subSumSpace") for frequencies; "sub2Sum" or "num" with up to five letters for magnitudes.
+    extra: m x k further primary columns that are no cells, such as the differences of k-disclosure; the result is about
+    the N cells alone.
     progress: called with (candidates done, all) a few times a second; what it raises stops the run.
     seed: of the random projections; the result does not depend on it.
 
@@ -243,6 +248,9 @@ def suppress_secondary(
     marks = _singleton_marks(singleton, x.rows)
     _check_method(singleton_method, marks)
     candidate_cells = _without(candidate_cells, hidden_cells)
+    if extra is not None:
+        x = _side_by_side(x, extra)
+        primary_cells = np.concatenate([primary_cells, np.arange(size, x.columns)])
     protected = _without(primary_cells, forced_cells)
     nothing = np.zeros(size, dtype=bool)
     if not len(primary_cells):
@@ -254,19 +262,28 @@ def suppress_secondary(
     secondary_group[_without(cells.primary, cells.forced)] = True
     open_to_choice = nothing.copy()
     open_to_choice[_without(candidate_cells, protected)] = True
-    unsafe = np.isin(cells.group, run.unsafe)
+    group = cells.group[:size]
+    unsafe = np.isin(group, run.unsafe)
     unsafe &= np.isin(np.arange(size), protected)
     first_cell = np.zeros(cells.matrix.shape[1], np.int64)
-    first_cell[cells.group[::-1]] = np.arange(size)[::-1]
+    first_cell[group[::-1]] = np.arange(size)[::-1]
     independent = first_cell[run.pivots]
     return Suppression(
-        secondary_group[cells.group] & open_to_choice,
+        secondary_group[group] & open_to_choice,
         np.flatnonzero(unsafe),
         independent,
         len(independent),
         run.method,
-        int(run.engine.shared[residuals.UNDECIDED]),
+        run.undecided,
     )
+
+
+def _side_by_side(x: DummyMatrix, extra: DummyMatrix) -> DummyMatrix:
+    """The columns of both; ValueError if they are about different inner cells."""
+    if extra.rows != x.rows:
+        raise ValueError("the extra columns are about another number of inner cells")
+    indptr = np.concatenate([x.indptr, x.indptr[-1] + extra.indptr[1:]])
+    return DummyMatrix(indptr, np.concatenate([x.indices, extra.indices]), x.rows)
 
 
 def _singleton_marks(singleton: ArrayLike | None, rows: int) -> Ints | Bools:
@@ -370,6 +387,15 @@ class _Run:
         if self.method in ("anySum", "subSpace") and self.singleton_rows and not len(self.cells.forced):
             # What consists of singleton rows alone is protected by the rule for candidates itself.
             primary = primary[singletons.column_sums(x[:free_rows])[primary] > 0]
+        self.protected = primary
+        self.turns = _without(self.cells.candidates, np.concatenate([problem.primary, self.cells.forced]))
+        self.secondary = np.zeros(x.shape[1], dtype=bool)
+        self.quick: Walk | None = None
+        asked = self.method in ("anySumNOTprimary", "anySum0") and self.singleton_rows
+        if not (self.tested or self.space or asked):
+            self.quick = Walk(x, primary, free_rows, seed)
+            self.secondary = self.quick.secondary
+            return
         kind = np.full(x.shape[1], GONE, np.int8)
         kind[self.cells.candidates] = CANDIDATE
         kind[primary] = PRIMARY
@@ -377,9 +403,6 @@ class _Run:
         owner = np.zeros(x.shape[1], np.int64)
         if self.tested:
             owner[primary] = singletons.owners(x, primary, related, self.contributor)
-        self.protected = primary
-        self.turns = _without(self.cells.candidates, np.concatenate([problem.primary, self.cells.forced]))
-        self.secondary = np.zeros(x.shape[1], dtype=bool)
         self.engine = Elimination(
             x.indptr.astype(np.int64),
             x.indices.astype(np.int32),
@@ -393,11 +416,23 @@ class _Run:
 
     @property
     def pivots(self) -> Ints:
-        """The published columns that were pivots."""
+        """The published columns that were pivots, ascending."""
+        if self.quick is not None:
+            return np.sort(self.quick.published)
         return np.flatnonzero(self.engine.columns["kind"] == PIVOT)
+
+    @property
+    def undecided(self) -> int:
+        return self.quick.undecided if self.quick is not None else int(self.engine.shared[residuals.UNDECIDED])
 
     def walk(self) -> None:
         """Forced cells first, then the candidates in order."""
+        if self.quick is not None:
+            given_away = self.quick.force(self.cells.forced)
+            self.unsafe = np.union1d(self.unsafe, given_away[given_away < self.cells.matrix.shape[1]])
+            self.quick.start()
+            self._walk_in_chunks(self._advance)
+            return
         used_up = self._used_up(self.protected)
         for c in self.cells.forced:
             if self.engine.columns["length"][c]:
@@ -409,21 +444,12 @@ class _Run:
         self.engine.start_merging()
         if self.tested:
             self._walk_with_contributors()
-        elif self.singleton_rows and self.method not in ("none", "subSum"):
-            self._walk_with_singletons()
         else:
-            self._walk_in_chunks(
-                lambda first, last: residuals.publish(
-                    *self.engine.store,
-                    self.engine.scratch,
-                    self.engine.out,
-                    self.engine.shared,
-                    self.turns,
-                    first,
-                    last,
-                    self.secondary,
-                )
-            )
+            self._walk_with_singletons()
+
+    def _advance(self, first: int, last: int) -> tuple[int, int]:
+        assert self.quick is not None
+        return self.quick.advance(self.turns, first, last), residuals.ENOUGH
 
     def _used_up(self, columns: Ints) -> Ints:
         """Which of the columns have no row left that counts."""

@@ -1,0 +1,511 @@
+"""The walk through the candidates: which may be published without giving a primary cell away, at one glance each.
+
+Four random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell
+over them are all 0 iff the cell follows from the published ones, and two cells determine each other given the published
+ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a table of the
+primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a minor of the
+matrix to be a multiple of the prime.
+
+The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
+last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
+suppression by Gaussian elimination", PSD).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sdcduck.methods.suppression import echelon
+from sdcduck.methods.suppression.echelon import (
+    PRIME,
+    Pivots,
+    Scratch,
+    add,
+    clear,
+    inverse,
+    multiply,
+    pop,
+    push,
+    reduce,
+    store,
+    times,
+)
+
+Array = NDArray[Any]
+
+VECTORS = 4
+DONE, FULL = 0, 1
+SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
+# Places in the array of scalars of `Watched`.
+FREE_ROWS, UNDECIDED = 0, 1
+
+
+class Links(NamedTuple):
+    """Of each row the pivots with an entry there: start[row]:start[row] + length[row] of ``owners`` (the row where the
+    pivot is 1) and ``values``. end: one element, where the pools are free from."""
+
+    start: Array
+    length: Array
+    capacity: Array
+    owners: Array
+    values: Array
+    end: Array
+
+
+class Watched(NamedTuple):
+    """The primary columns: by rows (indptr, columns), sums over the vectors, keys and the table of keys.
+
+    alive: False when a column is given away or stands no longer for itself. scalars: see FREE_ROWS, UNDECIDED.
+    """
+
+    indptr: Array
+    columns: Array
+    sums: Array
+    keys: Array
+    next: Array
+    previous: Array
+    buckets: Array
+    alive: Array
+    stamp: Array
+    changed: Array
+    scalars: Array
+
+
+@njit(cache=True)
+def sums_of(vectors: Array, rows: Array) -> Any:
+    """The sums of a cell over the four vectors."""
+    a = b = c = d = 0
+    for row in rows:
+        a = add(a, vectors[row, 0])
+        b = add(b, vectors[row, 1])
+        c = add(c, vectors[row, 2])
+        d = add(d, vectors[row, 3])
+    return a, b, c, d
+
+
+@njit(cache=True)
+def place_of(key: int, buckets: Array) -> int:
+    return int((key ^ (key >> 31)) & (len(buckets) - 1))
+
+
+@njit(cache=True)
+def find_key(watched: Watched, first: int, second: int) -> int:
+    """The primary column with this key, -1 if there is none."""
+    b = watched.buckets[place_of(first, watched.buckets)]
+    while b >= 0 and (watched.keys[b, 0] != first or watched.keys[b, 1] != second):
+        b = watched.next[b]
+    return int(b)
+
+
+@njit(cache=True)
+def unlink(watched: Watched, b: int) -> None:
+    """Takes a primary column out of the table of keys, if it is there."""
+    if watched.keys[b, 0] < 0:
+        return
+    after, before = watched.next[b], watched.previous[b]
+    if after >= 0:
+        watched.previous[after] = before
+    if before >= 0:
+        watched.next[before] = after
+    else:
+        watched.buckets[place_of(watched.keys[b, 0], watched.buckets)] = after
+    watched.keys[b, 0] = -1
+
+
+@njit(cache=True)
+def enter(watched: Watched, b: int, scale: int) -> None:
+    """Enters a primary column into the table; ``scale`` is the inverse of its first sum. One of equals is enough."""
+    first, second = multiply(watched.sums[b, 1], scale), multiply(watched.sums[b, 2], scale)
+    if find_key(watched, first, second) >= 0:
+        watched.alive[b] = False
+        return
+    watched.keys[b, 0], watched.keys[b, 1] = first, second
+    slot = place_of(first, watched.buckets)
+    watched.previous[b] = -1
+    watched.next[b] = watched.buckets[slot]
+    if watched.next[b] >= 0:
+        watched.previous[watched.next[b]] = b
+    watched.buckets[slot] = b
+
+
+@njit(cache=True)
+def rekey(watched: Watched, changed: Array) -> None:
+    """Enters primary columns whose sums changed anew; all inverses come from one (Montgomery)."""
+    products = np.empty(len(changed) + 1, np.int64)
+    products[0] = 1
+    for k in range(len(changed)):
+        unlink(watched, changed[k])
+        value = watched.sums[changed[k], 0]
+        products[k + 1] = multiply(products[k], value) if value else products[k]
+    back = inverse(products[len(changed)])
+    for k in range(len(changed) - 1, -1, -1):
+        b = changed[k]
+        value = watched.sums[b, 0]
+        if value:
+            enter(watched, b, multiply(back, products[k]))
+            back = multiply(back, value)
+        elif watched.sums[b, 1] == 0 and watched.sums[b, 2] == 0:
+            watched.alive[b] = False
+        else:
+            enter(watched, b, 0)
+
+
+@njit(cache=True)
+def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
+    """Is there room for a pivot with the touched rows?"""
+    wanted = links.end[0]
+    for row in scratch.touched[:touched]:
+        if links.length[row] == links.capacity[row]:
+            wanted += 2 * links.length[row] + 4
+    return bool(wanted <= len(links.owners))
+
+
+@njit(cache=True)
+def link(pivots: Pivots, links: Links) -> None:
+    """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
+    k = pivots.used[0] - 1
+    own = pivots.row_of[k]
+    for i in range(pivots.start[k], pivots.start[k + 1]):
+        row = pivots.rows[i]
+        if row == own:
+            continue
+        length = links.length[row]
+        if length == links.capacity[row]:
+            old, new = links.start[row], links.end[0]
+            links.owners[new : new + length] = links.owners[old : old + length]
+            links.values[new : new + length] = links.values[old : old + length]
+            links.start[row] = new
+            links.capacity[row] = 2 * length + 4
+            links.end[0] = new + links.capacity[row]
+        links.owners[links.start[row] + length] = own
+        links.values[links.start[row] + length] = pivots.values[i]
+        links.length[row] = length + 1
+
+
+@njit(cache=True)
+def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> int:
+    """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
+
+    Pivots are asked from last to first: a row is final when no later pivot is left.
+    """
+    scratch.values[row] = 1
+    scratch.seen[row] = True
+    scratch.touched[0] = row
+    touched, size = 1, 0
+    while True:
+        factor = PRIME - scratch.values[row]
+        if factor != PRIME:
+            for i in range(links.start[row], links.start[row] + links.length[row]):
+                own = links.owners[i]
+                scratch.values[own] = add(scratch.values[own], times(factor, links.values[i]))
+                if not scratch.seen[own]:
+                    scratch.seen[own] = True
+                    scratch.touched[touched] = own
+                    touched += 1
+                    size = push(scratch.heap, size, -pivots.number_of[own])
+        if not size:
+            return touched
+        row = pivots.row_of[-pop(scratch.heap, size)]
+        size -= 1
+
+
+@njit(cache=True)
+def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
+    """Adds ``steps`` times the vector in the scratch to the four vectors; returns how many primary sums changed."""
+    changed = 0
+    for row in scratch.touched[:touched]:
+        value = scratch.values[row]
+        if value == 0:
+            continue
+        s0, s1, s2 = multiply(value, steps[0]), multiply(value, steps[1]), multiply(value, steps[2])
+        vectors[row, 0] = add(vectors[row, 0], s0)
+        vectors[row, 1] = add(vectors[row, 1], s1)
+        vectors[row, 2] = add(vectors[row, 2], s2)
+        if steps[3]:
+            vectors[row, 3] = add(vectors[row, 3], multiply(value, steps[3]))
+        for i in range(watched.indptr[row], watched.indptr[row + 1]):
+            b = watched.columns[i]
+            if watched.alive[b]:
+                watched.sums[b, 0] = add(watched.sums[b, 0], s0)
+                watched.sums[b, 1] = add(watched.sums[b, 1], s1)
+                watched.sums[b, 2] = add(watched.sums[b, 2], s2)
+                if watched.stamp[b] != stamp:
+                    watched.stamp[b] = stamp
+                    watched.changed[changed] = b
+                    changed += 1
+    return changed
+
+
+@njit(cache=True)
+def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
+    """The row left that fewest columns and fewest pivots have (which does not change any answer, only how much fills
+    in), singleton rows last and in order; -1 if none is left."""
+    best = -1
+    least = np.int64(0)
+    for row in scratch.touched[:touched]:
+        if scratch.values[row]:
+            price = cost[row] if cost[row] >= SINGLETON else cost[row] + links.length[row]
+            if best < 0 or price < least or (price == least and row < best):
+                best, least = row, price
+    return best
+
+
+@njit(cache=True)
+def publish_column(
+    rows: Array,
+    pivots: Pivots,
+    links: Links,
+    scratch: Scratch,
+    other: Scratch,
+    vectors: Array,
+    watched: Watched,
+    cost: Array,
+    keyed: bool,
+) -> int:
+    """Publishes a column that does not follow from the published ones; FULL, and nothing done, if there is no room."""
+    touched = reduce(pivots, scratch, rows, rows[:0])
+    if pivots.start[pivots.used[0]] + touched > len(pivots.rows) or not room_to_link(links, scratch, touched):
+        clear(scratch, touched)
+        return FULL
+    row = pivot_row(links, scratch, touched, cost)
+    if row >= 0:
+        met = null_vector(pivots, links, other, row)
+        scale = PRIME - inverse(scratch.values[row])
+        steps = np.empty(VECTORS, np.int64)
+        for v, total in enumerate(sums_of(vectors, rows)):
+            steps[v] = multiply(total, scale)
+        changed = move_vectors(vectors, watched, other, met, steps, pivots.used[0])
+        if keyed:
+            rekey(watched, watched.changed[:changed])
+        clear(other, met)
+        store(pivots, scratch, touched, row)
+        link(pivots, links)
+    clear(scratch, touched)
+    return DONE
+
+
+@njit(cache=True)
+def sign(value: int) -> int:
+    """The sign of the rational number that ``value`` is modulo p, for numerator and denominator below 2^30; else 0.
+
+    Half the extended Euclidean algorithm (Wang 1981); most values are small whole numbers.
+    """
+    if value < 1 << 30:
+        return 1
+    if PRIME - value < 1 << 30:
+        return -1
+    r0, r1, t0, t1 = PRIME, value, 0, 1
+    while r1 >= 1 << 30:
+        quotient = r0 // r1
+        r0, r1 = r1, r0 - quotient * r1
+        t0, t1 = t1, t0 - quotient * t1
+    if abs(t1) >= 1 << 30:
+        return 0
+    return 1 if t1 > 0 else -1
+
+
+@njit(cache=True)
+def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
+    """Has the column in the scratch, of the rows ``left``, both signs? In doubt no, which never suppresses less."""
+    scale = inverse(scratch.values[left[0]])
+    for row in left[1:]:
+        s = sign(multiply(scale, scratch.values[row]))
+        if s < 0:
+            return True
+        if s == 0:
+            watched.scalars[UNDECIDED] += 1
+            return False
+    return False
+
+
+@njit(cache=True)
+def exception(rows: Array, pivots: Pivots, scratch: Scratch, watched: Watched, used: Array) -> bool:
+    """May a column of singletons be published after all: both signs, and no row in an earlier exception? Then its rows
+    are used."""
+    touched = reduce(pivots, scratch, rows, rows[:0])
+    all_rows = np.sort(scratch.touched[:touched])
+    left = all_rows[scratch.values[all_rows] != 0]
+    allowed = both_signs(scratch, left, watched) and not used[left].any()
+    if allowed:
+        used[left] = True
+    clear(scratch, touched)
+    return bool(allowed)
+
+
+@njit(cache=True)
+def publish_safe(
+    indptr: Array,
+    indices: Array,
+    pivots: Pivots,
+    links: Links,
+    scratch: Scratch,
+    other: Scratch,
+    vectors: Array,
+    watched: Watched,
+    cost: Array,
+    turns: Array,
+    first: int,
+    last: int,
+    secondary: Array,
+    used: Array,
+    excepted: Array,
+) -> tuple[int, int]:
+    """Walks candidates turns[first:last]; returns where it stopped and why (DONE or FULL).
+
+    ``used``: rows in use by an exception; ``excepted``: one flag, the turn at hand was granted one already.
+    """
+    singletons = watched.scalars[FREE_ROWS] < len(cost)
+    for turn in range(first, last):
+        c = turns[turn]
+        rows = indices[indptr[c] : indptr[c + 1]]
+        a, b, d, free = sums_of(vectors, rows)
+        if a == 0 and b == 0 and d == 0:
+            continue
+        refused = singletons and free == 0 and not excepted[0]
+        if refused and exception(rows, pivots, scratch, watched, used):
+            excepted[0] = True
+            refused = False
+        scale = inverse(a)
+        if refused or find_key(watched, multiply(b, scale), multiply(d, scale)) >= 0:
+            secondary[c] = True
+        elif publish_column(rows, pivots, links, scratch, other, vectors, watched, cost, True) == FULL:
+            return turn, FULL
+        else:
+            pivots_column(pivots, watched, c)
+        excepted[0] = False
+    return last, DONE
+
+
+@njit(cache=True)
+def pivots_column(pivots: Pivots, watched: Watched, c: int) -> None:
+    """Remembers which column the last pivot was."""
+    watched.scalars[2 + pivots.used[0] - 1] = c
+
+
+class Walk:
+    """Publishes the columns of a 0/1 matrix one after the other while no primary column follows from them.
+
+    Rows from ``free_rows`` on are singletons. x: m x N, column-compressed; primary: column numbers.
+    """
+
+    def __init__(self, x: Any, primary: Array, free_rows: int, seed: int = 0) -> None:
+        rows = x.shape[0]
+        self.indptr, self.indices = x.indptr.astype(np.int64), x.indices.astype(np.int32)
+        self.primary = primary
+        self.cost = np.bincount(self.indices, minlength=rows).astype(np.int64)
+        self.cost[free_rows:] = SINGLETON + np.arange(rows - free_rows)
+        self.vectors = echelon.random_values(np.random.default_rng((20220921, seed)), (rows, VECTORS))
+        self.vectors[free_rows:, 3] = 0
+        room = 2 * len(self.indices) + 4 * rows + 64
+        self.pivots, self.scratch, self.other = (
+            echelon.new_pivots(rows, room),
+            echelon.new_scratch(rows),
+            echelon.new_scratch(rows),
+        )
+        self.links = Links(
+            np.zeros(rows, np.int64),
+            np.zeros(rows, np.int32),
+            np.zeros(rows, np.int32),
+            np.empty(room, np.int32),
+            np.empty(room, np.int64),
+            np.zeros(1, np.int64),
+        )
+        by_row = x[:, primary].tocsr()
+        count = len(primary)
+        sums = np.zeros((count, VECTORS), np.int64)
+        echelon.sums(self.indptr, self.indices, primary.astype(np.int64), self.vectors, sums)
+        scalars = np.zeros(2 + rows, np.int64)
+        scalars[FREE_ROWS] = free_rows
+        self.watched = Watched(
+            by_row.indptr.astype(np.int64),
+            by_row.indices.astype(np.int32),
+            sums,
+            np.full((count, 2), -1, np.int64),
+            np.full(count, -1, np.int32),
+            np.full(count, -1, np.int32),
+            np.full(1 << max(count, 1).bit_length(), -1, np.int32),
+            np.diff(x.indptr)[primary] > 0,
+            np.full(count, -1, np.int64),
+            np.empty(count, np.int32),
+            scalars,
+        )
+        self.secondary = np.zeros(x.shape[1], np.bool_)
+        self.used = np.zeros(rows, np.bool_)
+        self.excepted = np.zeros(1, np.bool_)
+
+    @property
+    def published(self) -> Array:
+        """The columns that were pivots, in order."""
+        result: Array = self.watched.scalars[2 : 2 + self.pivots.used[0]]
+        return result
+
+    @property
+    def undecided(self) -> int:
+        """Sign tests too large for the arithmetic, decided towards suppression."""
+        return int(self.watched.scalars[UNDECIDED])
+
+    def _make_room(self) -> None:
+        self.pivots = echelon.widened(self.pivots, len(self.cost))
+        end = int(self.links.end[0])
+        size = end + max(6 * len(self.cost), end // 2)
+        owners, values = np.empty(size, np.int32), np.empty(size, np.int64)
+        owners[:end], values[:end] = self.links.owners[:end], self.links.values[:end]
+        self.links = self.links._replace(owners=owners, values=values)
+
+    def force(self, columns: Array) -> Array:
+        """Publishes the columns whatever they give away; returns the primary columns they do."""
+        for c in columns.tolist():
+            rows = self.indices[self.indptr[c] : self.indptr[c + 1]]
+            before = int(self.pivots.used[0])
+            while (
+                publish_column(
+                    rows,
+                    self.pivots,
+                    self.links,
+                    self.scratch,
+                    self.other,
+                    self.vectors,
+                    self.watched,
+                    self.cost,
+                    False,
+                )
+                == FULL
+            ):
+                self._make_room()
+            if self.pivots.used[0] > before:
+                pivots_column(self.pivots, self.watched, c)
+        given_away = self.watched.alive & ~self.watched.sums[:, :3].any(axis=1)
+        self.watched.alive[given_away] = False
+        result: Array = self.primary[given_away]
+        return result
+
+    def start(self) -> None:
+        """From now on nothing is published that gives a primary column away."""
+        rekey(self.watched, np.flatnonzero(self.watched.alive).astype(np.int32))
+
+    def advance(self, turns: Array, first: int, last: int) -> int:
+        """Walks the candidates turns[first:last]; returns how far it came, ``last`` unless room was needed."""
+        done, status = publish_safe(
+            self.indptr,
+            self.indices,
+            self.pivots,
+            self.links,
+            self.scratch,
+            self.other,
+            self.vectors,
+            self.watched,
+            self.cost,
+            turns,
+            first,
+            last,
+            self.secondary,
+            self.used,
+            self.excepted,
+        )
+        if status == FULL:
+            self._make_room()
+        return int(done)

@@ -1,0 +1,110 @@
+"""A guard over a file: its own locked instance, limits, and a log that shows when it was changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Refused, guard, verify_log
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("guarded") / "people.duckdb"
+    con = sdcduck.connect(path, secret="the secret of the tests")
+    con.execute(
+        "CREATE TABLE people AS SELECT i AS person_id, i % 5 AS region, i * 7919 % 4000 AS income FROM range(300000) t(i)"
+    )
+    con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+    con.execute(
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'], measures := ['income'])"
+    ).fetchall()
+    con.close()
+    return path
+
+
+QUERY = "SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region ORDER BY region"
+
+
+def test_a_file_is_answered_as_its_connection(file: Path) -> None:
+    answer = guard(file).sql(QUERY).to_pylist()
+    con = sdcduck.connect(file, read_only=True)
+    direct = con.execute(
+        "SELECT region, sdc_count(record_key), sdc_sum(income, record_key) FROM people GROUP BY region ORDER BY region"
+    ).fetchall()
+    con.close()
+    assert [tuple(row.values()) for row in answer] == direct
+
+
+def test_the_instance_is_locked(file: Path) -> None:
+    con = guard(file)._con
+    for statement in (
+        "SET threads = 1",
+        "FROM read_csv('/etc/passwd')",
+        "ATTACH 'x.duckdb'",
+        "INSTALL httpfs",
+        "COPY people TO 'x.csv'",
+        "CREATE TABLE t (a INTEGER)",
+    ):
+        with pytest.raises(duckdb.Error):
+            con.execute(statement)
+
+
+def test_a_query_that_runs_too_long_is_stopped(file: Path) -> None:
+    slow = "SELECT count(*) FROM (SELECT region, count(*) AS n FROM people GROUP BY region) a" + "".join(
+        f" CROSS JOIN (SELECT region, count(*) AS n FROM people GROUP BY region) b{k}" for k in range(20)
+    )
+    with pytest.raises(Refused, match="SDC091"):
+        guard(file, seconds=0.3).sql(slow)
+
+
+def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(sdcduck.SDCError, match="no such database file"):
+        guard(tmp_path / "nothing.duckdb")
+    con = sdcduck.connect()
+    with pytest.raises(sdcduck.SDCError, match="memory limit goes with a file"):
+        guard(con, memory="1GB")
+    con.close()
+
+
+def test_every_question_is_written_down_and_a_change_is_seen(file: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    guarded = guard(file, log=log)
+    guarded.sql(QUERY, user="ann")
+    with pytest.raises(Refused):
+        guarded.sql("SELECT * FROM people", user="bob")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["user"], line["verdict"], line["rows"]) for line in lines] == [
+        ("ann", "answered", 5),
+        ("bob", "SDC040", 0),
+    ]
+    assert "sdc_count" in lines[0]["sql"].lower()
+    assert verify_log(log)[0] == 2
+    guard(file, log=log).sql(QUERY)  # a later guard goes on with the chain
+    assert verify_log(log)[0] == 3
+    text = log.read_text().splitlines()
+    for changed in (
+        [text[0].replace("ann", "eve"), *text[1:]],
+        text[1:],
+        [text[0], text[2]],
+        [*text, text[2]],
+    ):
+        log.write_text("\n".join(changed) + "\n")
+        with pytest.raises(sdcduck.SDCError, match="the audit log was changed"):
+            guard(file, log=log)
+
+
+def test_without_the_log_there_is_no_answer(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    guarded = guard(file, log=folder / "audit.jsonl")
+    (folder / "audit.jsonl").unlink()
+    folder.rmdir()
+    with pytest.raises(Refused, match="SDC092"):
+        guarded.sql(QUERY)
+    with pytest.raises(sdcduck.SDCError, match="audit log cannot be written"):
+        guard(file, log=tmp_path / "not" / "there" / "audit.jsonl")
