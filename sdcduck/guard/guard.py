@@ -81,6 +81,12 @@ class Guard:
     ) -> None:
         self._con = con.cursor()
         self._seconds, self._log = seconds, log
+        try:
+            catalog.policies(self._con)
+        except duckdb.CatalogException:
+            raise SDCError(
+                "this database has no policies: sdcduck.connect it, and declare them with sdc_protect"
+            ) from None
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
     def sql(

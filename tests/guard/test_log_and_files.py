@@ -69,6 +69,8 @@ def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
     with pytest.raises(sdcduck.SDCError, match="memory limit goes with a file"):
         guard(con, memory="1GB")
     con.close()
+    with pytest.raises(sdcduck.SDCError, match="has no policies"):
+        guard(duckdb.connect())
 
 
 def test_every_question_is_written_down_and_a_change_is_seen(file: Path, tmp_path: Path) -> None:
