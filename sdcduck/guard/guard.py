@@ -85,7 +85,7 @@ class Guard:
             catalog.policies(self._con)
         except duckdb.CatalogException:
             raise SDCError(
-                "this database has no policies: sdcduck.connect it, and declare them with sdc_protect"
+                "this database has no policies; declare them with sdc_protect"
             ) from None
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
