@@ -83,10 +83,8 @@ class Guard:
         self._seconds, self._log = seconds, log
         try:
             catalog.policies(self._con)
-        except duckdb.CatalogException:
-            raise SDCError(
-                "this database has no policies; declare them with sdc_protect"
-            ) from None
+        except (duckdb.CatalogException, duckdb.InvalidInputException):
+            raise SDCError("this database has no policies; declare them with sdc_protect") from None
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
     def sql(
@@ -165,8 +163,12 @@ class Guard:
             policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
             try:
                 known = (version, self._protected(query, policies))
-            except RecursionError:
+            except (RecursionError, MemoryError):
                 raise Refused("SDC002") from None
+            except Refused:
+                raise
+            except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
+                raise Refused("SDC001") from None
             if len(self._rewritten) >= _MOST_CACHED:
                 self._rewritten.clear()
             self._rewritten[query] = known
@@ -182,41 +184,33 @@ class Guard:
         _check_words(tree)
         _check_tables(tree, policies)
         names = _output_names(tree)
-        tree = self._qualified(tree, policies)
+        schema = self._schema(policies)
+        tree = _qualified(tree, schema)
         _number_placeholders(tree)
-        protection = Protection(policies)
         for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
             raise Refused("SDC040", whole_row.sql("duckdb"))
+        protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         check_unit_expressions(self._con, protection.unit_expressions)
         sql = tree.sql("duckdb", comments=False)
         _check_rendering(tree, sql)
         check_query(self._con, sql, macros=_MACROS)
-        if names is not None:
-            shown = ", ".join(
-                f"{identifier(old)} AS {identifier(new)}"
-                for old, new in zip(_output_names(tree) or [], names, strict=True)
-            )
-            if names != _output_names(tree):
-                sql = f"SELECT {shown} FROM ({sql})"
+        now = _output_names(tree)
+        if names is not None and now is not None and names != now and len(names) == len(now):
+            shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
+            sql = f"SELECT {shown} FROM ({sql})"
         return Rewritten(sql, tuple(protection.notes), tuple(protection.unique))
 
-    def _qualified(self, tree: exp.Expr, policies: Mapping[str, Policy]) -> exp.Expr:
-        schema: dict[str, object] = {}
+    def _schema(self, policies: Mapping[str, Policy]) -> dict[str, dict[str, str]]:
+        """The columns that analysts see of each table, with their types."""
+        schema: dict[str, dict[str, str]] = {}
         for name, policy in policies.items():
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
-            visible = {*policy.dimensions, *policy.measures, policy.unit}
+            visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
             schema[name] = {
-                row[0].lower(): row[1] for row in described if policy.label == "public" or row[0] in visible
+                row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible
             }
-        try:
-            qualified = qualify(tree, schema=schema, dialect="duckdb")
-            return annotate_types(qualified, schema=schema, dialect="duckdb")
-        except OptimizeError as problem:
-            text = str(problem)
-            raise Refused("SDC031" if "mbiguous" in text else "SDC030", _named_in(text)) from None
-        except SqlglotError:
-            raise Refused("SDC001") from None
+        return schema
 
     def _is_unique(self, table: str, columns: tuple[str, ...]) -> bool:
         listed = ", ".join(identifier(column) for column in columns)
@@ -315,6 +309,16 @@ def _check_words(tree: exp.Expr) -> None:
         for value in node.args.values():
             if isinstance(value, str) and not _WORD.fullmatch(value) and value not in ("", "="):
                 raise Refused("SDC005", "an unusual word")
+
+
+def _qualified(tree: exp.Expr, schema: dict[str, dict[str, str]]) -> exp.Expr:
+    """The tree with every column in full and its type, stars and names written out."""
+    known: dict[str, object] = {**schema}
+    try:
+        return annotate_types(qualify(tree, schema=known, dialect="duckdb"), schema=known, dialect="duckdb")
+    except OptimizeError as problem:
+        text = str(problem)
+        raise Refused("SDC031" if "mbiguous" in text else "SDC030", _named_in(text)) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:

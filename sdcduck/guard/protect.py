@@ -34,12 +34,14 @@ class Protection:
 
     Attributes:
         policies: by lower-case name.
+        columns: that analysts see of these tables.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
         unique: columns of public tables that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
     """
 
     policies: Mapping[str, Policy]
+    columns: Mapping[str, frozenset[str]]
     unit_expressions: list[str] = field(default_factory=list)
     unique: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -85,7 +87,7 @@ class Protection:
             labels = [self.query(side, visible).label for side in (node.this, node.expression)]
             if Label.UNIT in labels:
                 raise Refused("SDC043")
-            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC)
+            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, _names(node))
         if isinstance(node, exp.Select):
             return self._select(node, visible)
         raise Refused("SDC005", type(node).__name__.lower())
@@ -98,10 +100,15 @@ class Protection:
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         if units:
             self._over_units.add(id(select))
+        for column in select.find_all(exp.Column):
+            # A name that its source does not have would be looked for further out by DuckDB.
+            unknown = column.table in sources and column.name.lower() not in sources[column.table].columns
+            if unknown and _owner(column) is select:
+                raise Refused("SDC030", column.name)
         self._subqueries(select, known)
         if not units:
             labels = {relation.label for relation in sources.values()}
-            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC)
+            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, _names(select))
         if len(units) > 1:
             raise Refused("SDC035")
         block = _Block(self, select, sources, units[0])
@@ -129,13 +136,15 @@ class Protection:
                 if name in known:
                     found[table.alias_or_name] = known[name]
                 elif name in self.policies:
-                    found[table.alias_or_name] = of_policy(self.policies[name])
+                    found[table.alias_or_name] = of_policy(self.policies[name], self.columns[name])
                 else:
                     raise Refused("SDC020", table.name)
             elif isinstance(table, exp.Subquery):
                 found[table.alias_or_name] = self.query(table, known)
             elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
-                found[table.alias_or_name] = Relation(Label.PUBLIC)
+                found[table.alias_or_name] = Relation(
+                    Label.PUBLIC, frozenset(name.lower() for name in table.alias_column_names)
+                )
             else:
                 raise Refused("SDC005", type(table).__name__.lower())
         return found
@@ -153,6 +162,11 @@ class Protection:
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
             if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")
+
+
+def _names(query: exp.Query) -> frozenset[str]:
+    """The names of a query's columns."""
+    return frozenset(name.lower() for name in query.named_selects)
 
 
 def _owner(column: exp.Column) -> exp.Select | None:
@@ -205,6 +219,7 @@ def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:
 
 # --- One block over unit-level records -------------------------------------------------------------------------------
 
+_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace)
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
 
@@ -306,6 +321,11 @@ class _Block:
                 )
             if isinstance(inner, exp.Column):
                 self._dimension(inner)
+            if isinstance(inner, _GROWING):
+                # Texts that grow from one subquery to the next take time and memory where there are records.
+                again = any(self._role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
+                if again or any(part is not inner for part in inner.find_all(exp.Replace)):
+                    raise Refused("SDC005", "texts put together again and again")
         self.protection.unit_expressions.append(node.sql("duckdb"))
 
     def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
@@ -362,13 +382,13 @@ class _Block:
                 roles[name.lower()] = self._role(value)
                 projections.append(item)
             else:
-                roles[name.lower()] = Role.DIMENSION
+                roles[name.lower()] = Role.COMPUTED
                 projections.append(exp.alias_(self._over_dimensions(value), name, quoted=True))
         for place, name in enumerate(self.method.hidden()):
             projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
-        return Relation(Label.UNIT, roles, self.policy)
+        return Relation(Label.UNIT, frozenset(roles), roles, self.policy)
 
     def _read_from_method(self) -> None:
         """Put the table that the method answers from in place of the table of the policy."""
@@ -436,7 +456,7 @@ class _Block:
         self.protection.notes.append(
             f"{self.policy.name}: {len(keys)} group keys, {len(aggregates)} numbers protected by {self.policy.method}"
         )
-        return Relation(Label.RELEASED)
+        return Relation(Label.RELEASED, _names(select))
 
     def _group_keys(self) -> dict[str, tuple[str, exp.Expr]]:
         """Every grouping expression by its SQL: the name of its column, and the expression checked."""
@@ -486,9 +506,10 @@ class _Block:
             if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
                 return self._rows_only(self.method.count(records, sql))
             column = node.this
-            if isinstance(column, exp.Column) and self._role(column) is not Role.DIMENSION:
-                known = f"({sql}) AND {column.sql('duckdb')} IS NOT NULL"
-                return self._rows_only(self.method.count(records, known))
+            if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
+                return self._rows_only(self.method.known(records, column.sql("duckdb"), sql))
+            if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
+                return self._rows_only(self.method.count(records, sql))
             known = f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL"
             return self._rows_only(self.method.count(records, known))
         if isinstance(node, (exp.Sum, exp.Avg)):

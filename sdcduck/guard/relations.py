@@ -22,6 +22,7 @@ class Role(Enum):
     DIMENSION = "dimension"
     MEASURE = "measure"
     UNIT = "unit"
+    COMPUTED = "computed"
 
 
 @dataclass(frozen=True)
@@ -30,23 +31,25 @@ class Relation:
 
     Attributes:
         label: public, released or unit-level.
+        columns: their lower-case names.
         roles: of the columns, for unit-level relations.
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
     """
 
     label: Label
+    columns: frozenset[str]
     roles: dict[str, Role] = field(default_factory=dict)
     policy: Policy | None = None
     table: str | None = None
 
 
-def of_policy(policy: Policy) -> Relation:
-    """The relation that a policy declares."""
+def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
+    """The relation that a policy declares, with the columns that analysts see."""
     if policy.label == "public":
-        return Relation(Label.PUBLIC, table=policy.name)
+        return Relation(Label.PUBLIC, columns, table=policy.name)
     roles = {name.lower(): Role.DIMENSION for name in policy.dimensions}
     roles |= {name.lower(): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:
         roles[policy.unit.lower()] = Role.UNIT
-    return Relation(Label.UNIT, roles, policy, policy.name)
+    return Relation(Label.UNIT, columns, roles, policy, policy.name)
