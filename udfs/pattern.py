@@ -19,13 +19,12 @@ from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rule
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.suppression import rank
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
 from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.nullspace import NullSpace, null_space, reveals
+from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 from sdcduck.registry import Session
 
 OPTION_TYPES = (
@@ -179,13 +178,9 @@ class Pattern:
         return self.primary | self.secondary
 
     @cached_property
-    def null_space(self) -> NullSpace:
-        """What the published cells leave open.
-
-        Raises:
-            ArithmeticError: its whole numbers do not fit 64 bits.
-        """
-        return null_space(self.inner.x, ~self.suppressed & ~self.hidden)
+    def null_space(self) -> ModularNullSpace:
+        """What the published cells leave open."""
+        return modular_null_space(self.inner.x, ~self.suppressed & ~self.hidden)
 
     def statuses(self) -> pa.Array:
         """'primary', 'secondary', 'forced', 'hidden' or 'open' for each cell."""
@@ -357,12 +352,7 @@ def _prove(pattern: Pattern) -> None:
     Raises:
         SDCError: one does. The elimination works modulo a prime, where an accident is possible, if hardly so.
     """
-    primary = np.flatnonzero(pattern.primary)
-    try:
-        leaked = reveals(pattern.null_space, pattern.inner.x, primary)
-    except ArithmeticError:
-        shown = np.flatnonzero(~pattern.suppressed & ~pattern.hidden)
-        leaked = np.flatnonzero(rank.eliminate(pattern.inner.x, shown, protected=pattern.primary).revealed)
+    leaked = reveals_modular(pattern.null_space, pattern.inner.x, np.flatnonzero(pattern.primary))
     if not pattern.unsafe[leaked].all():
         raise SDCError("the pattern did not pass the check that no primary cell can be computed; please report it")
 

@@ -102,28 +102,75 @@ def flag(run: Array, flags: Array, value: bool) -> None:
 
 
 @njit(cache=True)
+def same_free_part(columns: Array, entries: Array, c: int, d: int, free_rows: int) -> bool:
+    """Are columns c and d proportional on the free rows? Otherwise more than one contributor remains between them."""
+    s, t = columns[c].start, columns[d].start
+    s_end, t_end = s + columns[c].length, t + columns[d].length
+    limit = np.int64(free_rows) << 32
+    a, b = entries[s] & VALUE, entries[t] & VALUE
+    while s < s_end and t < t_end and entries[s] < limit and entries[t] < limit:
+        x, y = entries[s], entries[t]
+        if x >> 32 != y >> 32 or modulo(b * (x & VALUE)) != modulo(a * (y & VALUE)):
+            return False
+        s += 1
+        t += 1
+    return bool((s == s_end or entries[s] >= limit) and (t == t_end or entries[t] >= limit))
+
+
+@njit(cache=True)
+def rarest_row(columns: Array, rows: Array, entries: Array, c: int, contributor: Array, other_than: int) -> int:
+    """The row of column c that fewest columns have, of those not of the contributor ``other_than``; -1 if none is."""
+    best = -1
+    for k in range(columns[c].start, columns[c].start + columns[c].length):
+        row = entries[k] >> 32
+        if contributor[row] != other_than and (best < 0 or rows[row].count < rows[best].count):
+            best = row
+    return best
+
+
+@njit(cache=True)
 def possible_primaries(
-    columns: Array, rows: Array, entries: Array, lists: Array, out: Array, shared: Array, c: int, free_rows: int
+    columns: Array,
+    rows: Array,
+    entries: Array,
+    lists: Array,
+    out: Array,
+    shared: Array,
+    c: int,
+    contributor: Array,
 ) -> Array:
     """The primary columns of known owners that can matter to column c, in order.
 
-    Such a column has the same free rows, so the holders of one of them are enough; a column of singleton rows alone is
-    tested against the holders of each.
+    Such a column has the same free rows, so the holders of one of them are enough. Of a column of singleton rows alone
+    it has all rows but those of one contributor: it holds one of any two rows of different contributors.
     """
-    start = columns[c].start
-    tried = 1 if entries[start] >> 32 < free_rows else columns[c].length
+    free_rows = shared[FREE_ROWS]
+    start, length = columns[c].start, columns[c].length
+    first = entries[start] >> 32
+    if first < free_rows:
+        wanted = np.array([first])
+        for k in range(start, start + length):
+            row = entries[k] >> 32
+            if row < free_rows and rows[row].count < rows[wanted[0]].count:
+                wanted[0] = row
+    else:
+        one = rarest_row(columns, rows, entries, c, contributor, -1)
+        two = rarest_row(columns, rows, entries, c, contributor, contributor[one])
+        wanted = np.array([one, two]) if two >= 0 else entries[start : start + length] >> 32
     found = np.empty(0, np.int32)
-    for k in range(tried):
+    for row in wanted:
         shared[STAMP] += 1
-        n = holders(columns, rows, entries, lists, entries[start + k] >> 32, shared[STAMP], out)
-        found = np.concatenate((found, out[:n]))
-    found = np.unique(found)
-    kept = 0
-    for d in found:
-        if columns[d].kind == PRIMARY and columns[d].owner >= 0:
-            found[kept] = d
-            kept += 1
-    return found[:kept]
+        n = holders(columns, rows, entries, lists, row, shared[STAMP], out)
+        kept = 0
+        for i in range(n):
+            d = out[i]
+            owned = columns[d].kind == PRIMARY and columns[d].owner >= 0
+            if owned and same_free_part(columns, entries, c, d, free_rows):
+                out[kept] = d
+                kept += 1
+        if kept:
+            found = np.concatenate((found, out[:kept]))
+    return np.unique(found)
 
 
 @njit(cache=True)
@@ -153,7 +200,7 @@ def contributor_test(
         return REFUSED_AND_PRIMARY
     answer = ALLOWED
     flag(run, flags[0], True)
-    for d in possible_primaries(columns, rows, entries, lists, out, shared, c, free_rows):
+    for d in possible_primaries(columns, rows, entries, lists, out, shared, c, contributor):
         other = ordered_run(columns, rows, entries, d, free_rows, backwards)
         flag(other, flags[1], True)
         answer = remainder_test(run, flags[0], other, flags[1], contributor, columns[d].owner)

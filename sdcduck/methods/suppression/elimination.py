@@ -583,11 +583,12 @@ class _Family:
     are extended from parents to the child left over.
     """
 
-    def __init__(self, engine: Elimination, inside: Any, children: dict[int, list[int]], primary: set[int]) -> None:
+    def __init__(self, engine: Elimination, inside: Any, children: Any, primary: Bools) -> None:
         self.engine = engine
         self.inside = inside
         self.children = children
         self.primary = primary
+        self.flags = np.zeros(len(engine.rows), dtype=bool)
 
     @classmethod
     def of(cls, run: _Run) -> _Family | None:
@@ -604,12 +605,12 @@ class _Family:
         inside = (size[child] == common.data) & (size[parent] != common.data)
         if not inside.any():
             return None
-        primary = set(run.protected.tolist())
-        children: dict[int, list[int]] = {}
-        for p, c in zip(cells[parent[inside]].tolist(), cells[child[inside]].tolist(), strict=True):
-            children.setdefault(p, []).append(c)
+        primary = np.zeros(run.matrix.shape[1], dtype=bool)
+        primary[run.protected] = True
+        pairs = (cells[parent[inside]], cells[child[inside]])
+        children = sp.csr_array((np.ones(inside.sum(), np.int8), pairs), shape=(run.matrix.shape[1],) * 2)
         # Such cells have singleton rows only, so nothing published adds rows to them: an index by rows stays valid.
-        is_parent = np.isin(np.arange(run.matrix.shape[1]), list(children)).astype(np.int64)
+        is_parent = (np.diff(children.indptr) > 0).astype(np.int64)
         inside = sp.csr_array(run.matrix * is_parent[None, :])
         inside.eliminate_zeros()
         return cls(engine, inside, children, primary)
@@ -618,27 +619,17 @@ class _Family:
         """The rows known with ``left``, ascending; empty when that discloses a primary child."""
         known = left
         while True:
-            more = self._step(known)
-            if more is None:
-                return np.empty(0, np.int64)
-            if len(more) == len(known):
-                return known
+            more: Ints = residuals.with_last_children(
+                self.engine.columns,
+                self.engine.entries,
+                self.inside.indptr,
+                self.inside.indices,
+                self.children.indptr,
+                self.children.indices,
+                self.primary,
+                known,
+                self.flags,
+            )
+            if len(more) in (0, len(known)):
+                return more
             known = more
-
-    def _step(self, known: Ints) -> Ints | None:
-        new = [known]
-        for parent in np.unique(self.inside[known].indices).tolist():
-            rows = self.engine.rows_left(parent)
-            inside = np.isin(rows, known)
-            rest = rows[~inside]
-            if not inside.any() or not len(rest):
-                continue
-            if len(rest) == 1:
-                new.append(rest)
-                continue
-            equal = [child for child in self.children[parent] if np.array_equal(self.engine.rows_left(child), rest)]
-            if any(child in self.primary for child in equal):
-                return None
-            if equal:
-                new.append(rest)
-        return np.unique(np.concatenate(new))

@@ -661,6 +661,73 @@ def rows_of(columns: Array, entries: Array, c: int) -> Array:
 
 
 @njit(cache=True)
+def rows_left(columns: Array, entries: Array, c: int) -> Array:
+    """The rows of what is left of column c, ascending; none if it is determined or suppressed by a singleton."""
+    c = find(columns, c)
+    live = columns[c].kind == CANDIDATE or columns[c].kind == PRIMARY
+    rows = rows_of(columns, entries, c)
+    return rows if live else rows[:0]
+
+
+@njit(cache=True)
+def same_rows(one: Array, other: Array) -> bool:
+    return len(one) == len(other) and bool((one == other).all())
+
+
+@njit(cache=True)
+def with_last_children(
+    columns: Array,
+    entries: Array,
+    parent_start: Array,
+    parents: Array,
+    child_start: Array,
+    children: Array,
+    primary: Array,
+    known: Array,
+    flags: Array,
+) -> Array:
+    """The ascending rows ``known`` and those that follow from them in one step; none if they tell a primary column.
+
+    parents[parent_start[r]:parent_start[r + 1]] are the parents with row r, children of a parent alike. When part of
+    what is left of a parent is known, and the rest is one row or all that is left of a child, the rest is known too.
+    ``flags``: False for each row, left as they were.
+    """
+    flags[known] = True
+    more = known
+    meeting = [parents[parent_start[row] : parent_start[row + 1]] for row in known]
+    told = False
+    for parent in np.unique(joined(meeting)):
+        left = rows_left(columns, entries, parent)
+        rest = left[~flags[left]]
+        if len(rest) == 0 or len(rest) == len(left):
+            continue
+        equal = len(rest) == 1
+        if not equal:
+            for child in children[child_start[parent] : child_start[parent + 1]]:
+                if same_rows(rows_left(columns, entries, child), rest):
+                    equal = True
+                    told = told or primary[child]
+        if equal:
+            more = np.concatenate((more, rest))
+    flags[known] = False
+    return known[:0] if told else np.unique(more)
+
+
+@njit(cache=True)
+def joined(parts: list[Array]) -> Array:
+    """The arrays one after the other."""
+    size = 0
+    for part in parts:
+        size += len(part)
+    result = np.empty(size, np.int64)
+    end = 0
+    for part in parts:
+        result[end : end + len(part)] = part
+        end += len(part)
+    return result
+
+
+@njit(cache=True)
 def refuse(columns: Array, rows: Array, entries: Array, buckets: Array, c: int) -> None:
     """A candidate is suppressed because of singletons; its residual stays while others with the same one wait."""
     columns[c].waiting -= 1
