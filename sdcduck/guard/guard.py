@@ -28,6 +28,7 @@ from sdcduck.guard.refusals import Refused
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
+_MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
 _MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_open_count", "sdc_open_sum"])
@@ -277,6 +278,8 @@ def _parsed(query: str) -> exp.Expr:
     if len(trees) != 1:
         raise Refused("SDC003")
     tree = trees[0]
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        raise Refused("SDC002")
     if not isinstance(tree, exp.Query):
         raise Refused("SDC004")
     for name in tree.find_all(exp.Identifier):

@@ -554,7 +554,7 @@ class _Split:
         """The expression with group keys and aggregates replaced by released columns."""
         key = self.keys.get(node.sql("duckdb"))
         if key is not None:
-            return _released(key[0])
+            return _released(key[0], node)
         if _is_query(node) or isinstance(node, (exp.Subquery, exp.Exists)):
             return node
         if isinstance(node, exp.Grouping):
@@ -594,7 +594,7 @@ class _Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-        return self._named(self.block.number(node, condition))
+        return self._named(self.block.number(node, condition), node)
 
     def _grouping(self, node: exp.Grouping) -> exp.Expr:
         places = []
@@ -603,11 +603,11 @@ class _Split:
             if key is None:
                 raise Refused("SDC042", "GROUPING of a column that is not grouped")
             places.append(key[1].sql("duckdb"))
-        return self._named(f"GROUPING({', '.join(places)})")
+        return self._named(f"GROUPING({', '.join(places)})", node)
 
-    def _named(self, sql: str) -> exp.Expr:
+    def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
         name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
-        return _released(name)
+        return _released(name, of)
 
 
 _FAMILIES = {
@@ -622,14 +622,16 @@ _FAMILIES = {
 
 def _family(node: exp.Expr) -> str | None:
     """What kind of value an expression has: values of one kind compare without an error; None where it is not known."""
-    kind = node.type
+    kind = node.unalias().type
     if kind is None:
         return None
     return next((name for name, types in _FAMILIES.items() if kind.this in types), None)
 
 
-def _released(name: str) -> exp.Column:
-    return exp.column(name, _RELEASED, quoted=True)
+def _released(name: str, of: exp.Expr) -> exp.Column:
+    column = exp.column(name, _RELEASED, quoted=True)
+    column.type = of.type
+    return column
 
 
 def _is_query(node: exp.Expr) -> bool:

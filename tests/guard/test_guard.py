@@ -85,6 +85,7 @@ ANSWERED = {
     "SELECT (SELECT count(*) FROM people) AS everybody, climate FROM regions": f"SELECT (SELECT {COUNT} FROM people), climate FROM regions",
     "SELECT * FROM regions": "SELECT * FROM regions",
     "SELECT region, sex, count(*) FROM people WHERE region LIKE '%th' OR NOT sex = 'f' GROUP BY ALL": f"SELECT region, sex, {COUNT} FROM people WHERE region LIKE '%th' OR NOT sex = 'f' GROUP BY ALL",
+    "SELECT region, count(*) FROM people WHERE region IN (SELECT region FROM people GROUP BY region HAVING count(*) > 200) GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE region IN (SELECT region FROM people GROUP BY region HAVING {COUNT} > 200) GROUP BY region",
     "SELECT count(*) FROM people WHERE age > (SELECT avg(code) * 20 FROM regions)": f"SELECT {COUNT} FROM people WHERE age > 40",
     "SELECT region || '-' || sex AS k, count(*) AS n FROM people GROUP BY k ORDER BY n DESC, k": f"SELECT region || '-' || sex AS k, {COUNT} AS n FROM people GROUP BY k",
 }  # fmt: skip
@@ -101,6 +102,7 @@ REFUSED = {
     "SELECT 1; SELECT 2": "SDC003",
     "SELECT " + "(" * 500 + "1" + ")" * 500: "SDC002",
     "SELECT '" + "x" * 200_000 + "'": "SDC002",
+    "SELECT 1" + " OR 1" * 4000: "SDC002",
     "DROP TABLE people": "SDC004",
     "INSERT INTO people SELECT * FROM people": "SDC004",
     "COPY people TO 'x.csv'": "SDC004",
