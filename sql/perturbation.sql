@@ -767,14 +767,14 @@ CREATE OR REPLACE MACRO _sdc_contributors_key_sum(y, record_key, filter, zero_ke
 
 -- Where the noise of nearly every cell comes from: one contribution t that is small beside the cell, so that the last
 -- row of the table serves. The same arithmetic as `_sdc_next_value`, to the bit, without building lists.
-CREATE OR REPLACE MACRO _sdc_large_cell_value(x, t, key_sum, p, p_large, digits) AS
+CREATE OR REPLACE MACRO _sdc_large_cell_value(x, t, key_sum, p, p_large, p_small, fp, q, digits) AS
     x + CASE WHEN x < 0 THEN -1 ELSE 1 END
-        * (t * p_large::DOUBLE
+        * (t * _sdc_noise_coefficient(t, p_large, p_small, fp, q)
             * (_sdc_noise_code(p, len(_sdc_ptable_rows(p)) - 1, _sdc_scaled_key(key_sum, p, digits))::DOUBLE
                 / _sdc_ptable_step(p)));
 
-CREATE OR REPLACE MACRO _sdc_is_large_cell(x, t, p, p_large) AS
-    t > 0 AND abs(x) >= _sdc_ptable_rows(p)[-1] * t * p_large::DOUBLE;
+CREATE OR REPLACE MACRO _sdc_is_large_cell(x, t, p, p_large, p_small, fp, q) AS
+    t > 0 AND abs(x) >= _sdc_ptable_rows(p)[-1] * t * _sdc_noise_coefficient(t, p_large, p_small, fp, q);
 
 CREATE OR REPLACE MACRO _sdc_refuse_bad_sum(name, key_type, largest, key_sum, result) AS
     CASE
@@ -795,7 +795,10 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) 
         ELSE error('magnifier must be ''top'', ''mean'', ''range'' or ''sum''')
     END::DOUBLE;
 
---| sdc_sum(y, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false) -> DOUBLE
+-- Two forms: without `epsilon` the largest contribution serves alone. An aggregate of the k largest, even if it is not
+-- used, would keep DuckDB from computing grouping sets from one another.
+
+--| sdc_sum(y, record_key, epsilon := [1.0], ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false) -> DOUBLE
 --| The perturbed sum of a measure in each cell: noise in proportion to the cell's largest contributions.
 --|
 --| An aggregate: use it with GROUP BY, CUBE, ROLLUP and GROUPING SETS. The standard deviation of the noise is
@@ -807,12 +810,12 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) 
 --|
 --| @arg y numeric column: the measure
 --| @arg record_key integer column: keys of the records
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes (all cells, or even and odd rows)
 --| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously
---| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
 --| @arg mu_c DOUBLE: extra noise of sensitive cells (first component only)
 --| @arg sensitive BOOLEAN expression over aggregates: which cells are sensitive, e.g. `count(*) < 5`
@@ -834,9 +837,37 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) 
 --| S      |     1200 | 1440.0
 --| @source Giessing & Tent (2019); Geyer et al. (2022), equation (1); R package cellKey
 CREATE OR REPLACE MACRO sdc_sum(
+    y, record_key, epsilon, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3,
+    small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false,
+    filter := true, digits := 8, decimals := 4, compat := false
+) AS
+    _sdc_refuse_bad_sum(
+        'sdc_sum',
+        typeof(max(record_key)),
+        max(_sdc_contribution(y, record_key, filter)),
+        _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
+        sdc_ckm_sum(
+            _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+            CASE
+                WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
+                    magnifier,
+                    _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+                    count(CASE WHEN filter THEN y END),
+                    min(CASE WHEN filter THEN y END),
+                    max(CASE WHEN filter THEN y END))]
+                WHEN len(epsilon) = 1 THEN [max(_sdc_contribution(y, record_key, filter))]
+                ELSE max(_sdc_contribution(y, record_key, filter), len(epsilon))
+            END,
+            _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
+            ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
+            small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
+            is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
+            same_key := same_key, digits := digits, compat := compat)
+    ),
+(
     y, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3,
-    epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true,
-    zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false
+    small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false,
+    filter := true, digits := 8, decimals := 4, compat := false
 ) AS
     _sdc_refuse_bad_sum(
         'sdc_sum',
@@ -844,18 +875,18 @@ CREATE OR REPLACE MACRO sdc_sum(
         max(_sdc_contribution(y, record_key, filter)),
         _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
         CASE
-            WHEN magnifier = 'top' AND len(epsilon) = 1 AND fp IS NULL AND small_cells IS NULL AND mu_c = 0 AND same_key
+            WHEN magnifier = 'top' AND small_cells IS NULL AND mu_c = 0 AND same_key
                 AND _sdc_ptable_odd_first(ptable) = 0
-                AND _sdc_magnitude_parameters_hold(ptable, small_cells, p_large, p_small, fp, q, epsilon, mu_c, digits)
+                AND _sdc_magnitude_parameters_hold(ptable, small_cells, p_large, p_small, fp, q, [1.0], mu_c, digits)
                 AND _sdc_is_large_cell(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     max(_sdc_contribution(y, record_key, filter)),
-                    ptable, p_large)
+                    ptable, p_large, p_small, fp, q)
                 THEN _sdc_large_cell_value(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     max(_sdc_contribution(y, record_key, filter)),
                     _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
-                    ptable, p_large, digits)
+                    ptable, p_large, p_small, fp, q, digits)
             ELSE sdc_ckm_sum(
                 _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                 CASE
@@ -865,11 +896,10 @@ CREATE OR REPLACE MACRO sdc_sum(
                         count(CASE WHEN filter THEN y END),
                         min(CASE WHEN filter THEN y END),
                         max(CASE WHEN filter THEN y END))]
-                    WHEN len(epsilon) = 1 THEN [max(_sdc_contribution(y, record_key, filter))]
-                    ELSE max(_sdc_contribution(y, record_key, filter), len(epsilon))
+                    ELSE [max(_sdc_contribution(y, record_key, filter))]
                 END,
                 _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
-                ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
+                ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := [1.0],
                 small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
                 is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
                 same_key := same_key, digits := digits, compat := compat)
@@ -939,7 +969,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
             same_key := same_key, digits := digits, compat := compat)
     );
 
---| sdc_mean(y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, filter := true, digits := 8, decimals := 4) -> DOUBLE
+--| sdc_mean(y, record_key, epsilon := [1.0], ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4) -> DOUBLE
 --| The perturbed mean of a measure in each cell: the perturbed sum divided by the original number of records.
 --|
 --| Mean-before-sum: with `sdc_mean_sum` published as the sum and `sdc_count(record_key, filter := y IS NOT NULL)` as the
@@ -948,13 +978,13 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
 --|
 --| @arg y numeric column: the measure
 --| @arg record_key integer column: keys of the records
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
 --| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1
---| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
 --| @arg filter BOOLEAN expression over the rows: which records to look at (as FILTER (WHERE ..))
 --| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
@@ -969,14 +999,25 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
 --| N      |   2750.0 | 3030.0
 --| @source Geyer et al. (2022), mean-before-sum
 CREATE OR REPLACE MACRO sdc_mean(
-    y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL,
-    q := 3, epsilon := [1.0], small_cells := NULL, filter := true, digits := 8, decimals := 4
+    y, record_key, epsilon, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1,
+    p_small := NULL, fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4
 ) AS
     CASE
         WHEN sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) > 0
             THEN sdc_sum(
                 y, record_key, ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q,
                 epsilon := epsilon, small_cells := small_cells, filter := filter, digits := digits, decimals := decimals
+            ) / count(CASE WHEN filter THEN y END)
+    END,
+(
+    y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL,
+    fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4
+) AS
+    CASE
+        WHEN sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) > 0
+            THEN sdc_sum(
+                y, record_key, ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q,
+                small_cells := small_cells, filter := filter, digits := digits, decimals := decimals
             ) / count(CASE WHEN filter THEN y END)
     END;
 
@@ -998,18 +1039,18 @@ CREATE OR REPLACE MACRO sdc_mean(
 CREATE OR REPLACE MACRO sdc_mbs(x_hat, n, n_hat) AS
     CASE WHEN n = 0 OR n_hat = 0 THEN 0 ELSE x_hat * n_hat / n END::DOUBLE;
 
---| sdc_mean_sum(y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, filter := true, digits := 8, decimals := 4) -> DOUBLE
+--| sdc_mean_sum(y, record_key, epsilon := [1.0], ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4) -> DOUBLE
 --| The perturbed sum under mean-before-sum: divided by the published count it gives `sdc_mean`.
 --|
 --| @arg y numeric column: the measure
 --| @arg record_key integer column: keys of the records
+--| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
 --| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1
---| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg small_cells VARCHAR: name of a p-table for values below the separation point; NULL: none
 --| @arg filter BOOLEAN expression over the rows: which records to look at (as FILTER (WHERE ..))
 --| @arg digits INTEGER: number of decimal digits of the record keys (5 to 18)
@@ -1024,13 +1065,24 @@ CREATE OR REPLACE MACRO sdc_mbs(x_hat, n, n_hat) AS
 --| N      | 6060.0 | 2
 --| @source Geyer et al. (2022), mean-before-sum
 CREATE OR REPLACE MACRO sdc_mean_sum(
-    y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL, fp := NULL,
-    q := 3, epsilon := [1.0], small_cells := NULL, filter := true, digits := 8, decimals := 4
+    y, record_key, epsilon, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1,
+    p_small := NULL, fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4
 ) AS
     sdc_mbs(
         sdc_sum(
             y, record_key, ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q,
             epsilon := epsilon, small_cells := small_cells, filter := filter, digits := digits, decimals := decimals),
+        count(CASE WHEN filter THEN y END),
+        sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits)
+    ),
+(
+    y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, p_small := NULL,
+    fp := NULL, q := 3, small_cells := NULL, filter := true, digits := 8, decimals := 4
+) AS
+    sdc_mbs(
+        sdc_sum(
+            y, record_key, ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q,
+            small_cells := small_cells, filter := filter, digits := digits, decimals := decimals),
         count(CASE WHEN filter THEN y END),
         sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits)
     );

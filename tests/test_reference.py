@@ -32,7 +32,8 @@ def parameters(examples: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
         "SELECT DISTINCT function_name, parameters FROM duckdb_functions() "
         "WHERE function_type IN ('macro', 'table_macro') AND starts_with(function_name, 'sdc_')"
     ).fetchall()
-    return dict(rows)
+    # Where a macro has two forms, the one with more arguments.
+    return dict(sorted(rows, key=lambda row: len(row[1])))
 
 
 def test_every_function_that_a_user_can_call_is_documented_and_no_other(parameters: dict[str, list[str]]) -> None:
@@ -62,7 +63,9 @@ def test_the_signature_has_the_defaults_of_the_macro(name: str) -> None:
     macro = re.search(rf"^CREATE OR REPLACE (?:TEMP )?MACRO {name}(\(.*?\)) AS\b", text, re.M | re.S)
     assert macro is not None
     written = re.sub(r"\s+", " ", macro[1]).replace("( ", "(").replace(" )", ")").replace('"', "")
-    assert FUNCTIONS[name].signature.split(" -> ")[0] == name + written
+    documented = FUNCTIONS[name].signature.split(" -> ")[0]
+    # `epsilon` decides between the two forms of a macro, so that it has a default for users only.
+    assert name + written in (documented, documented.replace("epsilon := [1.0]", "epsilon"))
 
 
 # Each table function on arguments that are right, to see the columns that it returns.

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 import duckdb
+
 import sdcduck
 from sdcduck.guard import REASONS, Guard, Refused, guard
 
@@ -80,7 +81,9 @@ class Attacked:
             rows: list[dict[str, Any]] = self.guard.sql(query, parameters).to_pylist()
         except Refused as refused:
             assert refused.code in REASONS
-            said = str(refused).replace(refused.detail, "") if refused.detail and refused.detail in query else str(refused)
+            said = (
+                str(refused).replace(refused.detail, "") if refused.detail and refused.detail in query else str(refused)
+            )
             assert not self.leaks(said), str(refused)
             return refused
         return rows

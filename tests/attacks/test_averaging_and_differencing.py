@@ -10,22 +10,32 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-import sdcduck
+import pytest
 from attacked_database import LONG, Attacked
 
+import sdcduck
 from sdcduck.guard import guard
 
 PEOPLE = 1200 if LONG else 240
 
 
-def _population(seed: int) -> tuple[Any, list[tuple[int, str, int, str, bool]]]:
+def _population(seed: int, min_units: int = 1) -> tuple[Any, list[tuple[int, str, int, str, bool]]]:
     """People with a secret attribute, `ill`, that a third of them has; it is a dimension."""
     chance = random.Random(seed)
-    people = [(i, chance.choice("NSEW"), chance.randint(0, 29), chance.choice("fm"), chance.random() < 0.33) for i in range(PEOPLE)]
+    people = [
+        (i, chance.choice("NSEW"), chance.randint(0, 29), chance.choice("fm"), chance.random() < 0.33)
+        for i in range(PEOPLE)
+    ]
     con = sdcduck.connect(secret="the secret of the tests")
-    con.execute("CREATE TABLE people (id INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, ill BOOLEAN, record_key INTEGER)")
-    con.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", [(*person, chance.randrange(10**8)) for person in people])
-    con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age', 'sex', 'ill'])").fetchall()
+    con.execute(
+        "CREATE TABLE people (id INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, ill BOOLEAN, record_key INTEGER)"
+    )
+    con.executemany(
+        "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", [(*person, chance.randrange(10**8)) for person in people]
+    )
+    con.execute(
+        f"FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age', 'sex', 'ill'], min_units := {min_units})"
+    ).fetchall()
     return guard(con), people
 
 
@@ -52,7 +62,9 @@ def test_averaging_over_wordings(show) -> None:  # type: ignore[no-untyped-def]
     guarded, people = _population(1)
     right = modal = total = 0
     errors: Counter[int] = Counter()
-    cells = [(f"people.region = '{region}'", f"people.age < {age}", region, age) for region in "NSEW" for age in (3, 7, 15)]
+    cells = [
+        (f"people.region = '{region}'", f"people.age < {age}", region, age) for region in "NSEW" for age in (3, 7, 15)
+    ]
     for first, second, region, age in cells:
         truth = sum(person[1] == region and person[2] < age for person in people)
         answers = [
@@ -65,7 +77,9 @@ def test_averaging_over_wordings(show) -> None:  # type: ignore[no-untyped-def]
         right += round(sum(answers) / len(answers)) == truth
         modal += answers[0] == truth
         total += 1
-    show(f"averaging over {len(WORDINGS)} wordings: {right} of {total} counts exact; one answer taken at its word: {modal} of {total}")
+    show(
+        f"averaging over {len(WORDINGS)} wordings: {right} of {total} counts exact; one answer taken at its word: {modal} of {total}"
+    )
     assert right == modal
 
 
@@ -74,7 +88,7 @@ def _success(guarded: Any, people: list[Any], attack: str) -> tuple[int, int, in
     alone = [key for key, n in Counter(person[1:4] for person in people).items() if n == 1]
     found = total = ill = 0
     for person in people:
-        if person[1:4] not in alone or total >= (400 if LONG else 40):
+        if person[1:4] not in alone or total >= (400 if LONG else 30):
             continue
         region, age, sex = person[1:4]
         them = f"(region = '{region}' AND age = {age} AND sex = '{sex}')"
@@ -87,29 +101,52 @@ def _success(guarded: Any, people: list[Any], attack: str) -> tuple[int, int, in
         elif attack == "difference":
             estimate = float(count("ill") - count(f"ill AND NOT {them}"))
         elif attack == "tracker":  # general tracker: padding with a group and its complement
-            estimate = float(count(f"ill AND ({them} OR age < 15)") + count(f"ill AND ({them} OR age >= 15)") - count("ill"))
+            estimate = float(
+                count(f"ill AND ({them} OR age < 15)") + count(f"ill AND ({them} OR age >= 15)") - count("ill")
+            )
         elif attack == "union":
-            estimate = float(count(f"ill AND (region = '{region}' OR {them})") - count(f"ill AND region = '{region}' AND NOT {them}"))
+            estimate = float(
+                count(f"ill AND (region = '{region}' OR {them})") - count(f"ill AND region = '{region}' AND NOT {them}")
+            )
         else:  # overlapping cells: the same difference inside many sets
             differences = [
                 count(f"ill AND (age % {k} = {j} OR {them})") - count(f"ill AND age % {k} = {j} AND NOT {them}")
-                for k in (2, 3, 5) for j in range(k)
+                for k in ((2, 3, 5) if LONG else (3,)) for j in range(k)
             ]  # fmt: skip
             estimate = sum(differences) / len(differences)
-        found += (estimate > 0.5) == person[4]
+        guess = estimate != 0 if attack in ("difference", "union") else estimate > 0.5
+        found += guess == person[4]
         ill += person[4]
         total += 1
     return found, max(ill, total - ill), total
 
 
-def test_differences_and_trackers(show) -> None:  # type: ignore[no-untyped-def]
-    guarded, people = _population(2)
-    for attack in ("direct", "difference", "tracker", "union", "overlapping"):
-        found, modal, total = _success(guarded, people, attack)
-        show(f"{attack}: {found} of {total} secrets right, modal guess {modal} of {total}")
-        assert total >= 20
-        if attack in ("difference", "tracker", "union"):
-            assert found < modal + 0.25 * total
+SAME_SET = (
+    "inherent in cell keys: the same set has the same noise, so two answers that differ show that the sets differ; "
+    "a filter that leaves out one unit has to be refused (fewer than min_units units between two answers)"
+)
+SUCCESSFUL = {("direct", 1): "a published count above 0 is certain: min_units := 1 is no protection"} | {
+    (attack, units): SAME_SET for attack in ("difference", "tracker", "union", "overlapping") for units in (1, 3)
+}
+"""Attacks that do better than guessing at present: (attack, min_units), reason."""
+
+
+@pytest.mark.parametrize(
+    ("attack", "min_units"),
+    [
+        pytest.param(
+            attack, units,
+            marks=pytest.mark.xfail(strict=True, reason=SUCCESSFUL[attack, units]) if (attack, units) in SUCCESSFUL else (),
+        )
+        for attack in ("direct", "difference", "tracker", "union", "overlapping") for units in (1, 3)
+    ],
+)  # fmt: skip
+def test_differences_and_trackers(show, attack: str, min_units: int) -> None:  # type: ignore[no-untyped-def]
+    guarded, people = _population(2, min_units)
+    found, modal, total = _success(guarded, people, attack)
+    show(f"{attack}, min_units {min_units}: {found} of {total} secrets right, modal guess {modal} of {total}")
+    assert total >= 20
+    assert found <= modal + 0.05 * total
 
 
 # --- Suppression: everything answered, taken together -----------------------------------------------------------------
@@ -146,14 +183,19 @@ def test_suppression_answers_nothing_new_and_nothing_less(show) -> None:  # type
     answered = withheld = disclosed = suppressed = 0
     for seed in range(20 if LONG else 3):
         chance = random.Random(seed)
-        firms = [(i, chance.choice("NSEW"), chance.choice("abc"), chance.choice("xy"), 15485863 + i * 104729) for i in range(60)]
+        firms = [
+            (i, chance.choice("NSEW"), chance.choice("abc"), chance.choice("xy"), 15485863 + i * 104729)
+            for i in range(60)
+        ]
         con = sdcduck.connect(secret="the secret of the tests")
         con.execute("CREATE TABLE firms (firm INTEGER, region VARCHAR, sector VARCHAR, size VARCHAR, turnover BIGINT)")
         con.executemany("INSERT INTO firms VALUES (?, ?, ?, ?, ?)", firms)
         con.execute(
             "FROM sdc_publish('p', 'SELECT region, sector, size, count(*) AS n, sum(turnover) AS turnover FROM firms GROUP BY CUBE(region, sector, size)', max_count := 2)"
         ).fetchall()
-        con.execute("FROM sdc_protect('firms', unit := 'firm', dimensions := ['region', 'sector', 'size'], measures := ['turnover'], method := 'suppression', publication := 'p')").fetchall()
+        con.execute(
+            "FROM sdc_protect('firms', unit := 'firm', dimensions := ['region', 'sector', 'size'], measures := ['turnover'], method := 'suppression', publication := 'p')"
+        ).fetchall()
         guarded = guard(con)
         inner = con.execute("SELECT region, sector, size FROM sdc.p_stencil ORDER BY ALL").fetchall()
 
@@ -171,29 +213,41 @@ def test_suppression_answers_nothing_new_and_nothing_less(show) -> None:  # type
         together = Span()
         for _ in range(400 if LONG else 40):
             conditions = [
-                " AND ".join(f"{name} {chance.choice(['=', '<>', '>='])} '{chance.choice(values)}'" for name, values in chance.sample(sorted(DIMENSIONS.items()), chance.randint(1, 3)))
+                " AND ".join(
+                    f"{name} {chance.choice(['=', '<>', '>='])} '{chance.choice(values)}'"
+                    for name, values in chance.sample(sorted(DIMENSIONS.items()), chance.randint(1, 3))
+                )
                 for _ in range(chance.randint(1, 3))
             ]
             where = " OR ".join(f"({condition})" for condition in conditions)
             keys = chance.sample(sorted(DIMENSIONS), chance.randint(0, 3))
             group = f" GROUP BY CUBE({', '.join(keys)})" if keys else ""
             listed = "".join(f"{key}, " for key in keys)
-            chosen = [bool(row[0]) for row in con.execute(f"SELECT {where} FROM sdc.p_stencil ORDER BY region, sector, size").fetchall()]
-            for row in guarded.sql(f"SELECT {listed}sum(turnover) AS total, count(*) AS n FROM firms WHERE {where}{group}").to_pylist():
+            chosen = [
+                bool(row[0])
+                for row in con.execute(f"SELECT {where} FROM sdc.p_stencil ORDER BY region, sector, size").fetchall()
+            ]
+            for row in guarded.sql(
+                f"SELECT {listed}sum(turnover) AS total, count(*) AS n FROM firms WHERE {where}{group}"
+            ).to_pylist():
                 values = tuple(row.get(name) for name in DIMENSIONS)
                 vector = [a * b for a, b in zip(cell(values), chosen, strict=True)]
                 shown = row["n"] is not None
                 assert shown == (vector in published), (where, keys, row)
                 assert (row["total"] is not None) == (shown and any(vector))
                 if shown:
-                    truth = sum(f[4] for f in firms if f[1:4] in {key for key, one in zip(inner, vector, strict=True) if one})
+                    truth = sum(
+                        f[4] for f in firms if f[1:4] in {key for key, one in zip(inner, vector, strict=True) if one}
+                    )
                     assert int(row["total"] or 0) == truth
                     together.add(vector)
                 answered, withheld = answered + shown, withheld + (not shown)
         disclosed += sum(vector in together for vector in hidden)
         suppressed += len(hidden)
         con.close()
-    show(f"suppression: {answered} numbers shown, {withheld} withheld, {disclosed} of {suppressed} suppressed cells derivable from all of them")
+    show(
+        f"suppression: {answered} numbers shown, {withheld} withheld, {disclosed} of {suppressed} suppressed cells derivable from all of them"
+    )
     assert disclosed == 0
 
 
@@ -201,8 +255,14 @@ def test_differences_of_rounded_counts(attacked: Attacked, show) -> None:  # typ
     """Rounding is deterministic: what a single difference finds, printed and not promised."""
     found = 0
     for age in range(20, 25):
-        everyone, others = (attacked.attempt(f"SELECT count(*) AS n FROM rounded WHERE {condition}") for condition in ("true", f"age <> {age}"))
+        everyone, others = (
+            attacked.attempt(f"SELECT count(*) AS n FROM rounded WHERE {condition}")
+            for condition in ("true", f"age <> {age}")
+        )
         assert isinstance(everyone, list)
         assert isinstance(others, list)
-        found += everyone[0]["n"] - others[0]["n"] == attacked.con.execute(f"SELECT count(*) FROM rounded WHERE age = {age}").fetchall()[0][0]
+        found += (
+            everyone[0]["n"] - others[0]["n"]
+            == attacked.con.execute(f"SELECT count(*) FROM rounded WHERE age = {age}").fetchall()[0][0]
+        )
     show(f"rounding: {found} of 5 counts exact by one difference")

@@ -6,14 +6,11 @@ An attack fails if it is refused, or if all it gets are protected numbers: those
 from __future__ import annotations
 
 import pytest
-from attacked_database import Attacked
+from attacked_database import LONG, Attacked
 
 from sdcduck.guard import Refused
 
-OPEN: dict[str, str] = {
-    "shadowed by a cte": "an alias in a subquery hides that it reads the outer unit-level table of the same alias",
-    "shadowed in the same FROM": "the same",
-}
+OPEN: dict[str, str] = {}
 """Attacks that succeed at present: name, reason. A fixed one fails here until it is taken out."""
 
 SHADOW = "EXISTS (SELECT 1 FROM regions p)"
@@ -268,9 +265,18 @@ ANSWERED = {
         "SELECT sum(turnover) FROM firms WHERE region = 'N' OR region = 'S'",
         "SELECT sum(turnover) FROM firms WHERE region IN ('N', 'S')",
     ),
-    "own record key": ("SELECT count(*) FROM (SELECT 7 AS record_key FROM people WHERE age = 99)", f"SELECT {N} FROM people WHERE age = 99"),
-    "own record key, other case": ("SELECT count(*) FROM (SELECT 7 AS Record_Key FROM people)", f"SELECT {N} FROM people"),
-    "own record key for a sum": ("SELECT sum(income) FROM (SELECT 7 AS record_key, income FROM people)", f"SELECT {S} FROM people"),
+    "own record key": (
+        "SELECT count(*) FROM (SELECT 7 AS record_key FROM people WHERE age = 99)",
+        f"SELECT {N} FROM people WHERE age = 99",
+    ),
+    "own record key, other case": (
+        "SELECT count(*) FROM (SELECT 7 AS Record_Key FROM people)",
+        f"SELECT {N} FROM people",
+    ),
+    "own record key for a sum": (
+        "SELECT sum(income) FROM (SELECT 7 AS record_key, income FROM people)",
+        f"SELECT {S} FROM people",
+    ),
     "own record key through a cte": (
         "WITH c AS (SELECT 7 AS record_key, region FROM people) SELECT region, count(*) FROM c GROUP BY region",
         f"SELECT region, {N} FROM people GROUP BY region HAVING {N} > 0",
@@ -301,7 +307,7 @@ ANSWERED = {
         f"SELECT {N}, {S} FROM people",
     ),
     "alias of a lambda": (
-        "SELECT count(*), sum(\"block\".income) FROM people AS \"block\" WHERE \"block\".age > 22",
+        'SELECT count(*), sum("block".income) FROM people AS "block" WHERE "block".age > 22',
         f"SELECT {N}, {S} FROM people WHERE age > 22",
     ),
     "comments and quotes": (
@@ -336,7 +342,9 @@ def test_answered_with_protected_numbers(attacked: Attacked, name: str) -> None:
 
 
 def _plain(row: tuple[object, ...]) -> str:
-    return repr([round(float(value), 6) if type(value).__name__ in ("int", "float", "Decimal") else str(value) for value in row])  # type: ignore[arg-type]
+    return repr(
+        [round(float(value), 6) if type(value).__name__ in ("int", "float", "Decimal") else str(value) for value in row]
+    )  # type: ignore[arg-type]
 
 
 # --- One row a record, or nothing ------------------------------------------------------------------------------------
@@ -440,11 +448,11 @@ DEEP = {
     "minus": "SELECT " + "- " * 9000 + "1",
     "cast": "SELECT 1" + "::INT" * 9000,
     "case": "SELECT " + "CASE WHEN true THEN " * 3000 + "1" + " END" * 3000,
-    "union": "SELECT 1" + " UNION ALL SELECT 1" * 3000,
+    "union": "SELECT 1" + " UNION ALL SELECT 1" * (3000 if LONG else 900),
     "parentheses": "SELECT " + "(" * 10000 + "1" + ")" * 10000,
     "subqueries": "SELECT * FROM " + "(SELECT * FROM " * 1000 + "regions" + ")" * 1000,
     "dots": "SELECT " + "a." * 5000 + "b FROM regions",
-    "or": "SELECT count(*) FROM people WHERE " + " OR ".join(["age = 1"] * 5000),
+    "or": "SELECT count(*) FROM people WHERE " + " OR ".join(["age = 1"] * (5000 if LONG else 300)),
     "long": "SELECT '" + "x" * 10_000_000 + "'",
     "surrogate": "SELECT '\ud800'",
     "nul": "\x00",

@@ -31,7 +31,10 @@ MORE_PLACES = (
 
 
 def test_functions_off_the_lists_are_refused_everywhere(attacked: Attacked, show) -> None:  # type: ignore[no-untyped-def]
-    names = [row[0] for row in attacked.con.execute("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY ALL").fetchall()]
+    names = [
+        row[0]
+        for row in attacked.con.execute("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY ALL").fetchall()
+    ]
     off = [name for name in names if name.lower() not in FUNCTIONS]
     answered = [
         query
@@ -47,18 +50,48 @@ def test_functions_off_the_lists_are_refused_everywhere(attacked: Attacked, show
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_functions_on_the_lists_show_no_unit(attacked: Attacked, name: str) -> None:
     f = _quoted(name)
-    for arguments in ("income", "person_id", "income, income", "income, 1", "region, income", "income, region, person_id", "DISTINCT income"):
-        for query in (f"SELECT {f}({arguments}) FROM people", f"SELECT region, {f}({arguments}), count(*) FROM people GROUP BY region"):
+    for arguments in (
+        "income",
+        "person_id",
+        "income, income",
+        "income, 1",
+        "region, income",
+        "income, region, person_id",
+        "DISTINCT income",
+    ):
+        for query in (
+            f"SELECT {f}({arguments}) FROM people",
+            f"SELECT region, {f}({arguments}), count(*) FROM people GROUP BY region",
+        ):
             got = attacked.attempt(query)
-            assert isinstance(got, Refused) or name in ("sum", "avg", "mean", "count", "count_if", "countif"), (query, got)
+            assert isinstance(got, Refused) or name in ("sum", "avg", "mean", "count", "count_if", "countif"), (
+                query,
+                got,
+            )
             assert isinstance(got, Refused) or not attacked.leaks(got), query
 
 
 @pytest.mark.parametrize("name", sorted(UNIT_FUNCTIONS))
 def test_functions_over_records_never_fail_on_some_of_them(attacked: Attacked, name: str) -> None:
     f = _quoted(name)
-    for arguments in ("region", "age", "d", "age, 0", "region, 2", "region, region", "region, 'x', 'y'", "'year', d", "'nonsense', d", "region, d", "age, age, age", "region, age, age"):
-        there, missing = (attacked.attempt(f"SELECT count(*) FROM people WHERE {f}({arguments}) IS NOT NULL AND age = {age}") for age in (99, 98))
+    for arguments in (
+        "region",
+        "age",
+        "d",
+        "age, 0",
+        "region, 2",
+        "region, region",
+        "region, 'x', 'y'",
+        "'year', d",
+        "'nonsense', d",
+        "region, d",
+        "age, age, age",
+        "region, age, age",
+    ):
+        there, missing = (
+            attacked.attempt(f"SELECT count(*) FROM people WHERE {f}({arguments}) IS NOT NULL AND age = {age}")
+            for age in (99, 98)
+        )
         assert isinstance(there, Refused) == isinstance(missing, Refused), (arguments, there, missing)
         got = attacked.attempt(f"SELECT {f}({arguments}) AS g, count(*) FROM people GROUP BY g")
         assert isinstance(got, Refused) or not attacked.leaks(got)
@@ -81,7 +114,11 @@ def test_table_functions_are_refused(attacked: Attacked) -> None:
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro', 'pragma')"
     ).fetchall()
     for (name,) in rows:
-        for query in (f"SELECT * FROM {_quoted(name)}('people')", f"SELECT * FROM {_quoted(name)}()", f"CALL {_quoted(name)}('people')"):
+        for query in (
+            f"SELECT * FROM {_quoted(name)}('people')",
+            f"SELECT * FROM {_quoted(name)}()",
+            f"CALL {_quoted(name)}('people')",
+        ):
             assert isinstance(attacked.attempt(query), Refused), query
 
 
@@ -114,6 +151,8 @@ def test_statements_are_refused(attacked: Attacked, statement: str) -> None:
     assert isinstance(attacked.attempt(statement), Refused)
 
 
-@pytest.mark.parametrize("statement", ["SELECT * FROM regions", "FROM regions", "SELECT label: num FROM regions", "(SELECT 1)"])
+@pytest.mark.parametrize(
+    "statement", ["SELECT * FROM regions", "FROM regions", "SELECT label: num FROM regions", "(SELECT 1)"]
+)
 def test_public_data_is_free(attacked: Attacked, statement: str) -> None:
     assert not isinstance(attacked.attempt(statement), Refused)
