@@ -1,5 +1,5 @@
 # Everything sets itself up: a .venv beside this file, with the versions pinned in constraints.txt.
-# PYTHON=python3.12 make test   another interpreter;   VENV=/tmp/env DUCKDB='duckdb<2' make test   another DuckDB
+# PYTHON=python3.12 make test   another interpreter;   VENV=.venv-duckdb1 DUCKDB='duckdb<2' make test   another DuckDB
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -79,14 +79,14 @@ class Attacked:
         """What an analyst gets: rows or a refusal. Anything else raised is a failure."""
         try:
             rows: list[dict[str, Any]] = self.guard.sql(query, parameters).to_pylist()
-        except Refused as refused:
-            assert refused.code in REASONS
-            said = (
-                str(refused).replace(refused.detail, "") if refused.detail and refused.detail in query else str(refused)
-            )
-            assert not self.leaks(said), str(refused)
-            return refused
-        return rows
+            return rows
+        except Refused as problem:
+            refused = problem
+        known = refused.code in REASONS
+        said = str(refused).replace(refused.detail, "") if refused.detail and refused.detail in query else str(refused)
+        assert known
+        assert not self.leaks(said), said
+        return refused
 
 
 def leaks(value: object, confidential: set[int]) -> list[object]:
@@ -102,6 +102,6 @@ def leaks(value: object, confidential: set[int]) -> list[object]:
         return []
     try:
         number = float(value)  # type: ignore[arg-type]
-        return [value] if number == number and abs(number) < 1e18 and abs(int(round(number))) in confidential else []
+        return [value] if number == number and abs(number) < 1e18 and abs(round(number)) in confidential else []
     except (TypeError, ValueError, OverflowError):
         return []

@@ -184,7 +184,7 @@ def test_refused(attacked: Attacked, name: str) -> None:
     assert isinstance(got, Refused), got
 
 
-@pytest.mark.parametrize("method_table", ["few", "thresholded", "rounded"])
+@pytest.mark.parametrize("method_table", ["few", "thresholded", "rounded"] if LONG else ["thresholded"])
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_refused_under_every_method(attacked: Attacked, name: str, method_table: str) -> None:
     if name in OPEN or "people" not in REFUSED[name]:

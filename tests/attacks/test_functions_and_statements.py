@@ -39,7 +39,7 @@ def test_functions_off_the_lists_are_refused_everywhere(attacked: Attacked, show
     answered = [
         query
         for name in off
-        for query in (place.format(f=_quoted(name)) for place in PLACES + (MORE_PLACES if LONG else ()))
+        for query in (place.format(f=_quoted(name)) for place in (PLACES + MORE_PLACES if LONG else PLACES[:3]))
         if not isinstance(attacked.attempt(query), Refused)
     ]
     show(f"{len(off)} of {len(names)} functions are on no list, {len(answered)} uses of them are answered")
@@ -93,8 +93,9 @@ def test_functions_over_records_never_fail_on_some_of_them(attacked: Attacked, n
             for age in (99, 98)
         )
         assert isinstance(there, Refused) == isinstance(missing, Refused), (arguments, there, missing)
-        got = attacked.attempt(f"SELECT {f}({arguments}) AS g, count(*) FROM people GROUP BY g")
-        assert isinstance(got, Refused) or not attacked.leaks(got)
+        if LONG:
+            got = attacked.attempt(f"SELECT {f}({arguments}) AS g, count(*) FROM people GROUP BY g")
+            assert isinstance(got, Refused) or not attacked.leaks(got)
 
 
 def test_the_lists_hold_nothing_volatile_or_unknown_kind(attacked: Attacked) -> None:

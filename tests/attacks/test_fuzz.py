@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
 
-EXAMPLES = 2000 if LONG else 25
+EXAMPLES = 2000 if LONG else 15
 KEYS = (
     "p.region",
     "p.age",
