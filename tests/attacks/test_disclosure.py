@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from attacked_database import LONG, Attacked
+from fixtures_of_attacks import attacked
 
 from sdcduck.guard import Refused
 

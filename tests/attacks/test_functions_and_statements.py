@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attacked_database import LONG, Attacked
+from fixtures_of_attacks import attacked, show
 
 from sdcduck.guard import Refused
 from sdcduck.guard.allowed import FUNCTIONS, UNIT_FUNCTIONS

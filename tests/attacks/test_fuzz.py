@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import duckdb
 from attacked_database import LONG, leaks
+from fixtures_of_attacks import show
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
