@@ -214,7 +214,6 @@ ATOMS = (
 _expression = st.recursive(
     st.sampled_from(ATOMS),
     lambda inner: st.one_of(
-        st.sampled_from(ATOMS),
         st.tuples(
             st.sampled_from(["+", "-", "//", "=", "<", "AND", "OR", "||", "IS DISTINCT FROM", "LIKE", "%", "**"]),
             inner,
