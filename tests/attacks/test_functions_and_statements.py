@@ -48,47 +48,28 @@ def test_functions_off_the_lists_are_refused_everywhere(attacked: Attacked, show
     assert answered == []
 
 
+MEASURE_ARGUMENTS = ("income", "person_id", "income, income", "income, 1", "region, income", "income, region, person_id")
+RECORD_ARGUMENTS = ("region", "age, 0", "'nonsense', d", "age", "d", "region, 2", "region, region", "region, 'x', 'y'",
+                    "'year', d", "region, d", "age, age, age", "region, age, age")  # fmt: skip
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_functions_on_the_lists_show_no_unit(attacked: Attacked, name: str) -> None:
     f = _quoted(name)
-    for arguments in (
-        "income",
-        "person_id",
-        "income, income",
-        "income, 1",
-        "region, income",
-        "income, region, person_id",
-        "DISTINCT income",
-    ):
+    for arguments in MEASURE_ARGUMENTS if LONG else MEASURE_ARGUMENTS[:1]:
         for query in (
-            f"SELECT {f}({arguments}) FROM people",
             f"SELECT region, {f}({arguments}), count(*) FROM people GROUP BY region",
-        ):
+            f"SELECT {f}({arguments}) FROM people",
+        )[: 2 if LONG else 1]:
             got = attacked.attempt(query)
-            assert isinstance(got, Refused) or name in ("sum", "avg", "mean", "count", "count_if", "countif"), (
-                query,
-                got,
-            )
+            assert isinstance(got, Refused) or name in ("sum", "avg", "mean", "count", "count_if", "countif"), query
             assert isinstance(got, Refused) or not attacked.leaks(got), query
 
 
 @pytest.mark.parametrize("name", sorted(UNIT_FUNCTIONS))
 def test_functions_over_records_never_fail_on_some_of_them(attacked: Attacked, name: str) -> None:
     f = _quoted(name)
-    for arguments in (
-        "region",
-        "age",
-        "d",
-        "age, 0",
-        "region, 2",
-        "region, region",
-        "region, 'x', 'y'",
-        "'year', d",
-        "'nonsense', d",
-        "region, d",
-        "age, age, age",
-        "region, age, age",
-    ):
+    for arguments in RECORD_ARGUMENTS if LONG else RECORD_ARGUMENTS[:3]:
         there, missing = (
             attacked.attempt(f"SELECT count(*) FROM people WHERE {f}({arguments}) IS NOT NULL AND age = {age}")
             for age in (99, 98)
