@@ -48,7 +48,14 @@ def test_functions_off_the_lists_are_refused_everywhere(attacked: Attacked, show
     assert answered == []
 
 
-MEASURE_ARGUMENTS = ("income", "person_id", "income, income", "income, 1", "region, income", "income, region, person_id")
+MEASURE_ARGUMENTS = (
+    "income",
+    "person_id",
+    "income, income",
+    "income, 1",
+    "region, income",
+    "income, region, person_id",
+)
 RECORD_ARGUMENTS = ("region", "age, 0", "'nonsense', d", "age", "d", "region, 2", "region, region", "region, 'x', 'y'",
                     "'year', d", "region, d", "age, age, age", "region, age, age")  # fmt: skip
 
