@@ -30,8 +30,8 @@ from sdcduck.registry import Session
 OPTION_TYPES = (
     "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR",
 )  # fmt: skip
-OPTION_COUNT = len(OPTION_TYPES)
 """SQL types of the arguments that are `Options`, in order; those of the rules follow."""
+OPTION_COUNT = len(OPTION_TYPES)
 
 _FREQUENCY_METHODS = ("none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace")
 _MAGNITUDE_METHODS = ("none", "sub2Sum", "numttHTT")
@@ -135,6 +135,7 @@ class Call:
         extend: clusters of dimensions whose combinations are inner cells too.
         earlier: what was published before.
         own: numbers of the grouping sets that the publication itself has.
+        arguments: options and rules as a function takes them, for storing.
     """
 
     publication: Publication
@@ -143,6 +144,7 @@ class Call:
     extend: tuple[tuple[int, ...], ...] = ()
     earlier: tuple[Earlier, ...] = ()
     own: tuple[int, ...] = ()
+    arguments: tuple[Any, ...] = ()
 
     @property
     def freq(self) -> str:
@@ -404,7 +406,7 @@ def read_call(
     cursor = session.cursor()
     publication = resolve(session, text, reserved)
     stored = None if _is_query(str(text)) else catalog.publication(cursor, str(text).strip())
-    given = [argument for argument in arguments if argument not in (None, False, [])]
+    given = [argument for argument in arguments if argument is not None and argument is not False and argument != []]
     if stored is not None and stored.arguments is not None and not given:
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
@@ -426,6 +428,7 @@ def read_call(
         tuple(map(tuple, clusters(cursor, publication))) if options.extend_zeros else (),
         earlier,
         tuple(joint.sets.index(columns) for columns in publication.sets),
+        tuple(arguments),
     )
 
 

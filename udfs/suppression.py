@@ -30,7 +30,7 @@ from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rule
 from sdcduck.udfs.suppression_exchange import plan_sdmx
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.decimals import decimals
@@ -133,7 +133,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
                 "JOIN _sdc_numbers n ON i._sdc_inner = n.inner_cell ORDER BY i._sdc_inner"
             )
             catalog.store_publication(
-                cursor, name, publication.query, json.dumps(arguments), digest(cursor, publication)
+                cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
             cursor.commit()
         except BaseException:
@@ -179,19 +179,18 @@ def plan_audit(session: Session, text: str | None, measure: str | None, *argumen
     def make() -> pa.Table:
         pattern = choose_pattern(session, call)
         inner = pattern.inner
-        z = floats(
-            arrow(
-                session.cursor(),
-                f"SELECT {identifier(audited.name)}::DOUBLE AS z FROM ({publication.cells(extend=call.extend)}) "
-                "ORDER BY _sdc_cell",
-            ),
-            "z",
-        )
+        cursor, column = session.cursor(), f"{identifier(audited.name)}::DOUBLE"
+        cells_sql = publication.cells(extend=call.extend)
+        z = floats(arrow(cursor, f"SELECT {column} AS z FROM ({cells_sql}) ORDER BY _sdc_cell"), "z")
+        # The signs are known only where no inner cell is negative, whatever the cells are.
+        least = catalog.first_row(cursor, f"SELECT coalesce(min({column}), 0) >= 0 FROM ({publication.inner})")
+        nonnegative = least is not None and bool(least[0])
         by_rule = audited.name == publication.measure(of_rules, *default).name
         protection = floats(inner.cells, "_sdc_protection") if by_rule else np.zeros(len(z))
         protection = np.where(pattern.primary, protection, 0.0)
         result = audit(
-            inner.x, z, pattern.suppressed, upl=protection, lower=-np.inf if (z < 0).any() else 0.0,
+            inner.x, z, pattern.suppressed | pattern.hidden, cells=pattern.suppressed, upl=protection,
+            lower=0.0 if nonnegative else -np.inf,
         )  # fmt: skip
         cells = inner.cells.take(pa.array(result.cells))
         return pa.table(
@@ -207,13 +206,12 @@ def plan_audit(session: Session, text: str | None, measure: str | None, *argumen
         )
 
     dimensions = "".join(f"c.{name}, " for name in publication.quoted_dimensions)
-    levels = ", ".join(literal(publication.level_of(columns)) for columns in publication.sets)
     return Rows(
         make,
-        f"""SELECT {dimensions}[{levels}][c._sdc_set + 1] AS level, c.{identifier(audited.name)}::DOUBLE AS original,
+        f"""SELECT {dimensions}{call.levels}[c._sdc_set + 1] AS level, c.{identifier(audited.name)}::DOUBLE AS original,
             s.status, s.lower, s.upper, s.exact, s.protected
-        FROM ({publication.cells(extend=call.extend)}) c JOIN {{rows}} s ON c._sdc_cell = s.cell
-        ORDER BY c._sdc_cell""",
+        FROM ({publication.cells(extend=call.extend)}) c RIGHT JOIN {{rows}} s ON c._sdc_cell = s.cell
+        WHERE {unchanged(call.freq)} ORDER BY c._sdc_cell""",
     )
 
 
@@ -318,10 +316,10 @@ def plan_round_table(
     if count.kind != "count":
         raise SDCError("argument 'freq' must name a count(..) column: rounding to a base is for counts")
     extend = tuple(map(tuple, clusters(session.cursor(), publication))) if extend_zeros else ()
+    call = Call(publication, Rules(freq=count.name), Options(extend_zeros=bool(extend_zeros)), extend)
 
     def make() -> pa.Table:
-        options = Options(extend_zeros=bool(extend_zeros))
-        inner = read_inner(session, Call(publication, Rules(freq=count.name), options, extend))
+        inner = read_inner(session, call)
         z = inner.freq.astype(np.int64)
         chosen = secrets.randbits(63) if seed is None else seed
         if method == "random":
@@ -329,9 +327,8 @@ def plan_round_table(
         elif method == "controlled":
             rounded = controlled_rounding(inner.x, inner.inner_freq, base).cells
         else:
-            rounded = inner.x.totals(small_count_rounding(inner.x, inner.inner_freq, base, seed=chosen)).astype(
-                np.int64
-            )
+            inner_rounded = small_count_rounding(inner.x, inner.inner_freq, base, seed=chosen)
+            rounded = inner.x.totals(inner_rounded).astype(np.int64)
         return pa.table(
             {
                 "cell": inner.cells["_sdc_cell"].cast(pa.int64()),
@@ -342,10 +339,9 @@ def plan_round_table(
         )
 
     dimensions = "".join(f"c.{name}, " for name in publication.quoted_dimensions)
-    levels = ", ".join(literal(publication.level_of(columns)) for columns in publication.sets)
     return Rows(
         make,
-        f"""SELECT {dimensions}[{levels}][c._sdc_set + 1] AS level, s.original, s.rounded
+        f"""SELECT {dimensions}{call.levels}[c._sdc_set + 1] AS level, s.original, s.rounded
         FROM ({publication.cells(extend=extend)}) c FULL JOIN {{rows}} s ON c._sdc_cell = s.cell
         WHERE {unchanged(count.name)} ORDER BY c._sdc_cell""",
     )

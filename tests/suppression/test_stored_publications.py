@@ -185,6 +185,25 @@ def test_suppressing_primary_cells_alone_gives_them_away(con: duckdb.DuckDBPyCon
     assert rows(con, f"SELECT unsafe_cells FROM sdc_publish('leaky', {call})") == [(1,)]
 
 
+def test_hidden_cells_are_unknown_to_who_attacks(con: duckdb.DuckDBPyConnection) -> None:
+    # The totals bound the cells of A; hidden totals bound nothing.
+    known = f"$${COUNTS}$$, primary_if := 'municipality = ''A'' AND age IS NOT NULL'"
+    hidden = f"{known}, hidden_if := 'municipality IS NULL OR age IS NULL'"
+    assert rows(con, f"SELECT bool_and(isfinite(upper)) FROM sdc_audit({known}) WHERE municipality = 'A'") == [(True,)]
+    assert rows(con, f"SELECT bool_and(isinf(upper)) FROM sdc_audit({hidden}) WHERE municipality = 'A'") == [(True,)]
+
+
+def test_negative_inner_cells_tell_no_signs(con: duckdb.DuckDBPyConnection) -> None:
+    # No published cell is negative, one inner cell is: it must lie in its interval all the same.
+    con.execute(
+        "CREATE TABLE balances AS SELECT * FROM (VALUES ('a', 'x', -5), ('a', 'y', 9), ('b', 'x', 9), ('b', 'y', 4)) t(r, s, v)"
+    )
+    query = "SELECT r, s, count(*) AS n, sum(v) AS v FROM balances GROUP BY GROUPING SETS ((r), (s), (r, s))"
+    found = rows(con, f"SELECT lower, original, upper FROM sdc_audit('{query}', measure := 'v', primary_if := 'v < 0')")
+    assert len(found) == 3
+    assert all(lower <= original <= upper for lower, original, upper in found)
+
+
 def test_intervals_are_made_as_wide_as_the_rule_wants(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "CREATE TABLE firms AS SELECT 'r' || (i * i + i // 7) % 5 AS r, 's' || (i // 3 + i) % 5 AS s, i AS firm, ((i * 37 % 101) ** 3)::BIGINT AS x FROM range(60) t(i)"
@@ -284,6 +303,14 @@ def test_changed_data_are_refused_until_published_again(con: duckdb.DuckDBPyConn
     assert "changed since it was published" in refused(con, "FROM sdc_decimals('counts')")
     con.execute("FROM sdc_publish('counts')").fetchall()
     assert rows(con, "SELECT sum(n) FROM sdc.counts_stencil") == [(202,)]
+    # Published again without rules, it keeps those that it had.
+    assert rows(con, "SELECT bool_or(status = 'primary') FROM sdc_audit('counts')") == [(True,)]
+    assert rows(con, "SELECT count(*) > 0 FROM sdc_suppress('counts') WHERE suppressed") == [(True,)]
+
+
+def test_rules_of_the_call_count_even_if_they_are_zero(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    assert rows(con, "SELECT count(*) FROM sdc_suppress('counts', max_count := 0) WHERE suppressed") == [(0,)]
 
 
 def test_publications_are_listed_and_dropped_with_their_tables(con: duckdb.DuckDBPyConnection) -> None:
