@@ -140,18 +140,21 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         + " || ' (see sdc_store_ptable)')"
     )
 
-    def dispatch(macro: str, value: Callable[[Lookup], str], otherwise: str = "NULL") -> str:
+    def dispatch(macro: str, value: Callable[[Lookup], str], otherwise: str = "NULL", parameters: str = "p") -> str:
         cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
-        return f"{create} {macro}(p) AS\n    CASE p\n{cases}        ELSE {otherwise}\n    END"
+        return f"{create} {macro}({parameters}) AS\n    CASE p\n{cases}        ELSE {otherwise}\n    END"
 
-    # Every use of a p-table looks at its kind first, so that one macro is enough to refuse an unknown name.
+    # Every use of a p-table reads the guide or the top row, so an unknown name is refused there.
     return [
         dispatch("_sdc_ptable_kind", lambda one: literal(one.kind), unknown),
+        dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
+        dispatch("_sdc_ptable_top", _top_row, unknown),
         *(dispatch(f"_sdc_ptable_{number}", _number(number)) for number in _LAYOUT_NUMBERS),
         dispatch("_sdc_ptable_rows", lambda one: _list_literal(one.rows, "DOUBLE")),
         dispatch("_sdc_ptable_odd_rows", lambda one: _list_literal(one.odd_rows, "DOUBLE")),
-        dispatch("_sdc_ptable_guide", lambda one: literal(one.guide)),
-        dispatch("_sdc_ptable_intervals", lambda one: _list_literal(one.intervals.tolist(), "BIGINT")),
+        dispatch("_sdc_ptable_guide", lambda one: literal(one.guide), unknown),
+        dispatch("_sdc_ptable_strips", lambda one: f"'[{', '.join(one.strips())}]'::VARCHAR[]"),
+        dispatch("_sdc_ptable_intervals", _intervals_literal, unknown),
     ]
 
 
@@ -159,10 +162,8 @@ _LAYOUT_NUMBERS = {
     "modulus": "BIGINT",
     "shift": "BIGINT",
     "buckets": "BIGINT",
-    "last": "BIGINT",
-    "repeat": "BIGINT",
-    "pitch": "BIGINT",
     "step": "BIGINT",
+    "last": "BIGINT",
     "odd_first": "BIGINT",
     "last_variance": "DOUBLE",
 }
@@ -173,8 +174,30 @@ def _number(name: str) -> Callable[[Lookup], str]:
     return lambda lookup: f"{getattr(lookup, name)!r}::{_LAYOUT_NUMBERS[name]}"
 
 
+def _row_of_count(lookup: Lookup) -> str:
+    """The position of the row that serves a count n: beyond the last row that one again, or the last few in turn."""
+    if lookup.kind != "counts":
+        return "error('p-table ''' || p || ''' is for magnitudes; a count needs one for counts')"
+    first = lookup.last - lookup.repeat + 1
+    if lookup.repeat == 1:
+        return f"least(n, {lookup.last})"
+    return f"CASE WHEN n <= {lookup.last} THEN n ELSE {first} + (n - {first}) % {lookup.repeat} END"
+
+
+def _top_row(lookup: Lookup) -> str:
+    """The ratio a of the last row of a magnitude table (of the block for all or even numbers of contributors)."""
+    if lookup.kind != "magnitudes":
+        return "error('p-table ''' || p || ''' is for counts; a sum needs one for magnitudes')"
+    return f"{lookup.rows[-1]!r}::DOUBLE"
+
+
 def _list_literal(values: Iterable[float], sql_type: str) -> str:
     return f"'[{', '.join(format(value, '.17g') for value in values)}]'::{sql_type}[]"
+
+
+def _intervals_literal(lookup: Lookup) -> str:
+    rows = (f"[{', '.join(map(str, row.tolist()))}]" for row in lookup.intervals)
+    return f"'[{', '.join(rows)}]'::BIGINT[][]"
 
 
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:

@@ -1,9 +1,13 @@
 """The encoding of a perturbation table as constants that a SQL macro can look up.
 
 A query reads the noise of a cell from the row of the p-table that serves the cell and from the cell key. As SQL the
-fastest exact form found is a *guide table* (Chen & Asau 1974) held in a string constant: one character for every
-(row, bucket of keys). A character stands for the noise where the whole bucket has one, and is ``!`` where an
-interval border falls inside the bucket; those few cells are looked up again in the sorted list of exact intervals.
+fastest exact form found is a *guide table* (Chen & Asau 1974) held in a string constant: two characters for every
+(row, bucket of keys). They are a number, the noise plus 50, where the whole bucket has one noise, and ``!!`` where an
+interval border falls inside the bucket; those few cells are looked up again in the sorted list of exact intervals. A
+``TRY_CAST`` tells the two apart and reads the number at once, so that a query names the guide only once.
+
+DuckDB finds a character of a long string at once only where its optimizer has seen that the string is ASCII, and it does
+not look into lambdas: there the guide is a list of *strips* instead, one short string a bucket.
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ KEY_MODULUS = 10**8
 """Keys of ordinary p-tables run from 0 to 10^8 - 1: the bounds of the intervals have 8 decimal digits."""
 
 _SHIFT = 17  # 763 buckets of 131072 keys: a shift is cheaper than a division, and about 1 % of the keys meet a border
-_LARGEST_GUIDE_CODE = 44  # noise -44..44 maps to the characters '$'..'|'; anything beyond is looked up exactly
-_ZERO_CHARACTER = 80
-_BORDER_CHARACTER = "!"
+_GUIDE_ZERO = 50  # noise -50..49 maps to 00..99; anything beyond is looked up exactly
+_BORDER = "!!"
+_GUIDE = np.array([f"{number:02}" for number in range(100)] + [_BORDER], dtype="S2")
 _LARGEST_CODE = 2047  # 12 bits of the packed intervals hold the noise
 
 
@@ -32,16 +36,17 @@ class Lookup:
         modulus: keys run from 0 to modulus - 1.
         shift: the bucket of a key is ``key >> shift``.
         buckets: buckets of a row.
-        last: last row of a count table (rows 0..last); 0 for magnitudes.
+        last: position of the last row: the last count of a count table (rows 0..last), the largest ratio of a magnitude
+            table (in the block that serves all or even cells).
         repeat: counts beyond ``last`` use the last ``repeat`` rows in turn (1 but for the ONS form).
-        pitch: intervals of a row in ``intervals``; shorter rows repeat their last one.
         step: noise is an integer number of 1 / step.
         rows: the ratios a of the rows of a magnitude table (0 first), in the block that serves all or even cells.
         odd_rows: the same of the block for an odd number of contributors; empty when there is none.
         odd_first: position of the first row of that block.
         last_variance: noise variance of the last row (sets the separation point).
-        guide: ``buckets`` characters a row.
-        intervals: int64 ``upper bound << 12 | noise + 2048``, ``pitch`` a row; empty when no bucket holds a border.
+        guide: two characters a bucket, ``buckets`` of them a row.
+        intervals: for each row its intervals, int64 ``upper bound << 12 | noise + 2048``; no rows at all when no
+            bucket holds a border.
     """
 
     kind: str
@@ -50,14 +55,21 @@ class Lookup:
     buckets: int
     last: int
     repeat: int
-    pitch: int
     step: int
     rows: tuple[float, ...]
     odd_rows: tuple[float, ...]
     odd_first: int
     last_variance: float
     guide: str
-    intervals: NDArray[np.int64]
+    intervals: tuple[NDArray[np.int64], ...]
+
+    def strips(self) -> list[str]:
+        """The guide of a magnitude table the other way round: for each bucket the characters of all rows."""
+        if self.kind != "magnitudes":
+            return []
+        width = 2 * self.buckets
+        rows = [self.guide[start : start + width] for start in range(0, len(self.guide), width)]
+        return ["".join(row[place : place + 2] for row in rows) for place in range(0, width, 2)]
 
 
 def encode(
@@ -102,19 +114,14 @@ def encode(
     first_key = np.arange(buckets, dtype=np.int64) << shift
     last_key = np.minimum(first_key + (1 << shift), modulus) - 1
     guide = bytearray()
+    intervals = []
     for start, length in zip(starts, lengths, strict=True):
         bounds, row_codes = ub[start : start + length], codes[start : start + length]
-        low = row_codes[np.searchsorted(bounds, first_key, side="right")]
-        same = np.searchsorted(bounds, first_key, side="right") == np.searchsorted(bounds, last_key, side="right")
-        plain = same & (np.abs(low) <= _LARGEST_GUIDE_CODE)
-        guide += np.where(plain, low + _ZERO_CHARACTER, ord(_BORDER_CHARACTER)).astype(np.uint8).tobytes()
-
-    pitch = int(lengths.max())
-    intervals = np.empty(0, dtype=np.int64)
-    if ord(_BORDER_CHARACTER) in guide:
-        column = np.minimum(np.arange(pitch)[None, :], lengths[:, None] - 1)
-        index = (starts[:, None] + column).ravel()
-        intervals = (ub[index] << 12) | (codes[index] + _LARGEST_CODE + 1)
+        first = np.searchsorted(bounds, first_key, side="right")
+        characters = row_codes[first] + _GUIDE_ZERO
+        plain = (first == np.searchsorted(bounds, last_key, side="right")) & (characters >= 0) & (characters <= 99)
+        guide += _GUIDE[np.where(plain, characters, 100)].tobytes()
+        intervals.append((bounds << 12) | (row_codes + _LARGEST_CODE + 1))
 
     final = slice(starts[-1], None)
     width = np.diff(np.r_[0, ub[final]]) / modulus
@@ -124,14 +131,13 @@ def encode(
         modulus=modulus,
         shift=shift,
         buckets=buckets,
-        last=0 if magnitudes else int(row_values[-1]),
+        last=int((~row_odd).sum()) - 1,
         repeat=repeat,
-        pitch=pitch,
         step=step,
         rows=tuple(row_values[~row_odd].tolist()) if magnitudes else (),
         odd_rows=tuple(row_values[row_odd].tolist()) if magnitudes else (),
         odd_first=int((~row_odd).sum()) if row_odd.any() else 0,
         last_variance=float(np.sum(width * v[final] ** 2)),
         guide=guide.decode("ascii"),
-        intervals=intervals,
+        intervals=tuple(intervals) if _BORDER.encode() in guide else (),
     )
