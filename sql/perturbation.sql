@@ -666,8 +666,7 @@ CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
     p, small, p_large, p_small, fp, q, epsilon, mu_c, digits
 ) AS
     CASE
-        WHEN _sdc_ptable_top(p) IS NULL THEN NULL
-        WHEN small IS NOT NULL AND _sdc_ptable_top(coalesce(small, p)) IS NULL THEN NULL
+        WHEN _sdc_ptable_top(p) + _sdc_ptable_top(coalesce(small, p)) IS NULL THEN false
         WHEN NOT (p_large > 0) OR NOT (coalesce(p_small, p_large) >= p_large)
             THEN error('noise coefficients must satisfy 0 < p_large <= p_small')
         WHEN NOT (coalesce(fp, 1) > 0) THEN error('the flex point fp must be positive')
@@ -678,6 +677,10 @@ CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
         WHEN digits NOT BETWEEN 5 AND 18 THEN error('digits must be between 5 and 18')
         ELSE true
     END;
+
+-- The same for what one contribution needs, without saying what is wrong.
+CREATE OR REPLACE MACRO _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AS
+    0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1 AND digits BETWEEN 5 AND 18;
 
 --| sdc_ckm_sum(x, contributions, key_sum, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, is_odd := false, same_key := true, digits := 8, compat := false) -> DOUBLE
 --| The perturbed value of a magnitude cell whose sum, largest contributions and key sum are already known.
@@ -752,7 +755,9 @@ CREATE OR REPLACE MACRO _sdc_single_value(
         [{
             'x': x, 't': t, 'key': _sdc_scaled_key(key_sum, p, digits), 'is_odd': is_odd,
             'mu': CASE WHEN sensitive THEN mu_c ELSE 0 END,
-            'z': _sdc_separation_point(small, [1.0], p_large, p_small, fp)
+            'z': CASE
+                WHEN small IS NULL THEN 0::DOUBLE
+                ELSE sqrt(_sdc_ptable_last_variance(small)) / _sdc_small_coefficient(p_large, p_small, fp) END
         }],
         lambda cell: _sdc_next_value(
             cell['x'], cell['t'], 1, 1, CASE WHEN same_key THEN cell['key'] ELSE _sdc_rotated_key(cell['key'], 1) END, p, small,
@@ -899,8 +904,7 @@ CREATE OR REPLACE MACRO sdc_sum(
         decimals,
         CASE
             WHEN magnifier = 'top' AND small_cells IS NULL AND mu_c = 0 AND same_key
-                AND _sdc_ptable_odd_first(ptable) = 0 AND 0 < p_large AND p_large <= coalesce(p_small, p_large)
-                AND coalesce(fp, 1) > 0 AND q > 1 AND digits BETWEEN 5 AND 18
+                AND _sdc_ptable_odd_first(ptable) = 0 AND _sdc_coefficients_hold(p_large, p_small, fp, q, digits)
                 AND _sdc_is_large_cell(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     max(_sdc_contribution(y, record_key, filter)),

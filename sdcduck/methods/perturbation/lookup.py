@@ -6,8 +6,8 @@ fastest exact form found is a *guide table* (Chen & Asau 1974) held in a string 
 interval border falls inside the bucket; those few cells are looked up again in the sorted list of exact intervals. A
 ``TRY_CAST`` tells the two apart and reads the number at once, so that a query names the guide only once.
 
-DuckDB finds a character of a long string at once only where its optimizer has seen that the string is ASCII, and it does
-not look into lambdas: there the guide is a list of *strips* instead, one short string a bucket.
+DuckDB finds a character of a long string at once only where its optimizer has seen that the string is ASCII, and it
+does not look into lambdas: there the guide is a list of *strips* instead, one short string a bucket.
 """
 
 from __future__ import annotations
