@@ -2,6 +2,7 @@
 
 ``sdc.settings``          name, value: the version that wrote the file, and the secret if the custodian stored it
 ``sdc.ptables``           one row a perturbation table
+``sdc.policies``          one row a relation and role that analysts may ask about
 ``sdc.publications``      one row a publication: its SELECT, and how it was suppressed; its tables are
                           ``sdc.<name>_cells`` (as published) and ``sdc.<name>_stencil`` (inner cells, confidential)
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
@@ -370,21 +371,24 @@ class Policy:
     publication: str | None = None
     count_column: str | None = None
     one_row_per_unit: bool = True
+    population: str | None = None
+    role: str = ""
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
-    """Every policy of the database, by name."""
+    """Every policy of the database, by name and role."""
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
-        "base, publication, count_column, one_row_per_unit FROM sdc.policies ORDER BY name"
+        "base, publication, count_column, one_row_per_unit, population, role FROM sdc.policies ORDER BY name, role"
     ).fetchall()
     return [
         Policy(
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
-            magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit),
+            magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
+            role or "",
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
-            publication, count_column, one_row_per_unit in rows
+            publication, count_column, one_row_per_unit, population, role in rows
     ]  # fmt: skip
 
 
@@ -399,15 +403,15 @@ def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
-    """Store a policy, replacing that of the same relation, all or nothing."""
+    """Store a policy, replacing that of the same relation and role, all or nothing."""
     con.begin()
     try:
-        con.execute("DELETE FROM sdc.policies WHERE lower(name) = lower(?)", [policy.name])
+        _delete_policy(con, policy.name, policy.role)
         con.execute(
-            "INSERT INTO sdc.policies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 16)})",
             [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
              policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
-             policy.count_column, policy.one_row_per_unit],
+             policy.count_column, policy.one_row_per_unit, policy.population, policy.role],
         )  # fmt: skip
         _policies_changed(con)
         con.commit()
@@ -416,11 +420,17 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         raise
 
 
-def drop_policy(con: duckdb.DuckDBPyConnection, name: str) -> None:
+def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    con.execute(
+        "DELETE FROM sdc.policies WHERE lower(name) = lower(?) AND lower(coalesce(role, '')) = lower(?)", [name, role]
+    )
+
+
+def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     """Remove a policy, all or nothing."""
     con.begin()
     try:
-        con.execute("DELETE FROM sdc.policies WHERE name = ?", [name])
+        _delete_policy(con, name, role)
         _policies_changed(con)
         con.commit()
     except BaseException:

@@ -17,6 +17,8 @@ CREATE TABLE IF NOT EXISTS sdc.policies (
     count_column VARCHAR,
     one_row_per_unit BOOLEAN
 );
+ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS population VARCHAR;
+ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS role VARCHAR;
 
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.
@@ -27,6 +29,8 @@ CREATE TABLE IF NOT EXISTS sdc.policies (
 --| @column dimensions VARCHAR[]: columns to group by and filter on
 --| @column measures VARCHAR[]: columns to add up
 --| @column min_units INTEGER: fewer units than this are not answered
+--| @column population VARCHAR: what the units are, where tables may be joined on them
+--| @column role VARCHAR: who is answered under the policy; empty: everybody without one of their own
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -34,4 +38,5 @@ CREATE TABLE IF NOT EXISTS sdc.policies (
 --| -----+-------+--------+---------
 --| @source this project
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
-    SELECT name, label, method, dimensions, measures, min_units FROM sdc.policies ORDER BY name;
+    SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role
+    FROM sdc.policies ORDER BY name, role;

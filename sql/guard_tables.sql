@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound, so they are temporary.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL, population := NULL, role := '') -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
@@ -18,11 +18,14 @@
 --| @arg min_units INTEGER: groups of fewer units are left out
 --| @arg base INTEGER: counts become multiples of it (rounding)
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
+--| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
+--|      identifiers for the same units, may be joined on the unit. NULL: with no other table
+--| @arg role VARCHAR: whom the policy is for (`sdcduck.guard(con, role=..)`); '': everybody without a policy of their own
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered
 --| @column rows BIGINT: its records
 --| @column units BIGINT: its units
---| @column one_row_per_unit BOOLEAN: where not, only `count(DISTINCT unit)` is answered
+--| @column one_row_per_unit BOOLEAN: where not, the rows of a unit are brought together before noise is added
 --| @example
 --| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']);
 --| @output
@@ -32,16 +35,18 @@
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_protect(
     tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
-    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL
+    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL,
+    population := NULL, role := ''
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_protect(
         tbl, unit, record_key, dimensions::VARCHAR[], measures::VARCHAR[], method, ptable, magnitude_ptable, min_units,
-        base, publication));
+        base, publication, population, role));
 
---| sdc_public(tbl) -> TABLE
+--| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely.
 --|
 --| @arg tbl VARCHAR: the table or view
+--| @arg role VARCHAR: for whom; '': for everybody without a policy of their own
 --| @column name VARCHAR: the table or view
 --| @column columns BIGINT: its columns
 --| @example
@@ -51,12 +56,13 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
 --| -------+--------
 --| visits |       3
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_public(tbl) AS TABLE SELECT * FROM query(_sdc_plan_public(tbl));
+CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE SELECT * FROM query(_sdc_plan_public(tbl, role));
 
---| sdc_unprotect(tbl) -> TABLE
+--| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.
 --|
 --| @arg tbl VARCHAR: the table or view
+--| @arg role VARCHAR: whose policy
 --| @column name VARCHAR: the table or view
 --| @example
 --| FROM sdc_unprotect('visits');
@@ -65,4 +71,5 @@ CREATE OR REPLACE TEMP MACRO sdc_public(tbl) AS TABLE SELECT * FROM query(_sdc_p
 --| ------
 --| visits
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_unprotect(tbl) AS TABLE SELECT * FROM query(_sdc_plan_unprotect(tbl));
+CREATE OR REPLACE TEMP MACRO sdc_unprotect(tbl, role := '') AS TABLE
+    SELECT * FROM query(_sdc_plan_unprotect(tbl, role));

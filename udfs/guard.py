@@ -21,7 +21,7 @@ _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "
 def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
-    min_units: int | None, base: int | None, publication: str | None,
+    min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -38,9 +38,9 @@ def plan_protect(
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
     key = _plain(table, record_key, "record_key") if method == "cell_key" else None
-    for name, role in [(who, "the unit"), (key, "the record key")]:
+    for name, part in [(who, "the unit"), (key, "the record key")]:
         if name is not None and name in (*shown, *summed):
-            raise SDCError(f"column '{name}' is {role}; it can be neither a dimension nor a measure")
+            raise SDCError(f"column '{name}' is {part}; it can be neither a dimension nor a measure")
     for name in shown:
         if name in summed:
             raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
@@ -61,10 +61,10 @@ def plan_protect(
         answers = read_publication(cursor, stored_publication.query)
         count_column = answers.measure(None, "publication", "count").name
         known = {"dimensions": answers.dimensions, "measures": [m.name for m in answers.measures if m.kind == "sum"]}
-        for role, names in (("dimensions", shown), ("measures", summed)):
+        for part, names in (("dimensions", shown), ("measures", summed)):
             for name in names:
-                if name not in known[role]:
-                    raise unknown("column", name, known[role], where=f"the {role} of the publication '{publication}'")
+                if name not in known[part]:
+                    raise unknown("column", name, known[part], where=f"the {part} of the publication '{publication}'")
     rows, units, no_unit, no_key = _counts(session, table, who, key)
     if no_unit:
         raise SDCError(f"column '{who}' is NULL in {no_unit} rows: every record needs a unit")
@@ -76,7 +76,7 @@ def plan_protect(
             session.cursor(),
             Policy(
                 table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
-                min_units, base, publication, count_column, rows == units,
+                min_units, base, publication, count_column, rows == units, population, role or "",
             ),
         )  # fmt: skip
         return pa.table(
@@ -119,31 +119,37 @@ def _counts(session: Session, table: Source, who: str, key: str | None) -> tuple
     return (row[0], row[1], row[2], row[3])
 
 
-def plan_public(session: Session, text: str | None) -> Rows:
+def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
     """``sdc_public``: a relation that analysts read freely."""
     table = _table(session, text)
-    known = {policy.name.lower(): policy for policy in catalog.policies(session.cursor())}
-    before = known.get(table.text.lower())
+    before = _policy(session, table.text, role)
     if before is not None and before.label == "unit-level":
         raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
 
     def store() -> pa.Table:
-        catalog.store_policy(session.cursor(), Policy(table.text, "public"))
+        catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))
         return pa.table({"name": [table.text], "columns": [len(table.columns)]})
 
     return Rows(store)
 
 
-def plan_unprotect(session: Session, text: str | None) -> Rows:
+def _policy(session: Session, name: str | None, role: str | None) -> Policy | None:
+    """The policy of a relation for a role."""
+    asked = ((name or "").lower(), (role or "").lower())
+    known = catalog.policies(session.cursor())
+    return next((policy for policy in known if (policy.name.lower(), policy.role.lower()) == asked), None)
+
+
+def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows:
     """``sdc_unprotect``: fails while binding if there is no such policy."""
-    names = [policy.name for policy in catalog.policies(session.cursor())]
-    found = next((name for name in names if text is not None and name.lower() == text.lower()), None)
+    found = _policy(session, text, role)
     if found is None:
-        raise unknown("policy", str(text), names)
+        known = catalog.policies(session.cursor())
+        raise unknown("policy", str(text), [policy.name for policy in known if policy.role == (role or "")])
 
     def drop() -> pa.Table:
-        catalog.drop_policy(session.cursor(), found)
-        return pa.table({"name": [found]})
+        catalog.drop_policy(session.cursor(), found.name, found.role)
+        return pa.table({"name": [found.name]})
 
     return Rows(drop)
 
@@ -156,12 +162,12 @@ FAMILY = Family(
         Planner(
             "sdc_protect",
             ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT",
-             "BIGINT", "VARCHAR"),
+             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR"),
             plan_protect,
             {"name": "VARCHAR", "method": "VARCHAR", "rows": "BIGINT", "units": "BIGINT",
              "one_row_per_unit": "BOOLEAN"},
         ),
-        Planner("sdc_public", ("VARCHAR",), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}),
-        Planner("sdc_unprotect", ("VARCHAR",), plan_unprotect, {"name": "VARCHAR"}),
+        Planner("sdc_public", ("VARCHAR", "VARCHAR"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}),
+        Planner("sdc_unprotect", ("VARCHAR", "VARCHAR"), plan_unprotect, {"name": "VARCHAR"}),
     ),
 )  # fmt: skip

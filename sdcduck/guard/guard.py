@@ -73,15 +73,21 @@ class Guard:
 
     Args:
         con: a connection that sdcduck is installed on.
+        role: whose policies hold; those of a role come before those of everybody.
         seconds: a query that runs longer is stopped; None: no limit.
         log: where every question is written down; None: nowhere.
     """
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, *, seconds: float | None = None, log: AuditLog | None = None
+        self,
+        con: duckdb.DuckDBPyConnection,
+        *,
+        role: str = "",
+        seconds: float | None = None,
+        log: AuditLog | None = None,
     ) -> None:
         self._con = con.cursor()
-        self._seconds, self._log = seconds, log
+        self._role, self._seconds, self._log = role.lower(), seconds, log
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
@@ -161,7 +167,7 @@ class Guard:
         version = catalog.policies_version(self._con)
         known = self._rewritten.get(query)
         if known is None or known[0] != version:
-            policies = {policy.name.lower(): policy for policy in catalog.policies(self._con)}
+            policies = self._policies()
             try:
                 known = (version, self._protected(query, policies))
             except (RecursionError, MemoryError):
@@ -178,6 +184,13 @@ class Guard:
             if not self._is_unique(table, columns):
                 raise Refused("SDC034", table)
         return known[1]
+
+    def _policies(self) -> dict[str, Policy]:
+        """The policies that hold, by lower-case name."""
+        known = catalog.policies(self._con)
+        return {
+            policy.name.lower(): policy for role in ("", self._role) for policy in known if policy.role.lower() == role
+        }
 
     def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         tree = _parsed(query)
@@ -224,6 +237,7 @@ class Guard:
 def guard(
     database: duckdb.DuckDBPyConnection | str | Path,
     *,
+    role: str = "",
     seconds: float | None = None,
     memory: str | None = None,
     log: str | Path | None = None,
@@ -235,6 +249,7 @@ def guard(
 
     Args:
         database: the connection, or the file; it must have policies (`sdc_protect`).
+        role: whose policies hold: `sdc_protect(.., role := ..)`; those for everybody hold where there is none.
         seconds: a query that runs longer is stopped.
         memory: limit of the instance, such as ``2GB``; only with a file.
         log: file for the audit log.
@@ -243,13 +258,13 @@ def guard(
     if isinstance(database, duckdb.DuckDBPyConnection):
         if memory is not None:
             raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
-        return Guard(database, seconds=seconds, log=written)
+        return Guard(database, role=role, seconds=seconds, log=written)
     if not Path(database).exists():
         raise SDCError("there is no such database file")
     con = duckdb.connect(
         str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
     )
-    return Guard(con, seconds=seconds, log=written)
+    return Guard(con, role=role, seconds=seconds, log=written)
 
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
@@ -321,7 +336,10 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, str]]) -> exp.Expr:
         return annotate_types(qualify(tree, schema=known, dialect="duckdb"), schema=known, dialect="duckdb")
     except OptimizeError as problem:
         text = str(problem)
-        raise Refused("SDC031" if "mbiguous" in text else "SDC030", _named_in(text)) from None
+        name = _named_in(text)
+        asked = {table.name.lower() for table in tree.find_all(exp.Table)}
+        having = sum(name.lower() in columns for table, columns in schema.items() if table in asked)
+        raise Refused("SDC031" if "mbiguous" in text or having > 1 else "SDC030", name) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:

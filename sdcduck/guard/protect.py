@@ -15,8 +15,9 @@ that whatever the analyst wrote around them is free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sqlglot import exp, parse_one
 
@@ -26,6 +27,12 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, Role, of_policy
 
 _RELEASED = "_sdc"
+_UNITS = "_sdc_u"
+_MOST_TERMS = 10
+_INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+
+_Keys = dict[str, tuple[str, exp.Expr]]
+"""The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
 
 
 @dataclass
@@ -109,9 +116,7 @@ class Protection:
         if not units:
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, _names(select))
-        if len(units) > 1:
-            raise Refused("SDC035")
-        block = _Block(self, select, sources, units[0])
+        block = _Block(self, select, sources, units)
         return block.aggregate() if block.is_aggregate else block.records()
 
     def _sources(self, select: exp.Select, known: Mapping[str, Relation]) -> dict[str, Relation]:
@@ -224,22 +229,42 @@ _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "wi
 
 
 class _Block:
-    """A SELECT over one unit-level relation, and public ones joined to it."""
+    """A SELECT over unit-level relations of the same units, and public ones joined to them."""
 
     def __init__(
-        self, protection: Protection, select: exp.Select, sources: Mapping[str, Relation], unit_alias: str
+        self, protection: Protection, select: exp.Select, sources: Mapping[str, Relation], units: Sequence[str]
     ) -> None:
-        self.protection, self.select, self.sources, self.alias = protection, select, sources, unit_alias
-        self.relation = sources[unit_alias]
-        policy = self.relation.policy
-        assert policy is not None
-        self.policy: Policy = policy
-        self.method: Method = method_of(policy, carried=self.relation.table is None)
-        self.records_sql = identifier(unit_alias)
+        self.protection, self.select, self.sources, self.units = protection, select, sources, tuple(units)
+        self.alias = self.units[0]
+        self.relation = sources[self.alias]
+        self.policy = self._common_policy()
+        self.method: Method = method_of(self.policy, carried=self.relation.table is None)
+        self.records_sql = identifier(self.alias)
+        self._order_joins()
         self._check_joins()
         where = select.args.get("where")
         if where is not None:
             where.set("this", self._condition(where.this, queries=True))
+
+    def _common_policy(self) -> Policy:
+        """The policy that the block is answered under: of the first unit-level relation, as strict as any of them."""
+        policies = [policy for alias in self.units if (policy := self.sources[alias].policy) is not None]
+        first = policies[0]
+        for other in policies[1:]:
+            alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
+            if first.population is None or first.population != other.population or first.method == "suppression":
+                raise Refused("SDC035", "records of different units")
+            if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
+                raise Refused("SDC035", "tables protected in different ways")
+        return replace(first, min_units=max(policy.min_units for policy in policies))
+
+    @property
+    def several(self) -> bool:
+        """Whether a unit may have several rows, so that its rows have to be brought together before they are protected.
+
+        Not under suppression, where cells are protected and not units.
+        """
+        return self.policy.method != "suppression" and any(self.sources[alias].several for alias in self.units)
 
     @property
     def is_aggregate(self) -> bool:
@@ -260,8 +285,41 @@ class _Block:
                 parts.append(self.select.args[clause])
         return parts
 
+    # --- Joins ----------------------------------------------------------------------------------------------------
+
+    def _order_joins(self) -> None:
+        """Write inner joins as: the unit-level table, then each other with the equalities that tie it to those before.
+
+        FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are.
+        """
+        joins: list[exp.Join] = self.select.args.get("joins") or []
+        if not joins or any(
+            (join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins
+        ):
+            return
+        where = self.select.args.get("where")
+        conditions = [*_conjuncts(where.this)] if where is not None else []
+        for join in joins:
+            if join.args.get("on") is not None:
+                conditions.extend(_conjuncts(join.args["on"]))
+        tables = {table.alias_or_name: table for table in _tables_of(self.select)}
+        placed, waiting = [self.alias], [alias for alias in tables if alias != self.alias]
+        ordered: list[exp.Join] = []
+        while waiting:
+            ties = {alias: [c for c in conditions if _ties(c, alias, placed)] for alias in waiting}
+            alias = next((alias for alias in waiting if ties[alias]), None)
+            if alias is None:
+                raise Refused("SDC034", waiting[0])
+            conditions = [c for c in conditions if all(c is not tie for tie in ties[alias])]
+            ordered.append(exp.Join(this=tables[alias], on=exp.and_(*ties[alias], copy=False)))
+            placed.append(alias)
+            waiting.remove(alias)
+        self.select.set("from_", exp.From(this=tables[self.alias]))
+        self.select.set("joins", ordered)
+        self.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
     def _check_joins(self) -> None:
-        """Public relations are joined n:1, by equality with all of a key: no unit is multiplied."""
+        """Public relations are joined n:1, by equality with all of a key, and unit-level ones on the unit."""
         from_ = self.select.args["from_"].this
         if from_.alias_or_name != self.alias:
             raise Refused("SDC033", "start FROM with the unit-level table")
@@ -271,20 +329,32 @@ class _Block:
                 raise Refused("SDC033", " ".join(filter(None, kind)).lower())
             alias = join.this.alias_or_name
             relation = self.sources[alias]
-            if relation.table is None or join.args.get("on") is None:
+            if join.args.get("on") is None or (relation.table is None and relation.label is not Label.UNIT):
                 raise Refused("SDC034", alias)
-            joined: list[str] = []
-            for condition in _conjuncts(join.args["on"]):
-                pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
-                mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
-                other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
-                if len(mine) != 1 or len(other) != 1:
-                    raise Refused("SDC034", alias)
-                self._dimension(other[0])
-                if _family(mine[0]) != _family(other[0]) or _family(mine[0]) in (None, "real"):
-                    raise Refused("SDC034", f"{alias}: columns of different types")
-                joined.append(mine[0].name)
-            self.protection.unique.append((relation.table, tuple(joined)))
+            pairs = [self._joined_columns(condition, alias) for condition in _conjuncts(join.args["on"])]
+            if relation.label is Label.UNIT:
+                if not any(self._is_unit(mine) and self._is_unit(other) for mine, other in pairs):
+                    raise Refused("SDC035", f"join {alias} on the unit")
+            else:
+                assert relation.table is not None
+                self.protection.unique.append((relation.table, tuple(mine.name for mine, _ in pairs)))
+
+    def _joined_columns(self, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
+        """The two columns of an equality that joins a relation: its own, and one of those before."""
+        pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
+        mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
+        other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
+        if len(mine) != 1 or len(other) != 1:
+            raise Refused("SDC034", alias)
+        if not (self._is_unit(mine[0]) and self._is_unit(other[0])):
+            self._dimension(mine[0])
+            self._dimension(other[0])
+        if _family(mine[0]) != _family(other[0]) or _family(mine[0]) in (None, "real"):
+            raise Refused("SDC034", f"{alias}: columns of different types")
+        return mine[0], other[0]
+
+    def _is_unit(self, column: exp.Expr) -> bool:
+        return isinstance(column, exp.Column) and self._role(column) is Role.UNIT
 
     def _role(self, column: exp.Column) -> Role:
         relation = self.sources.get(column.table)
@@ -388,7 +458,7 @@ class _Block:
             projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
-        return Relation(Label.UNIT, frozenset(roles), roles, self.policy)
+        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several)
 
     def _read_from_method(self) -> None:
         """Put the table that the method answers from in place of the table of the policy."""
@@ -406,12 +476,8 @@ class _Block:
         if select.args.get("windows") or select.args.get("kind") or select.args.get("hint"):
             raise Refused("SDC005", "window clause")
         keys = self._group_keys()
-        inner = exp.Select(expressions=[])
-        for clause in ("from_", "joins", "where"):
-            if select.args.get(clause) is not None:
-                inner.set(clause, select.args[clause])
-        aggregates: dict[str, str] = {}
-        split = _Split(self, keys, aggregates)
+        numbers = _OfUnits(self.policy) if self.several else _OfRecords(self.method, self.records_sql)
+        split = _Split(self, keys, numbers)
         outer_items = [
             exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions
         ]
@@ -426,25 +492,9 @@ class _Block:
                 column = ordered.this
                 if not (isinstance(column, exp.Column) and not column.table and column.name in names):
                     ordered.set("this", split.outer(column))
-        for place, (_, checked) in enumerate(keys.values()):
-            inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
-        for sql, name in aggregates.items():
-            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
-        group = select.args.get("group")
-        if group is not None and group.args.get("all") is True and not keys:
-            group = None
-        if not keys and not aggregates:
+        if not keys and not split.aggregates:
             raise Refused("SDC045", "nothing is counted or added up")
-        if group is not None:
-            inner.set("group", self._inner_group(group, keys))
-        elif select.args.get("distinct") is not None and keys:
-            inner.set("group", exp.Group(expressions=[checked.copy() for _, checked in keys.values()]))
-        kept = self.method.kept(self.records_sql)
-        if inner.args.get("group") is not None and kept != "true":
-            inner.set("having", exp.Having(this=parse_one(kept, read="duckdb")))
-        self.select = inner
-        self._read_from_method()
-        self.select = select
+        inner = self._of_units(keys, split, numbers) if isinstance(numbers, _OfUnits) else self._of_records(keys, split)
         self.protection.made(inner)
         for clause in ("joins", "where", "group", "having"):
             select.set(clause, None)
@@ -453,12 +503,88 @@ class _Block:
         select.set("from_", exp.From(this=subquery))
         if having is not None:
             select.set("where", exp.Where(this=having))
+        brought = ", the rows of a unit brought together" if self.several else ""
         self.protection.notes.append(
-            f"{self.policy.name}: {len(keys)} group keys, {len(aggregates)} numbers protected by {self.policy.method}"
+            f"{self.policy.name}: {len(keys)} group keys, {len(split.aggregates)} numbers protected by "
+            f"{self.policy.method}{brought}"
         )
         return Relation(Label.RELEASED, _names(select))
 
-    def _group_keys(self) -> dict[str, tuple[str, exp.Expr]]:
+    def _over_source(self) -> exp.Select:
+        """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""
+        made = exp.Select(expressions=[])
+        for clause in ("from_", "joins", "where"):
+            if self.select.args.get(clause) is not None:
+                made.set(clause, self.select.args[clause])
+        whole, self.select = self.select, made
+        self._read_from_method()
+        self.select = whole
+        return made
+
+    def _of_records(self, keys: _Keys, split: _Split) -> exp.Select:
+        """Group keys and protected numbers, from records that are units."""
+        inner = self._over_source()
+        for place, (_, checked) in enumerate(keys.values()):
+            inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+        for sql, name in split.aggregates.items():
+            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        group = self._grouping(keys)
+        if group is not None:
+            inner.set("group", group)
+            _having(inner, self.method.kept(self.records_sql))
+        return inner
+
+    def _of_units(self, keys: _Keys, split: _Split, numbers: _OfUnits) -> exp.Select:
+        """Group keys and protected numbers, after the rows of each unit were brought together in each group.
+
+        The rows of a unit carry the same record key, so that `max` is that key.
+        """
+        units = self._over_source()
+        unit = exp.column(self.method.unit(), self.alias, quoted=True)
+        group = self._grouping(keys)
+        for place, (_, checked) in enumerate(keys.values()):
+            units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+        for place, name in enumerate(self.method.hidden()):
+            column = exp.column(name, self.alias, quoted=True)
+            brought = column if name == self.method.unit() else exp.Max(this=column)
+            units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
+        shown = [f'"{_UNITS}"."_g{place}"' for place in range(len(keys))]
+        if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
+            # Rows of different grouping sets may look alike.
+            sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
+            units.append("expressions", exp.alias_(sets, "_sets", quoted=True))
+            shown.append(f'"{_UNITS}"."_sets"')
+        for sql, name in numbers.columns.items():
+            units.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        by_unit = group if group is not None else exp.Group(expressions=[])
+        by_unit.append("expressions", unit)
+        units.set("group", by_unit)
+        alias = exp.TableAlias(this=exp.to_identifier(_UNITS, quoted=True))
+        inner = exp.Select(expressions=[], from_=exp.From(this=exp.Subquery(this=units, alias=alias)))
+        for place in range(len(keys)):
+            inner.append("expressions", exp.column(f"_g{place}", _UNITS, quoted=True))
+        for sql, name in split.aggregates.items():
+            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        if group is not None and shown:
+            inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
+        if group is not None:
+            _having(inner, numbers.method.kept(identifier(_UNITS)))
+        return inner
+
+    def _grouping(self, keys: _Keys) -> exp.Group | None:
+        """GROUP BY over checked expressions; None where all records are one group."""
+        group = self.select.args.get("group")
+        every = [checked.copy() for _, checked in keys.values()]
+        if group is not None and group.args.get("all") is True:
+            return exp.Group(expressions=every) if keys else None
+        if group is not None:
+            result: exp.Group = group.copy()
+            for leaf in [leaf for item in result.expressions for leaf in _leaves(item)]:
+                leaf.replace(keys[leaf.sql("duckdb")][1].copy())
+            return result
+        return exp.Group(expressions=every) if self.select.args.get("distinct") is not None and keys else None
+
+    def _group_keys(self) -> _Keys:
         """Every grouping expression by its SQL: the name of its column, and the expression checked."""
         group = self.select.args.get("group")
         found: list[exp.Expr] = []
@@ -473,82 +599,223 @@ class _Block:
         else:
             for item in group.expressions:
                 found.extend(_leaves(item))
-        keys: dict[str, tuple[str, exp.Expr]] = {}
+        keys: _Keys = {}
         for node in found:
             sql = node.sql("duckdb")
             if sql not in keys:
                 keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
         return keys
 
-    def _inner_group(self, group: exp.Group, keys: Mapping[str, tuple[str, exp.Expr]]) -> exp.Group:
-        if group.args.get("all") is True:
-            return exp.Group(expressions=[checked.copy() for _, checked in keys.values()])
-        result = group.copy()
-        for leaf in [leaf for item in result.expressions for leaf in _leaves(item)]:
-            leaf.replace(keys[leaf.sql("duckdb")][1].copy())
-        return result
-
-    def number(self, node: exp.Expr, condition: exp.Expr | None) -> str:
+    def number(self, node: exp.Expr, condition: exp.Expr | None, numbers: _Numbers) -> str:
         """The protected SQL of one aggregate."""
-        records = self.records_sql
         sql = "true" if condition is None else self._condition(condition).sql("duckdb")
         if isinstance(node, exp.CountIf):
             both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-            return self._rows_only(self.method.count(records, self._condition(both).sql("duckdb")))
+            return numbers.count(self._condition(both).sql("duckdb"))
         if isinstance(node, exp.Count):
             if node.expressions:
                 raise Refused("SDC051", "count of several columns")
             if isinstance(node.this, exp.Distinct):
-                column = node.this.expressions[0] if len(node.this.expressions) == 1 else None
-                if not isinstance(column, exp.Column) or self._role(column) is not Role.UNIT:
-                    raise Refused("SDC051", "count(DISTINCT ..)")
-                return self.method.units(records, sql)
+                return numbers.units(self._with_units(node.this, sql))
             if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
-                return self._rows_only(self.method.count(records, sql))
+                return numbers.count(sql)
             column = node.this
             if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
-                return self._rows_only(self.method.known(records, column.sql("duckdb"), sql))
+                return numbers.known(column.sql("duckdb"), sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
-                return self._rows_only(self.method.count(records, sql))
-            known = f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL"
-            return self._rows_only(self.method.count(records, known))
+                return numbers.count(self._where_unit(column, sql))
+            return numbers.count(f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL")
         if isinstance(node, (exp.Sum, exp.Avg)):
-            return self._rows_only(self._sum_or_mean(node, sql))
+            return self._sum_or_mean(node, sql, numbers)
         raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
 
-    def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str) -> str:
+    def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
+        """The condition under which count(DISTINCT unit) counts a row."""
+        column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
+        if isinstance(column, exp.Coalesce):
+            # What sqlglot makes of the column of JOIN .. USING.
+            sides = [column.this, *column.expressions]
+            if all(self._is_unit(side) for side in sides) and any(side.table == self.alias for side in sides):
+                return condition
+        if column is None or not self._is_unit(column):
+            raise Refused("SDC051", "count(DISTINCT ..)")
+        return self._where_unit(column, condition)
+
+    def _where_unit(self, column: exp.Expr, condition: str) -> str:
+        """A condition, and that there is a unit: the first relation has one in each row, others after LEFT JOIN not."""
+        if isinstance(column, exp.Column) and column.table == self.alias:
+            return condition
+        return f"({condition}) AND {column.sql('duckdb')} IS NOT NULL"
+
+    def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: _Numbers) -> str:
         if isinstance(node.this, exp.Distinct):
             raise Refused("SDC051", "sum or avg of DISTINCT")
         chosen, value, otherwise = _case(node.this)
         if chosen is not None:
             condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
-        if isinstance(value, exp.Literal) and not value.is_string and value.this == "1" and chosen is not None:
-            counted = self.method.count(self.records_sql, condition)
+        if isinstance(value, exp.Literal) and not value.is_string and value.this == "1":
+            counted = numbers.count(condition)
             if isinstance(node, exp.Sum):
                 return counted
-            base = "true" if otherwise else condition
-            return f"{counted} / nullif({self.method.count(self.records_sql, base)}, 0)"
-        if not isinstance(value, exp.Column) or self._role(value) is not Role.MEASURE:
-            raise Refused("SDC041" if value.find(exp.Column) else "SDC052", "sum and avg take one measure")
+            base = numbers.count("true" if otherwise else condition)
+            return f"{counted} / nullif({base}, 0)"
         if isinstance(node, exp.Avg) and otherwise:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
-        column = value.sql("duckdb")
-        total = self.method.total(self.records_sql, column, condition)
+        added = self._added(value)
+        total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and _family(value) != "real")
         if isinstance(node, exp.Sum):
             return total
-        return f"{total} / nullif({self.method.known(self.records_sql, column, condition)}, 0)"
+        return f"{total} / nullif({numbers.known(added, condition)}, 0)"
 
-    def _rows_only(self, sql: str) -> str:
-        if not self.policy.one_row_per_unit:
-            raise Refused("SDC053")
-        return sql
+    def _added(self, node: exp.Expr) -> str:
+        """What is added up: a measure, a numeric dimension, or measures times figures of dimensions.
+
+        Powers and products of measures would make the largest contributor stand out of the sum. Nothing here may fail:
+        that a measure is too large for a calculation would tell how large it is.
+        """
+        if node.find(exp.Query) is not None:
+            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
+            return node.sql("duckdb")
+        if not self.method.weighted:
+            found = node.find(exp.Column)
+            raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
+        terms = self._terms(node, [])
+        if len(terms) > _MOST_TERMS:
+            raise Refused("SDC002", "a sum of many terms")
+        parts = []
+        for factors, measure in terms:
+            factor = " * ".join(f"TRY(CAST({sql} AS DOUBLE))" for sql in factors) or "1"
+            if measure is not None:
+                factor = f"(CASE WHEN abs({factor}) <= 1e6 THEN {factor} END)"
+            parts.append(factor if measure is None else f"CAST({measure} AS DOUBLE) * {factor}")
+        added = " + ".join(parts)
+        return f"(CASE WHEN {added} IS NOT NULL THEN least(greatest({added}, -9e14), 9e14) END)"
+
+    def _terms(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
+        """A sum of products: of each the factors over dimensions, and the measure."""
+        if isinstance(node, exp.Paren):
+            return self._terms(node.this, factors)
+        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
+            return [(factors, node.sql("duckdb"))]
+        if not self._has_measure(node):
+            if _family(node) not in ("whole", "real", "decimal"):
+                raise Refused("SDC052", "sum and avg take numbers")
+            self._check(node)
+            return [([*factors, f"({node.sql('duckdb')})"], None)]
+        if isinstance(node, exp.Neg):
+            return self._terms(node.this, [*factors, "-1"])
+        if isinstance(node, exp.Add):
+            return self._terms(node.this, factors) + self._terms(node.expression, factors)
+        if isinstance(node, exp.Sub):
+            return self._terms(node.this, factors) + self._terms(node.expression, [*factors, "-1"])
+        if isinstance(node, (exp.Mul, exp.Div)):
+            with_measure, other = node.this, node.expression
+            if isinstance(node, exp.Mul) and self._has_measure(other):
+                with_measure, other = other, with_measure
+            if not self._has_measure(other):
+                self._check(other)
+                inverse = "1.0 / " if isinstance(node, exp.Div) else ""
+                return self._terms(with_measure, [*factors, f"({inverse}({other.sql('duckdb')}))"])
+        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
+
+    def _has_measure(self, node: exp.Expr) -> bool:
+        return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+class _Numbers(Protocol):
+    """The protected SQL of what is counted and added up; ``condition`` is over single rows."""
+
+    method: Method
+
+    def count(self, condition: str) -> str:
+        """Rows."""
+
+    def units(self, condition: str) -> str:
+        """Units."""
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum; ``exact``: of whole or decimal numbers."""
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+
+    def grouping(self, asked: str) -> str:
+        """GROUPING, which is about the group and not about its rows."""
+
+
+class _OfRecords:
+    """Where every record is a unit."""
+
+    def __init__(self, method: Method, records: str) -> None:
+        self.method, self.records = method, records
+
+    def count(self, condition: str) -> str:
+        """Rows."""
+        return self.method.count(self.records, condition)
+
+    def units(self, condition: str) -> str:
+        """Units."""
+        return self.method.units(self.records, condition)
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum, which the method makes exact."""
+        return self.method.total(self.records, added, condition)
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+        return self.method.known(self.records, added, condition)
+
+    def grouping(self, asked: str) -> str:
+        """Which columns a group is of."""
+        return asked
+
+
+class _OfUnits:
+    """Where a unit has several records: figures of each unit, then protected figures of these.
+
+    Attributes:
+        columns: SQL of the figures of a unit, over its records, and their names.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.method = method_of(replace(policy, one_row_per_unit=True), carried=True)
+        self.columns: dict[str, str] = {}
+
+    def _column(self, sql: str) -> str:
+        return f'"{_UNITS}"."{self.columns.setdefault(sql, f"_v{len(self.columns)}")}"'
+
+    def count(self, condition: str) -> str:
+        """Rows: the method knows how many of them a unit has at most."""
+        return self.method.rows(identifier(_UNITS), self._column(f"count(CASE WHEN {condition} THEN 1 END)"))
+
+    def units(self, condition: str) -> str:
+        """Units."""
+        if condition == "true":
+            return self.method.count(identifier(_UNITS), condition)
+        rows = self._column(f"count(CASE WHEN {condition} THEN 1 END)")
+        return self.method.count(identifier(_UNITS), f"{rows} > 0")
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
+        figure = self._column(f"{'sum' if exact else 'fsum'}(CASE WHEN {condition} THEN {added} END)")
+        return self.method.total(identifier(_UNITS), figure, "true")
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+        return self.count(f"({condition}) AND ({added}) IS NOT NULL")
+
+    def grouping(self, asked: str) -> str:
+        """Which columns a group is of: the same for all its units."""
+        return f"min({self._column(asked)})"
 
 
 class _Split:
     """What is written around the aggregates of a block, in terms of the released numbers."""
 
-    def __init__(self, block: _Block, keys: Mapping[str, tuple[str, exp.Expr]], aggregates: dict[str, str]) -> None:
-        self.block, self.keys, self.aggregates = block, keys, aggregates
+    def __init__(self, block: _Block, keys: _Keys, numbers: _Numbers) -> None:
+        self.block, self.keys, self.numbers = block, keys, numbers
+        self.aggregates: dict[str, str] = {}
 
     def outer(self, node: exp.Expr) -> exp.Expr:
         """The expression with group keys and aggregates replaced by released columns."""
@@ -594,7 +861,7 @@ class _Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-        return self._named(self.block.number(node, condition), node)
+        return self._named(self.block.number(node, condition, self.numbers), node)
 
     def _grouping(self, node: exp.Grouping) -> exp.Expr:
         places = []
@@ -603,7 +870,8 @@ class _Split:
             if key is None:
                 raise Refused("SDC042", "GROUPING of a column that is not grouped")
             places.append(key[1].sql("duckdb"))
-        return self._named(f"GROUPING({', '.join(places)})", node)
+        asked = f"GROUPING({', '.join(places)})"
+        return self._named(self.numbers.grouping(asked), node)
 
     def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
         name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
@@ -613,6 +881,7 @@ class _Split:
 _FAMILIES = {
     "whole": exp.DataType.INTEGER_TYPES,
     "real": exp.DataType.FLOAT_TYPES,
+    "decimal": exp.DataType.REAL_TYPES - exp.DataType.FLOAT_TYPES,
     "text": exp.DataType.TEXT_TYPES,
     "date": {exp.DataType.Type.DATE},
     "timestamp": {exp.DataType.Type.TIMESTAMP},
@@ -659,6 +928,20 @@ def _leaves(item: exp.Expr) -> list[exp.Expr]:
     if isinstance(item, exp.Paren):
         return _leaves(item.this)
     return [item]
+
+
+def _having(select: exp.Select, condition: str) -> None:
+    if condition != "true":
+        select.set("having", exp.Having(this=parse_one(condition, read="duckdb")))
+
+
+def _ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:
+    """Whether a condition is an equality of a column of one relation with one of those before it."""
+    if not isinstance(node, exp.EQ):
+        return False
+    sides = (node.this, node.expression)
+    tables = [side.table if isinstance(side, exp.Column) else None for side in sides]
+    return alias in tables and any(table in placed for table in tables)
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

@@ -20,12 +20,12 @@ REASONS = {
     "SDC031": ("an ambiguous column", "Write table.column."),
     "SDC033": (
         "a join that could lose or multiply units",
-        "Join a unit-level table to public tables: JOIN or LEFT JOIN.",
+        "Write JOIN, or LEFT JOIN from the unit-level table to others.",
     ),
     "SDC034": ("a join that is not n:1", "The public side must have one row for each value joined on, by equality."),
     "SDC035": (
         "a join of unit-level tables",
-        "Ask about one unit-level table in each GROUP BY, then join the answers.",
+        "Join on the unit, where the custodian gave both tables one population; or join the answers.",
     ),
     "SDC040": ("unit-level rows in the result", "Ask for counts and sums: SELECT .., count(*) .. GROUP BY .."),
     "SDC041": ("a measure outside of sum and avg", "Measures are added up. Group by and filter on dimensions."),
@@ -36,7 +36,6 @@ REASONS = {
     "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
     "SDC051": ("DISTINCT in an aggregate", "Only count(DISTINCT unit) is answered."),
     "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
-    "SDC053": ("rows of a table with several rows per unit", "Count units: count(DISTINCT unit)."),
     "SDC060": ("a publication out of date with its data", "The custodian has to publish again."),
     "SDC061": ("a column that the publication does not have", "Use the dimensions and measures of the publication."),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),

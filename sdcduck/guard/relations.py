@@ -35,6 +35,7 @@ class Relation:
         roles: of the columns, for unit-level relations.
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
+        several: whether a unit may have several rows.
     """
 
     label: Label
@@ -42,6 +43,7 @@ class Relation:
     roles: dict[str, Role] = field(default_factory=dict)
     policy: Policy | None = None
     table: str | None = None
+    several: bool = False
 
 
 def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
@@ -52,4 +54,4 @@ def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
     roles |= {name.lower(): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:
         roles[policy.unit.lower()] = Role.UNIT
-    return Relation(Label.UNIT, columns, roles, policy, policy.name)
+    return Relation(Label.UNIT, columns, roles, policy, policy.name, not policy.one_row_per_unit)

@@ -16,14 +16,27 @@ class Method(Protocol):
     ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``.
     """
 
+    @property
+    def weighted(self) -> bool:
+        """Whether what is added up may have weights that depend on dimensions.
+
+        Where the noise does not follow the largest contribution, weights would single one out.
+        """
+
     def source(self) -> str:
         """The table that answers: the records, or inner cells."""
 
     def hidden(self) -> tuple[str, ...]:
         """Columns that protection needs and analysts do not see."""
 
+    def unit(self) -> str:
+        """The hidden column that says whose record it is."""
+
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
+
+    def rows(self, records: str, number: str) -> str:
+        """The sum of a column that says how many rows each unit has."""
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""

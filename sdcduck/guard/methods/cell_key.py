@@ -12,6 +12,7 @@ class CellKey:
     """Aggregates that carry the sum of the record keys (see ``sql/perturbation.sql``)."""
 
     policy: Policy
+    weighted: bool = True
 
     def source(self) -> str:
         """The records."""
@@ -34,11 +35,26 @@ class CellKey:
         behind = f"count(DISTINCT CASE WHEN {condition} THEN {self._unit(records)} END)"
         return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
 
+    def unit(self) -> str:
+        """The unit."""
+        return str(self.policy.unit)
+
     def count(self, records: str, condition: str) -> str:
         """``sdc_count``."""
+        return self._enough(records, condition, self._counted(records, condition))
+
+    def _counted(self, records: str, condition: str) -> str:
         ptable = literal(str(self.policy.ptable))
-        counted = f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
-        return self._enough(records, condition, counted)
+        return f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
+
+    def rows(self, records: str, number: str) -> str:
+        """The sum of the rows, with the noise of the number of units times the rows of that unit which has most.
+
+        With one row a unit this is ``sdc_count``.
+        """
+        counted = self._counted(records, f"{number} > 0")
+        noise = f"({counted} - count(CASE WHEN {number} > 0 THEN 1 END))"
+        return self._enough(records, f"{number} > 0", f"greatest(sum({number}) + max({number}) * {noise}, 0)::BIGINT")
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""

@@ -13,6 +13,7 @@ class Rounding:
     """Counts rounded half up to `base`."""
 
     policy: Policy
+    weighted: bool = False
 
     def source(self) -> str:
         """The records."""
@@ -29,9 +30,17 @@ class Rounding:
         rounded = f"({count} + {base // 2}) // {base} * {base}"
         return f"CASE WHEN {behind} >= {self.policy.min_units} OR {behind} = 0 THEN {rounded} END"
 
+    def unit(self) -> str:
+        """The unit."""
+        return str(self.policy.unit)
+
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
         return self._rounded(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
+
+    def rows(self, records: str, number: str) -> str:
+        """The sum of the rows, rounded."""
+        return self._rounded(records, f"{number} > 0", f"coalesce(sum({number}), 0)::BIGINT")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""

@@ -15,6 +15,7 @@ class Suppression:
     policy: Policy
     stencil: str = "stencil"
     records: str = "_sdc_n"
+    weighted: bool = False
 
     def source(self) -> str:
         """The inner cells, with original numbers and the stencil."""
@@ -24,6 +25,14 @@ class Suppression:
     def hidden(self) -> tuple[str, ...]:
         """The stencil."""
         return (self.stencil, self.records)
+
+    def unit(self) -> str:
+        """None: cells are protected, not units."""
+        raise Refused("SDC052", "units")
+
+    def rows(self, records: str, number: str) -> str:
+        """None, as there are no units."""
+        raise Refused("SDC052", "units")
 
     def count(self, records: str, condition: str) -> str:
         """``sdc_open_count``."""
