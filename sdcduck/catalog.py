@@ -145,17 +145,18 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
         return f"{create} {macro}({parameters}) AS\n    CASE p\n{cases}        ELSE {otherwise}\n    END"
 
-    # Every use of a p-table reads the guide or the top row, so an unknown name is refused there.
+    # Every use of a p-table reads the guide and the top or last row, so an unknown name is refused there.
     return [
         dispatch("_sdc_ptable_kind", lambda one: literal(one.kind), unknown),
         dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
         dispatch("_sdc_ptable_top", _top_row, unknown),
+        dispatch("_sdc_ptable_last", lambda one: f"{one.last}::BIGINT", unknown),
         *(dispatch(f"_sdc_ptable_{number}", _number(number)) for number in _LAYOUT_NUMBERS),
         dispatch("_sdc_ptable_rows", lambda one: _list_literal(one.rows, "DOUBLE")),
         dispatch("_sdc_ptable_odd_rows", lambda one: _list_literal(one.odd_rows, "DOUBLE")),
         dispatch("_sdc_ptable_guide", lambda one: literal(one.guide), unknown),
         dispatch("_sdc_ptable_strips", lambda one: f"'[{', '.join(one.strips())}]'::VARCHAR[]"),
-        dispatch("_sdc_ptable_intervals", _intervals_literal, unknown),
+        dispatch("_sdc_ptable_intervals", _intervals_literal, f"({unknown})::BIGINT[][]"),
     ]
 
 
@@ -164,7 +165,6 @@ _LAYOUT_NUMBERS = {
     "shift": "BIGINT",
     "buckets": "BIGINT",
     "step": "BIGINT",
-    "last": "BIGINT",
     "odd_first": "BIGINT",
     "last_variance": "DOUBLE",
 }

@@ -171,8 +171,6 @@ REFUSED = {
     # --- sums under methods that do not answer them
     "rounded sum": "SELECT sum(income) FROM rounded",
     "rounded mean": "SELECT avg(income) FROM rounded",
-    "rows of units with several": "SELECT ward, count(*) FROM visits GROUP BY ward",
-    "sum of units with several rows": "SELECT ward, sum(cost) FROM visits GROUP BY ward",
 }
 
 
