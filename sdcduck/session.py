@@ -23,10 +23,11 @@ import duckdb
 from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
-from sdcduck.udfs import guard, hierarchy, perturbation, reference, suppression
+from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, hierarchy.FAMILY, reference.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, audit_log.FAMILY, hierarchy.FAMILY,
+    reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -1,12 +1,15 @@
 """Writes what the examples of the reference return beside them: ``python -m sdcduck.sql.examples`` (``make examples``).
 
-They run in the order of the files, on one connection with `EXAMPLE_DATA` and `EXAMPLE_SECRET`; a test keeps what is
-written in line with what they return.
+They run in the order of the files, on one connection with `EXAMPLE_DATA` and `EXAMPLE_SECRET`, in a folder of their own
+that has the audit log ``questions.jsonl``; a test keeps what is written in line with what they return.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -20,11 +23,24 @@ _BLOCK = re.compile(r"(?:^--\|.*\n)+(?=CREATE OR REPLACE (?:TEMP )?MACRO)", re.M
 _SECTION = re.compile(r"(?=^--\| @)", re.M)
 
 
-def example_connection() -> duckdb.DuckDBPyConnection:
-    """A database in memory with the tables that the examples use."""
-    con = sdcduck.connect(secret=EXAMPLE_SECRET)
-    con.execute(EXAMPLE_DATA)
-    return con
+@contextlib.contextmanager
+def example_connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory with the tables that the examples use, and a working directory with the files."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with sdcduck.connect(secret=EXAMPLE_SECRET) as con:
+            con.execute(EXAMPLE_DATA)
+            _write_questions(con)
+        with sdcduck.connect(secret=EXAMPLE_SECRET) as con:
+            con.execute(EXAMPLE_DATA)
+            yield con
+
+
+def _write_questions(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'])").fetchall()
+    guard = sdcduck.guard(con, log="questions.jsonl")
+    guard.sql("SELECT region, count(*) FROM people GROUP BY region", user="ann")
+    with contextlib.suppress(sdcduck.SDCError):
+        guard.sql("SELECT * FROM people", user="bob")
 
 
 def with_outputs(con: duckdb.DuckDBPyConnection, text: str) -> str:

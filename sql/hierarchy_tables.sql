@@ -46,8 +46,8 @@ CREATE OR REPLACE TEMP MACRO sdc_levels(tbl, child := 'child', parent := 'parent
 --| @column level BIGINT: 1 at the top
 --| @column position BIGINT: place in the file, from 1
 --| @example
---| COPY (SELECT unnest(['Mainland', '@North', '@South', 'Islands', '@East'])) TO '/tmp/sdcduck_geo.hrc' (FORMAT csv, HEADER false);
---| FROM sdc_read_hrc('/tmp/sdcduck_geo.hrc');
+--| COPY (SELECT unnest(['Mainland', '@North', '@South', 'Islands', '@East'])) TO 'geo.hrc' (FORMAT csv, HEADER false);
+--| FROM sdc_read_hrc('geo.hrc');
 --| @output
 --| child    | parent   | level | position
 --| ---------+----------+-------+---------
@@ -90,8 +90,8 @@ CREATE OR REPLACE TEMP MACRO sdc_read_hrc(path, indent := '@') AS TABLE
 --| @column separator VARCHAR: <SEPARATOR> of the file; NULL for fixed width
 --| @example
 --| COPY (SELECT unnest(['Region 1 2 99', '  <RECODEABLE>', '  <HIERLEVELS> 1 1', 'Turnover 3 9 999999999', '  <NUMERIC> <DECIMALS> 2']))
---| TO '/tmp/sdcduck_firms.rda' (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '');
---| SELECT name, position, width, missing, recodeable, hier_levels, "numeric", decimals FROM sdc_read_rda('/tmp/sdcduck_firms.rda');
+--| TO 'firms.rda' (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '');
+--| SELECT name, position, width, missing, recodeable, hier_levels, "numeric", decimals FROM sdc_read_rda('firms.rda');
 --| @output
 --| name     | position | width | missing       | recodeable | hier_levels | numeric | decimals
 --| ---------+----------+-------+---------------+------------+-------------+---------+---------
@@ -119,8 +119,8 @@ CREATE OR REPLACE TEMP MACRO sdc_read_rda(path) AS TABLE
 --| @column lower_protection DOUBLE: what follows pl
 --| @column upper_protection DOUBLE: the second number after pl, or the first again
 --| @example
---| COPY (SELECT unnest(['North;f;u', 'East;m;s', 'East;Total;p', 'South;m;c;12'])) TO '/tmp/sdcduck_people.hst' (FORMAT csv, HEADER false, DELIMITER '|');
---| FROM sdc_read_hst('/tmp/sdcduck_people.hst');
+--| COPY (SELECT unnest(['North;f;u', 'East;m;s', 'East;Total;p', 'South;m;c;12'])) TO 'people.hst' (FORMAT csv, HEADER false, DELIMITER '|');
+--| FROM sdc_read_hst('people.hst');
 --| @output
 --| line | codes          | status | cost | lower_protection | upper_protection
 --| -----+----------------+--------+------+------------------+-----------------
@@ -151,7 +151,7 @@ CREATE OR REPLACE TEMP MACRO _sdc_apriori_in(path, dimensions, separator, total,
 --| @example
 --| SELECT region, sex, n, status, why FROM sdc_primary($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY GROUPING SETS ((region, sex), (region))
---| $$, max_count := 1, primary_if := sdc_apriori_primary('/tmp/sdcduck_people.hst', ['region', 'sex']));
+--| $$, max_count := 1, primary_if := sdc_apriori_primary('people.hst', ['region', 'sex']));
 --| @output
 --| region | sex  | n | status  | why
 --| -------+------+---+---------+-----------
@@ -182,7 +182,7 @@ CREATE OR REPLACE TEMP MACRO sdc_apriori_primary(path, dimensions, separator := 
 --| @example
 --| SELECT region, sex, n, status FROM sdc_suppress($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY GROUPING SETS ((region, sex), (region))
---| $$, max_count := 1, forced_if := sdc_apriori_forced('/tmp/sdcduck_people.hst', ['region', 'sex']));
+--| $$, max_count := 1, forced_if := sdc_apriori_forced('people.hst', ['region', 'sex']));
 --| @output
 --| region | sex  |    n | status
 --| -------+------+------+--------

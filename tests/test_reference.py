@@ -20,9 +20,8 @@ TABLE_FUNCTIONS = [function for function in FUNCTIONS.values() if function.kind 
 
 @pytest.fixture(scope="module")
 def examples() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = example_connection()
-    yield connection
-    connection.close()
+    with example_connection() as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +103,7 @@ CALLS = {
     "sdc_public": "sdc_public('visits')",
     "sdc_unprotect": "sdc_unprotect('visits')",
     "sdc_policies": "sdc_policies()",
+    "sdc_audit_log": f"sdc_audit_log('{_EMPTY_FILE}')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

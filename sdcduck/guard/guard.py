@@ -19,10 +19,10 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from sdcduck import catalog
+from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import check_query, check_unit_expressions
-from sdcduck.guard.log import AuditLog
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -59,11 +59,15 @@ class Rewritten:
         sql: what runs.
         notes: what was protected.
         unique: columns of public tables that must identify their rows at the time it runs.
+        tables: that have a policy and that the query names, for the audit log.
+        methods: that protect those of unit-level records.
     """
 
     sql: str
     notes: tuple[str, ...]
     unique: tuple[tuple[str, tuple[str, ...]], ...]
+    tables: tuple[str, ...]
+    methods: tuple[str, ...]
 
 
 class Guard:
@@ -111,13 +115,15 @@ class Guard:
             Refused: a query that is not answered, or that failed while it ran; never with data in the message.
         """
         start = time.perf_counter()
+        version = catalog.policies_version(self._con)
+        rewritten: Rewritten | None = None
         try:
-            rewritten = self._rewrite(query)
+            rewritten = self._rewrite(query, version)
             answer = self._run(rewritten.sql, parameters)
         except Refused as refused:
-            self._write(query, user, start, verdict=refused.code, sql="", rows=0)
+            self._write(query, user, start, refused.code, 0, rewritten, version)
             raise
-        self._write(query, user, start, verdict="answered", sql=rewritten.sql, rows=answer.num_rows)
+        self._write(query, user, start, "answered", answer.num_rows, rewritten, version)
         return answer
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
@@ -136,13 +142,24 @@ class Guard:
                 stop.cancel()
             cursor.close()
 
-    def _write(self, query: str, user: str, start: float, **entry: object) -> None:
+    def _write(
+        self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
+    ) -> None:
         """Write down a question; without the line there is no answer."""
         if self._log is None:
             return
         try:
-            milliseconds = round(1000 * (time.perf_counter() - start), 3)
-            self._log.write(user=user, query=query, milliseconds=milliseconds, **entry)
+            self._log.write(
+                user=user,
+                verdict=verdict,
+                milliseconds=round(1000 * (time.perf_counter() - start), 3),
+                rows=rows,
+                query=query,
+                sql="" if ran is None else ran.sql,
+                tables=[] if ran is None else list(ran.tables),
+                methods=[] if ran is None else list(ran.methods),
+                policies=version,
+            )
         except OSError:
             raise Refused("SDC092") from None
 
@@ -152,19 +169,18 @@ class Guard:
         Raises:
             Refused: the query cannot be shown to be safe.
         """
-        return self._rewrite(query).sql
+        return self._rewrite(query, catalog.policies_version(self._con)).sql
 
     def explain(self, query: str) -> Explanation:
         """What would be done with a query, without running it."""
         start = time.perf_counter()
         try:
-            rewritten = self._rewrite(query)
+            rewritten = self._rewrite(query, catalog.policies_version(self._con))
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
         return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
 
-    def _rewrite(self, query: str) -> Rewritten:
-        version = catalog.policies_version(self._con)
+    def _rewrite(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
         if known is None or known[0] != version:
             policies = self._policies()
@@ -197,6 +213,10 @@ class Guard:
         check_query(self._con, query)
         _check_words(tree)
         _check_tables(tree, policies)
+        named = [
+            policies[name]
+            for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
+        ]
         names = _output_names(tree)
         schema = self._schema(policies)
         tree = _qualified(tree, schema)
@@ -213,7 +233,13 @@ class Guard:
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
-        return Rewritten(sql, tuple(protection.notes), tuple(protection.unique))
+        return Rewritten(
+            sql,
+            tuple(protection.notes),
+            tuple(protection.unique),
+            tuple(policy.name for policy in named),
+            tuple(sorted({policy.method for policy in named if policy.method is not None})),
+        )
 
     def _schema(self, policies: Mapping[str, Policy]) -> dict[str, dict[str, str]]:
         """The columns that analysts see of each table, with their types."""

@@ -1,0 +1,31 @@
+-- The table function that reads the audit log of a guard. It calls Python, so it is temporary.
+
+--| sdc_audit_log(path) -> TABLE
+--| Reads the audit log of a guard, `sdcduck.guard(.., log := path)`: one row a question, answered or not.
+--|
+--| The chain of hashes is looked at first: where a line was changed, removed or put in there is one error that names it, and
+--| no rows. Who can write the file can also write a chain anew, so keep a copy of the last `hash` elsewhere now and then.
+--|
+--| @arg path VARCHAR: the file
+--| @column number BIGINT: of the line, from 1
+--| @column time TIMESTAMP: when it was written, UTC
+--| @column user VARCHAR: who asked, as the caller of the guard said
+--| @column verdict VARCHAR: 'answered', or the code of the refusal
+--| @column milliseconds DOUBLE: from the question to the answer
+--| @column rows BIGINT: of the answer
+--| @column query VARCHAR: what was asked
+--| @column sql VARCHAR: what ran in its place; empty when refused before it ran
+--| @column tables VARCHAR[]: relations with a policy that the query names; none when refused before it ran
+--| @column methods VARCHAR[]: that protect those of unit-level records
+--| @column policies VARCHAR: changes with every change of a policy
+--| @column hash VARCHAR: of the line and all lines before it
+--| @example
+--| SELECT number, "user", verdict, rows, query, methods FROM sdc_audit_log('questions.jsonl');
+--| @output
+--| number | user | verdict  | rows | query                                               | methods
+--| -------+------+----------+------+-----------------------------------------------------+-------------
+--|      1 | ann  | answered |    3 | SELECT region, count(*) FROM people GROUP BY region | ['cell_key']
+--|      2 | bob  | SDC040   |    0 | SELECT * FROM people                                | []
+--| @source this project
+CREATE OR REPLACE TEMP MACRO sdc_audit_log(path) AS TABLE
+    SELECT * FROM query(_sdc_plan_audit_log(path));

@@ -1,0 +1,74 @@
+"""The audit log of a guard as a table: the planner behind ``sql/audit_log_tables.sql``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck.audit_log import read_log
+from sdcduck.errors import SDCError
+from sdcduck.registry import Family, Planner, Rows, Session
+
+_COLUMNS: Mapping[str, str] = {
+    "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "verdict": "VARCHAR", "milliseconds": "DOUBLE",
+    "rows": "BIGINT", "query": "VARCHAR", "sql": "VARCHAR", "tables": "VARCHAR", "methods": "VARCHAR",
+    "policies": "VARCHAR", "hash": "VARCHAR",
+}  # fmt: skip
+
+# Times and lists travel as text.
+_SELECT = """
+    SELECT * REPLACE (
+        "time"::TIMESTAMP AS "time", tables::JSON::VARCHAR[] AS tables,
+        methods::JSON::VARCHAR[] AS methods
+    ) FROM {rows}"""
+
+
+def plan_audit_log(session: Session, path: str | None) -> Rows:
+    """``sdc_audit_log``: one row a question, if the chain is whole."""
+
+    def read() -> pa.Table:
+        lines = read_log(_file(session, path))
+        return pa.table(
+            {
+                name: pa.array([_value(line.get(name), sql_type) for line in lines], _ARROW[sql_type])
+                for name, sql_type in _COLUMNS.items()
+            }
+        )
+
+    return Rows(read, _SELECT)
+
+
+_ARROW = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string()}
+
+
+def _value(value: object, sql_type: str) -> object:
+    if sql_type != "VARCHAR" or value is None:
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    # A question may hold halves of characters, which SQL has no place for.
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _file(session: Session, path: str | None) -> str:
+    """The one file that a path names, asked of DuckDB: its limits on external access hold."""
+    if path is None or not path.strip():
+        raise SDCError("argument 'path' must name a file")
+    try:
+        files = session.cursor().execute("SELECT filename, size FROM read_blob(?)", [path]).fetchall()
+    except duckdb.IOException:
+        files = []
+    if not files:
+        raise SDCError(f"there is no file '{path}', or it cannot be read")
+    if len(files) > 1:
+        raise SDCError("argument 'path' must name one file")
+    return str(files[0][0])
+
+
+FAMILY = Family(
+    name="audit_log",
+    temporary=("audit_log_tables.sql",),
+    planners=(Planner("sdc_audit_log", ("VARCHAR",), plan_audit_log, _COLUMNS),),
+)
