@@ -408,16 +408,19 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_publication(name) AS TABLE
 --| to a multiple of the base next to it, tables add up, and the sum of the changes is the smallest there is; it is for
 --| small publications. `random` draws every cell on its own, without bias; tables do not add up.
 --|
+--| `threshold` rounds nothing: cell by cell, it leaves out counts below the base other than 0. That is no protection
+--| against differences: a cell that is left out alone follows from the total of its row. Take `sdc_suppress` for that.
+--|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication
---| @arg base BIGINT: at least 2
---| @arg method VARCHAR: small_counts, controlled or random
+--| @arg base BIGINT: at least 2; the smallest count that `threshold` shows
+--| @arg method VARCHAR: small_counts, controlled, random or threshold
 --| @arg freq VARCHAR: the count(..) column; the first one when NULL
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0
 --| @arg seed BIGINT: the same seed gives the same table; NULL: a new one each time
 --| @column .. the grouping columns of the publication
 --| @column level VARCHAR: the grouping set of the cell
 --| @column original BIGINT: the count
---| @column rounded BIGINT: the rounded count
+--| @column rounded BIGINT: the rounded count; NULL where `threshold` leaves it out
 --| @example
 --| SELECT region, sex, original, rounded FROM sdc_round_table($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)

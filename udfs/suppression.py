@@ -35,7 +35,12 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.rounding import controlled_rounding, random_rounding, small_count_rounding
+from sdcduck.methods.suppression.rounding import (
+    below_threshold,
+    controlled_rounding,
+    random_rounding,
+    small_count_rounding,
+)
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -299,14 +304,14 @@ def plan_decimals(
 
 # --- Rounding ---------------------------------------------------------------------------------------------------------
 
-_ROUNDING_METHODS = ("small_counts", "controlled", "random")
+_ROUNDING_METHODS = ("small_counts", "controlled", "random", "threshold")
 
 
 def plan_round_table(
     session: Session, text: str | None, base: int | None, method: str | None, freq: str | None,
     extend_zeros: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
-    """``sdc_round_table``: the counts of a publication rounded to a base."""
+    """``sdc_round_table``: the counts of a publication rounded to a base, or left out below it."""
     if base is None or base < 2:
         raise SDCError("argument 'base' must be at least 2")
     if method not in _ROUNDING_METHODS:
@@ -322,7 +327,10 @@ def plan_round_table(
         inner = read_inner(session, call)
         z = inner.freq.astype(np.int64)
         chosen = secrets.randbits(63) if seed is None else seed
-        if method == "random":
+        left_out = None
+        if method == "threshold":
+            rounded, left_out = z, below_threshold(z, base)
+        elif method == "random":
             rounded = random_rounding(z, base, seed=chosen)
         elif method == "controlled":
             rounded = controlled_rounding(inner.x, inner.inner_freq, base).cells
@@ -334,7 +342,7 @@ def plan_round_table(
                 "cell": inner.cells["_sdc_cell"].cast(pa.int64()),
                 "fingerprint": inner.cells["fingerprint"],
                 "original": z,
-                "rounded": rounded,
+                "rounded": pa.array(rounded, mask=left_out),
             }
         )
 

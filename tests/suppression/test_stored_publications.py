@@ -361,6 +361,19 @@ def test_rounded_tables(con: duckdb.DuckDBPyConnection, method: str) -> None:
     assert found == rows(con, f"SELECT level, original, rounded FROM {call}")
 
 
+def test_counts_below_a_threshold_are_left_out_cell_by_cell(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_round_table($${COUNTS}$$, base := 5, method := 'threshold')"
+    assert rows(con, f"SELECT DISTINCT original FROM {call} WHERE rounded IS NULL ORDER BY ALL") == [(1,), (2,), (3,)]
+    assert rows(con, f"SELECT count(*) FROM {call} WHERE rounded <> original OR rounded < 5") == [(0,)]
+    # Of C, 18 persons in all, only the young are left out: a difference tells them.
+    assert rows(con, f"SELECT age, rounded FROM {call} WHERE municipality = 'C' ORDER BY age NULLS FIRST") == [
+        (None, 18), ("middle", 9), ("old", 7), ("young", None),
+    ]  # fmt: skip
+    zeros = "SELECT municipality, size, count(*) AS n FROM people GROUP BY municipality, size"
+    empty = f"sdc_round_table('{zeros}', base := 5, method := 'threshold', extend_zeros := true)"
+    assert rows(con, f"SELECT rounded FROM {empty} WHERE original = 0") == []
+
+
 def test_rounding_that_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
     assert "'base' must be at least 2" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, base := 1)")
     assert "did you mean 'random'" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, method := 'randm')")
