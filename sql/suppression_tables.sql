@@ -95,7 +95,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'open', 'primary', 'secondary' or 'forced'
 --| @column suppressed BOOLEAN: whether the numbers are left out
---| @column why VARCHAR: the rules that made a cell primary
+--| @column why VARCHAR: the rules that made a cell primary, and what forced cells or zeros leave of its protection
 --| @example
 --| SELECT region, sex, n, status, why FROM sdc_suppress($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
@@ -165,15 +165,16 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @column primary_cells BIGINT: those that the rules suppress
 --| @column secondary_cells BIGINT: those that protect them
 --| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same
+--| @column narrow_cells BIGINT: primary cells whose interval cannot be as wide as the rule wants (NULL without `protect_intervals`)
 --| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values
 --| @example
 --| FROM sdc_publish('by_region', $$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
 --| $$, max_count := 1);
 --| @output
---| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells |        share_shown
---| ----------+-------------+-------+---------------+-----------------+--------------+-------------------
---| by_region |           6 |    12 |             2 |               4 |            0 | 0.7083333333333334
+--| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown
+--| ----------+-------------+-------+---------------+-----------------+--------------+--------------+-------------------
+--| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 CREATE OR REPLACE TEMP MACRO sdc_publish(
     name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
@@ -186,7 +187,7 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
         protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_audit(publication, measure := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -194,8 +195,14 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| as far beyond the value as the rule wants. For the custodian's eyes: the original numbers are shown. Where the measure
 --| has negative cells nothing is known about the signs.
 --|
+--| With `insider`, the same for those who know one thing more, their own contribution: whoever is alone in an inner cell (a
+--| person where no `contributor` is given) knows it, with all others where he is alone. Each suppressed cell that is not all
+--| his own is looked at with the eyes of each such contributor, and shown is what the one learns who learns most. That takes
+--| an audit for each of them.
+--|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
 --| @arg measure VARCHAR: the column to audit; NULL: the one the rules look at
+--| @arg insider BOOLEAN: whether to audit with the knowledge of single contributors, too
 --| @arg max_count DOUBLE: cells of 1 to so many records are primary
 --| @arg protect_zeros BOOLEAN: cells of 0 records are too
 --| @arg min_contributors BIGINT: cells with fewer contributors of a value other than 0 are primary
@@ -224,7 +231,11 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @column lower DOUBLE: the smallest value that it can have
 --| @column upper DOUBLE: the largest one, infinite where nothing bounds it
 --| @column exact BOOLEAN: whether it is given away
---| @column protected BOOLEAN: whether the interval is as wide as the rule that suppressed the cell wants
+--| @column protected BOOLEAN: whether the interval is as wide as the rule that suppressed the cell wants, and not exact
+--| @column insider_lower DOUBLE: the smallest value for the contributor who learns most (this and what follows: with `insider`)
+--| @column insider_upper DOUBLE: the largest one
+--| @column insider_exact BOOLEAN: whether the value is given away to some contributor
+--| @column insider_protected BOOLEAN: whether the interval is as wide as the rule wants for all of them
 --| @example
 --| SELECT region, sex, original, status, lower, upper, exact FROM sdc_audit($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
@@ -240,13 +251,13 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
 CREATE OR REPLACE TEMP MACRO sdc_audit(
-    publication, measure := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
+    publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
     extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
+        publication, measure, insider, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
         protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
         primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
@@ -408,16 +419,19 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_publication(name) AS TABLE
 --| to a multiple of the base next to it, tables add up, and the sum of the changes is the smallest there is; it is for
 --| small publications. `random` draws every cell on its own, without bias; tables do not add up.
 --|
+--| `threshold` rounds nothing: cell by cell, it leaves out counts below the base other than 0. That is no protection
+--| against differences: a cell that is left out alone follows from the total of its row. Take `sdc_suppress` for that.
+--|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication
---| @arg base BIGINT: at least 2
---| @arg method VARCHAR: small_counts, controlled or random
+--| @arg base BIGINT: at least 2; the smallest count that `threshold` shows
+--| @arg method VARCHAR: small_counts, controlled, random or threshold
 --| @arg freq VARCHAR: the count(..) column; the first one when NULL
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0
 --| @arg seed BIGINT: the same seed gives the same table; NULL: a new one each time
 --| @column .. the grouping columns of the publication
 --| @column level VARCHAR: the grouping set of the cell
 --| @column original BIGINT: the count
---| @column rounded BIGINT: the rounded count
+--| @column rounded BIGINT: the rounded count; NULL where `threshold` leaves it out
 --| @example
 --| SELECT region, sex, original, rounded FROM sdc_round_table($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)

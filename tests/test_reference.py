@@ -87,7 +87,7 @@ CALLS = {
     "sdc_primary": f"sdc_primary({_PUBLICATION})",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
-    "sdc_audit": f"sdc_audit({_PUBLICATION})",
+    "sdc_audit": f"sdc_audit({_PUBLICATION}, insider := true)",
     "sdc_optimum": f"sdc_optimum({_PUBLICATION})",
     "sdc_decimals": f"sdc_decimals({_PUBLICATION})",
     "sdc_round_table": "sdc_round_table('SELECT region, count(*) AS n FROM people GROUP BY CUBE (region)', seed := 1)",

@@ -165,6 +165,8 @@ class Pattern:
         inner: cells and inner cells.
         primary, secondary, forced, hidden: bool, of the cells.
         unsafe: bool, primary cells that follow from forced ones all the same.
+        narrow: bool, primary cells whose interval is not as wide as the rule wants, whatever is suppressed; None where
+            nobody asked for wide intervals.
     """
 
     inner: Inner
@@ -173,6 +175,7 @@ class Pattern:
     forced: NDArray[np.bool_]
     hidden: NDArray[np.bool_]
     unsafe: NDArray[np.bool_]
+    narrow: NDArray[np.bool_] | None = None
 
     @property
     def suppressed(self) -> NDArray[np.bool_]:
@@ -277,7 +280,7 @@ def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequen
     """SQL: count, value and, where all records are one contributor's, its number, of each inner cell."""
     cells = publication.inner_cells(extend=extend)
     n, y = identifier(freq), identifier(value)
-    if not rules.on_contributors or rules.contributor is None:
+    if rules.contributor is None:
         return f"""
             SELECT {n} AS freq, {y}::DOUBLE AS value, CASE WHEN {n} = 1 THEN _sdc_inner + 1 ELSE 0 END AS contributor
             FROM ({cells}) ORDER BY _sdc_inner"""
@@ -295,7 +298,7 @@ def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequen
             SELECT *, dense_rank() OVER (ORDER BY who) AS number FROM (
                 SELECT {shown}min(_sdc_who) AS who FROM (
                     SELECT *, ({rules.contributor}) AS _sdc_who FROM ({publication.records})
-                ) GROUP BY {", ".join(keys) or "()"} HAVING min(_sdc_who) = max(_sdc_who)
+                ) GROUP BY {", ".join(keys) or "()"} HAVING min(_sdc_who) = max(_sdc_who) AND count(_sdc_who) = count(*)
             ) WHERE {counted}
         ) u ON {match or "true"} ORDER BY i._sdc_inner"""
 
@@ -341,9 +344,10 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
     if options.improve and not unsafe.any():
         secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of)
+    narrow = None
     if options.protect_intervals:
-        secondary = _widened(inner, primary, secondary, hidden, fixed, loss)
-    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe)
+        secondary, narrow = _widened(inner, primary, secondary, hidden, fixed, loss)
+    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow)
     _prove(pattern)
     return pattern
 
@@ -384,15 +388,16 @@ def _improved(
 def _widened(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64],
-) -> NDArray[np.bool_]:  # fmt: skip
-    """The secondary cells and as many more as the intervals of the primary ones need."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
+    """The secondary cells and as many more as the intervals of the primary ones need; those that nothing helps."""
     protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
         protection, cost=loss, ineligible=fixed,
     )  # fmt: skip
-    result: NDArray[np.bool_] = wider.suppressed & ~primary & ~hidden
-    return result
+    narrow = np.zeros(len(primary), dtype=np.bool_)
+    narrow[wider.impossible] = True
+    return wider.suppressed & ~primary & ~hidden, narrow
 
 
 def read_call(
@@ -491,10 +496,13 @@ def read_options(
 def pattern_table(pattern: Pattern) -> pa.Table:
     """A pattern as the rows that `protected_cells` joins."""
     cells = pattern.inner.cells
-    rules = cells["_sdc_why"].combine_chunks()
-    # Forced cells may give a primary one away: that must not go unseen.
-    told = pc.binary_join_element_wise(rules, "follows from forced cells", ", ")
-    why = pc.if_else(pa.array(pattern.unsafe), told, pc.if_else(pa.array(pattern.primary), rules, None))
+    why = pc.if_else(pa.array(pattern.primary), cells["_sdc_why"].combine_chunks(), None)
+    # What protects less than the rules want must not go unseen.
+    shortcomings = [(pattern.unsafe, "follows from forced cells")]
+    if pattern.narrow is not None:
+        shortcomings.append((pattern.narrow, "interval cannot be wide enough"))
+    for marked, words in shortcomings:
+        why = pc.if_else(pa.array(marked), pc.binary_join_element_wise(why, words, ", "), why)
     return pa.table(
         {
             "cell": cells["_sdc_cell"].cast(pa.int64()),

@@ -32,10 +32,15 @@ from sdcduck.udfs.suppression_exchange import plan_sdmx
 from sdcduck import catalog
 from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.suppression.audit import audit
+from sdcduck.methods.suppression.audit import audit, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.rounding import controlled_rounding, random_rounding, small_count_rounding
+from sdcduck.methods.suppression.rounding import (
+    below_threshold,
+    controlled_rounding,
+    random_rounding,
+    small_count_rounding,
+)
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -157,6 +162,7 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
             "primary_cells": [int(pattern.primary.sum())],
             "secondary_cells": [int(pattern.secondary.sum())],
             "unsafe_cells": [int(pattern.unsafe.sum())],
+            "narrow_cells": pa.array([None if pattern.narrow is None else int(pattern.narrow.sum())], pa.int64()),
             "share_shown": [float(values[shown].sum()) / total if total else 1.0],
         }
     )
@@ -165,33 +171,41 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
 # --- Audit -----------------------------------------------------------------------------------------------------------
 
 
-def plan_audit(session: Session, text: str | None, measure: str | None, *arguments: Any) -> Rows:
-    """``sdc_audit``: the feasibility interval of every suppressed cell."""
+def plan_audit(
+    session: Session, text: str | None, measure: str | None, insider: bool | None, *arguments: Any
+) -> Rows:  # fmt: skip
+    """``sdc_audit``: the feasibility interval of every suppressed cell, for outsiders and for contributors."""
     call = read_call(session, text, arguments)
     publication, rules = call.publication, call.rules
     default = ("value", "sum") if rules.on_contributors else ("freq", "count")
     of_rules = rules.value if rules.on_contributors else rules.freq
     audited = publication.measure(measure or of_rules, "measure" if measure else default[0], default[1])
     for name in publication.columns:
-        if name.lower() in _AUDIT_COLUMNS:
+        if name.lower() in (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS):
             raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
 
     def make() -> pa.Table:
         pattern = choose_pattern(session, call)
         inner = pattern.inner
         cursor, column = session.cursor(), f"{identifier(audited.name)}::DOUBLE"
-        cells_sql = publication.cells(extend=call.extend)
+        cells_sql, inner_sql = publication.cells(extend=call.extend), publication.inner_cells(extend=call.extend)
         z = floats(arrow(cursor, f"SELECT {column} AS z FROM ({cells_sql}) ORDER BY _sdc_cell"), "z")
+        y = floats(arrow(cursor, f"SELECT {column} AS y FROM ({inner_sql}) ORDER BY _sdc_inner"), "y")
         # The signs are known only where no inner cell is negative, whatever the cells are.
-        least = catalog.first_row(cursor, f"SELECT coalesce(min({column}), 0) >= 0 FROM ({publication.inner})")
-        nonnegative = least is not None and bool(least[0])
+        lower = 0.0 if (y >= 0).all() else -np.inf
         by_rule = audited.name == publication.measure(of_rules, *default).name
         protection = floats(inner.cells, "_sdc_protection") if by_rule else np.zeros(len(z))
         protection = np.where(pattern.primary, protection, 0.0)
-        result = audit(
-            inner.x, z, pattern.suppressed | pattern.hidden, cells=pattern.suppressed, upl=protection,
-            lower=0.0 if nonnegative else -np.inf,
-        )  # fmt: skip
+        unknown_cells = pattern.suppressed | pattern.hidden
+        # A cell that cannot fall so far without negative inner cells need only fall to 0.
+        fall = protection if np.isinf(lower) else np.minimum(protection, z)
+        result = audit(inner.x, z, unknown_cells, cells=pattern.suppressed, upl=protection, lpl=fall, lower=lower)
+        inside = result
+        if insider:
+            inside = singleton_hazards(
+                inner.x, z, unknown_cells, y, inner.contributor, cells=pattern.suppressed, upl=protection, lpl=fall,
+                lower=lower,
+            )  # fmt: skip
         cells = inner.cells.take(pa.array(result.cells))
         return pa.table(
             {
@@ -201,21 +215,27 @@ def plan_audit(session: Session, text: str | None, measure: str | None, *argumen
                 "lower": result.lo,
                 "upper": result.hi,
                 "exact": result.exact,
-                "protected": result.protected,
+                "protected": result.protected & ~result.exact,
+                "insider_lower": inside.lo,
+                "insider_upper": inside.hi,
+                "insider_exact": inside.exact,
+                "insider_protected": inside.protected & ~inside.exact,
             }
         )
 
     dimensions = "".join(f"c.{name}, " for name in publication.quoted_dimensions)
+    of_insiders = "".join(f", s.{name}" for name in _INSIDER_COLUMNS) if insider else ""
     return Rows(
         make,
         f"""SELECT {dimensions}{call.levels}[c._sdc_set + 1] AS level, c.{identifier(audited.name)}::DOUBLE AS original,
-            s.status, s.lower, s.upper, s.exact, s.protected
+            s.status, s.lower, s.upper, s.exact, s.protected{of_insiders}
         FROM ({publication.cells(extend=call.extend)}) c RIGHT JOIN {{rows}} s ON c._sdc_cell = s.cell
         WHERE {unchanged(call.freq)} ORDER BY c._sdc_cell""",
     )
 
 
 _AUDIT_COLUMNS = ("level", "original", "status", "lower", "upper", "exact", "protected")
+_INSIDER_COLUMNS = ("insider_lower", "insider_upper", "insider_exact", "insider_protected")
 
 # --- The best there is ------------------------------------------------------------------------------------------------
 
@@ -299,14 +319,14 @@ def plan_decimals(
 
 # --- Rounding ---------------------------------------------------------------------------------------------------------
 
-_ROUNDING_METHODS = ("small_counts", "controlled", "random")
+_ROUNDING_METHODS = ("small_counts", "controlled", "random", "threshold")
 
 
 def plan_round_table(
     session: Session, text: str | None, base: int | None, method: str | None, freq: str | None,
     extend_zeros: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
-    """``sdc_round_table``: the counts of a publication rounded to a base."""
+    """``sdc_round_table``: the counts of a publication rounded to a base, or left out below it."""
     if base is None or base < 2:
         raise SDCError("argument 'base' must be at least 2")
     if method not in _ROUNDING_METHODS:
@@ -322,7 +342,10 @@ def plan_round_table(
         inner = read_inner(session, call)
         z = inner.freq.astype(np.int64)
         chosen = secrets.randbits(63) if seed is None else seed
-        if method == "random":
+        left_out = None
+        if method == "threshold":
+            rounded, left_out = z, below_threshold(z, base)
+        elif method == "random":
             rounded = random_rounding(z, base, seed=chosen)
         elif method == "controlled":
             rounded = controlled_rounding(inner.x, inner.inner_freq, base).cells
@@ -334,7 +357,7 @@ def plan_round_table(
                 "cell": inner.cells["_sdc_cell"].cast(pa.int64()),
                 "fingerprint": inner.cells["fingerprint"],
                 "original": z,
-                "rounded": rounded,
+                "rounded": pa.array(rounded, mask=left_out),
             }
         )
 
@@ -374,12 +397,14 @@ FAMILY = Family(
         Planner(
             "sdc_publish", ("VARCHAR", "VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_publish,
             {"name": "VARCHAR", "inner_cells": "BIGINT", "cells": "BIGINT", "primary_cells": "BIGINT",
-             "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "share_shown": "DOUBLE"},
+             "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "narrow_cells": "BIGINT",
+             "share_shown": "DOUBLE"},
         ),
         Planner(
-            "sdc_audit", ("VARCHAR", "VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_audit,
+            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", *OPTION_TYPES, *_RULE_TYPES), plan_audit,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
-             "exact": "BOOLEAN", "protected": "BOOLEAN"},
+             "exact": "BOOLEAN", "protected": "BOOLEAN", "insider_lower": "DOUBLE", "insider_upper": "DOUBLE",
+             "insider_exact": "BOOLEAN", "insider_protected": "BOOLEAN"},
         ),
         Planner(
             "sdc_optimum", ("VARCHAR", "DOUBLE", *OPTION_TYPES, *_RULE_TYPES), plan_optimum,

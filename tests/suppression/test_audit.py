@@ -255,21 +255,21 @@ def test_two_singletons_do_not_protect_each_other() -> None:
     }
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_contributors_learn_what_an_attacker_with_their_cells_learns(seed: int) -> None:
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, -2.0, -np.inf]))
+def test_contributors_learn_what_an_attacker_with_their_cells_learns(seed: int, lower: float) -> None:
     rng = np.random.default_rng(seed)
     x, y = random_publication(rng)
     z = x.totals(y)
     suppressed = rng.random(x.columns) < 0.5
     owner = rng.integers(0, 4, size=x.rows)
     level = np.ceil(0.2 * z)
-    found = singleton_hazards(x, z, suppressed, y, owner, upl=level, jobs=1)
+    found = singleton_hazards(x, z, suppressed, y, owner, upl=level, lower=lower, jobs=1)
     width = np.full(len(found.cells), np.inf)
     safe = np.ones(len(found.cells), dtype=bool)
     for one in range(4):
         rows = np.flatnonzero(owner == one) if one else np.zeros(0, dtype=int)
-        his = audit(x, z, suppressed, upl=level, known=(rows, y[rows]), jobs=1)
+        his = audit(x, z, suppressed, upl=level, lower=lower, known=(rows, y[rows]), jobs=1)
         others = x.totals(~np.isin(np.arange(x.rows), rows) * 1)[his.cells] > 0
         width = np.where(others, np.minimum(width, his.hi - his.lo), width)
         safe &= his.protected | ~others

@@ -223,6 +223,73 @@ def test_intervals_are_made_as_wide_as_the_rule_wants(con: duckdb.DuckDBPyConnec
     assert kept == [(0,)]
 
 
+def test_an_interval_that_cannot_be_wide_enough_is_named(con: duckdb.DuckDBPyConnection) -> None:
+    # The totals are forced, and beside the 100 of (a, x), of 90 and 10, there is only 1 in its row: nothing lets it rise
+    # by the 8 that p % wants.
+    con.execute("""CREATE TABLE firms AS SELECT * FROM (VALUES ('a', 'x', 1, 90), ('a', 'x', 2, 10), ('a', 'y', 3, 1),
+        ('b', 'x', 4, 1), ('b', 'y', 5, 20), ('b', 'y', 6, 30)) firms(r, s, firm, x)""")
+    query = "SELECT r, s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (r, s)"
+    rule = f"'{query}', p_percent := 20, contributor := 'firm', forced_if := 'r IS NULL OR s IS NULL'"
+    assert rows(con, f"SELECT r, s, why FROM sdc_suppress({rule}, protect_intervals := true) WHERE suppressed") == [
+        ("a", "x", "p_percent, interval cannot be wide enough"), ("a", "y", "p_percent"), ("b", "x", "p_percent"),
+        ("b", "y", "p_percent, interval cannot be wide enough"),
+    ]  # fmt: skip
+    narrow = "SELECT unsafe_cells, narrow_cells FROM sdc_publish"
+    assert rows(con, f"{narrow}('firms', {rule}, protect_intervals := true)") == [(0, 2)]
+    assert rows(con, "SELECT count(*) FROM sdc.firms_cells WHERE why LIKE '%interval cannot be wide enough'") == [(2,)]
+    assert rows(con, "SELECT r || s, protected FROM sdc_audit('firms')") == [
+        ("ax", False), ("ay", True), ("bx", True), ("by", False),
+    ]  # fmt: skip
+    assert rows(con, f"{narrow}('firms', {rule})") == [(0, None)]
+
+
+INSIDER = "original, lower, upper, exact, insider_lower, insider_upper, insider_exact, insider_protected"
+
+
+@pytest.mark.parametrize("contributor", ["", ", contributor := 'firm'"])
+def test_contributors_who_know_their_own_value(con: duckdb.DuckDBPyConnection, contributor: str) -> None:
+    # 50 of one firm and 30 of another under a published total: each subtracts its own.
+    con.execute("""CREATE TABLE firms AS SELECT * FROM (VALUES ('1', 1, 50), ('2', 2, 30), ('3', 3, 60), ('3', 4, 40))
+        firms(s, firm, x)""")
+    query = "SELECT s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (s)"
+    rule = f"'{query}', min_contributors := 2{contributor}, insider := true"
+    assert rows(con, f"SELECT {INSIDER} FROM sdc_audit({rule}, singleton := 'none')") == [
+        (50, 0, 80, False, 50, 50, True, False),
+        (30, 0, 80, False, 30, 30, True, False),
+    ]
+    # That is what the singleton method is for. Firm 1 sees 130 left for the two others, firm 2 sees 150.
+    assert rows(con, f"SELECT {INSIDER} FROM sdc_audit({rule})") == [
+        (50, 0, 180, False, 0, 150, False, True),
+        (30, 0, 180, False, 0, 130, False, True),
+        (100, 0, 180, False, 0, 130, False, True),
+    ]
+    # Counts: who is alone knows that he is one.
+    counts = f"'{query}', max_count := 1, insider := true{contributor}"
+    assert rows(con, f"SELECT {INSIDER} FROM sdc_audit({counts}, singleton := 'none')") == [
+        (1, 0, 2, False, 1, 1, True, False),
+        (1, 0, 2, False, 1, 1, True, False),
+    ]
+    assert rows(con, f"SELECT bool_or(insider_exact) FROM sdc_audit({counts})") == [(False,)]
+
+
+def test_who_is_in_both_cells_learns_nothing_new_and_who_is_unknown_nothing_at_all(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute(
+        "CREATE TABLE firms AS SELECT * FROM (VALUES ('1', 7, 50), ('2', 7, 30), ('3', 8, 99)) firms(s, firm, x)"
+    )
+    query = "SELECT s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (s)"
+    rule = f"'{query}', primary_if := 'x < 60', insider := true, singleton := 'none'"
+    both = "SELECT lower, upper, insider_lower, insider_upper FROM sdc_audit"
+    assert rows(con, f"{both}({rule}, measure := 'x', contributor := 'firm')") == [(0, 80, 0, 80), (0, 80, 0, 80)]
+    assert rows(con, f"{both}({rule}, measure := 'x')") == [(0, 80, 50, 50), (0, 80, 30, 30)]
+    nobody = "contributor := 'CASE WHEN firm = 8 THEN 8 END'"
+    assert rows(con, f"{both}({rule}, measure := 'x', {nobody})") == [(0, 80, 0, 80), (0, 80, 0, 80)]
+    assert "'insider_lower'" in refused(
+        con, "FROM sdc_audit('SELECT s AS insider_lower, count(*) AS n FROM firms GROUP BY s', insider := true)"
+    )
+
+
 def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyConnection) -> None:
     rng = np.random.default_rng(3)
     saved = 0.0
@@ -359,6 +426,19 @@ def test_rounded_tables(con: duckdb.DuckDBPyConnection, method: str) -> None:
             f"SELECT sum(rounded) FILTER (level = 'municipality') = sum(rounded) FILTER (level = 'county') FROM {call}",
         ) == [(True,)]
     assert found == rows(con, f"SELECT level, original, rounded FROM {call}")
+
+
+def test_counts_below_a_threshold_are_left_out_cell_by_cell(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_round_table($${COUNTS}$$, base := 5, method := 'threshold')"
+    assert rows(con, f"SELECT DISTINCT original FROM {call} WHERE rounded IS NULL ORDER BY ALL") == [(1,), (2,), (3,)]
+    assert rows(con, f"SELECT count(*) FROM {call} WHERE rounded <> original OR rounded < 5") == [(0,)]
+    # Of C, 18 persons in all, only the young are left out: a difference tells them.
+    assert rows(con, f"SELECT age, rounded FROM {call} WHERE municipality = 'C' ORDER BY age NULLS FIRST") == [
+        (None, 18), ("middle", 9), ("old", 7), ("young", None),
+    ]  # fmt: skip
+    zeros = "SELECT municipality, size, count(*) AS n FROM people GROUP BY municipality, size"
+    empty = f"sdc_round_table('{zeros}', base := 5, method := 'threshold', extend_zeros := true)"
+    assert rows(con, f"SELECT rounded FROM {empty} WHERE original = 0") == []
 
 
 def test_rounding_that_cannot_be(con: duckdb.DuckDBPyConnection) -> None:

@@ -121,6 +121,7 @@ def singleton_hazards(
     *,
     upl: ArrayLike | None = None,
     lpl: ArrayLike | None = None,
+    lower: ArrayLike = 0.0,
     cells: ArrayLike | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -138,6 +139,7 @@ def singleton_hazards(
         y: numbers (n,), the inner values; only those of rows with a contributor are used.
         contributor: whole numbers (n,), the single contributor of an inner cell, 0 where there is none or several.
         upl, lpl: numbers (N,), protection levels as in `audit`.
+        lower: number or numbers (n,), what everybody knows inner values to be at least.
         cells: bool (N,), audit these only (primary cells, as a rule); default all suppressed ones.
         jobs, progress: see `feasibility_intervals`; progress counts contributors.
 
@@ -151,12 +153,13 @@ def singleton_hazards(
     owner = np.asarray(contributor)
     if owner.shape != (x.rows,):
         raise ValueError(f"contributors must be {x.rows} numbers, one an inner cell")
-    base = audit(x, totals, hidden, upl=upl, lpl=lpl, cells=wanted, jobs=jobs)
+    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,))
+    base = audit(x, totals, hidden, upl=upl, lpl=lpl, lower=low, cells=wanted, jobs=jobs)
     lo, hi, exact, protected = base.lo.copy(), base.hi.copy(), base.exact.copy(), base.protected.copy()
     place = np.full(x.columns, -1, dtype=np.int64)
     place[base.cells] = np.arange(len(base.cells))
     matrix = _matrix(x)
-    known = _deduced_rows(matrix, totals, hidden)
+    known = _deduced_rows(matrix, totals, hidden, low)
     block = _blocks(matrix, ~hidden, known)
     cells_of_row = matrix[:, base.cells].tocsr()
     owners = np.unique(owner[(owner != 0) & ~known])
@@ -170,7 +173,9 @@ def singleton_hazards(
         others[rows] = 0
         touched &= matrix.T @ others > 0
         if touched.any():
-            his = audit(x, totals, hidden, upl=upl, lpl=lpl, known=(rows, inner[rows]), cells=touched, jobs=jobs)
+            his = audit(
+                x, totals, hidden, upl=upl, lpl=lpl, lower=low, known=(rows, inner[rows]), cells=touched, jobs=jobs
+            )
             at = place[his.cells]
             narrower = his.hi - his.lo < hi[at] - lo[at]
             lo[at] = np.where(narrower, his.lo, lo[at])
@@ -285,7 +290,7 @@ def _rounding_error(totals: Floats) -> float:
     return 256 * float(np.finfo(np.float64).eps) * largest
 
 
-def _deduced_rows(matrix: sparse.csc_matrix, totals: Floats, hidden: Booleans) -> Booleans:
+def _deduced_rows(matrix: sparse.csc_matrix, totals: Floats, hidden: Booleans, low: Floats) -> Booleans:
     """The inner cells that follow from single published cells, one after the other."""
     restricted = matrix[:, np.flatnonzero(~hidden)]
     by_row = restricted.tocsr()
@@ -297,7 +302,7 @@ def _deduced_rows(matrix: sparse.csc_matrix, totals: Floats, hidden: Booleans) -
         by_row.indices,
         sides,
         sides,
-        np.zeros(matrix.shape[0]),
+        low,
         np.full(matrix.shape[0], np.inf),
         _rounding_error(totals),
     )

@@ -53,8 +53,8 @@ class Suppression:
 class Elimination:
     """The columns of a matrix under elimination, with the pools they live in.
 
-    values: of the entries, modulo p; all 1 if not given. kind: GONE, CANDIDATE or PRIMARY of each column. Rows from
-    ``free_rows`` on are singletons and get pivots in order.
+    kind: GONE, CANDIDATE or PRIMARY of each column, whose entries are 1. Rows from ``free_rows`` on are singletons and
+    get pivots in order.
     """
 
     def __init__(
@@ -67,8 +67,6 @@ class Elimination:
         free_rows: int | None = None,
         owner: Ints | None = None,
         space: bool = False,
-        keep_pivots: bool = False,
-        values: Ints | None = None,
         seed: int = 0,
     ) -> None:
         rng = np.random.default_rng((20220921, seed))
@@ -89,10 +87,7 @@ class Elimination:
         self.scratch = np.empty(rows + 1, np.int64)
         self.out = np.empty(max(columns, 1), np.int32)
         self.shared = np.zeros(8, np.int64)
-        self.keep_pivots = keep_pivots
-        if values is None:
-            values = np.ones(len(indices), np.int64)
-        residuals.fill(self.columns, self.rows, self.entries, self.lists, indptr, indices, values)
+        residuals.fill(self.columns, self.rows, self.entries, self.lists, indptr, indices)
         self.shared[residuals.ENTRIES_END] = len(indices)
         self.shared[residuals.LISTS_END] = self.rows["capacity"].sum()
         self.shared[residuals.FREE_ROWS] = self.free_rows
@@ -125,10 +120,10 @@ class Elimination:
         room = int(self.shared[residuals.ROOM])
         if status == residuals.ENTRIES_FULL:
             kind = self.columns["kind"]
-            needed = (kind == CANDIDATE) | (kind == PRIMARY) | ((kind == PIVOT) & self.keep_pivots)
+            needed = (kind == CANDIDATE) | (kind == PRIMARY)
             size = max(len(self.entries), 2 * (int(self.columns["length"][needed].sum()) + room))
             pool = np.empty(size, np.int64)
-            end = residuals.pack_columns(self.columns, self.entries, pool, self.keep_pivots)
+            end = residuals.pack_columns(self.columns, self.entries, pool)
             self.entries, self.shared[residuals.ENTRIES_END] = pool, end
         else:
             size = max(len(self.lists), 2 * (int(self.rows["length"].sum()) + 2 * len(self.rows) + room))

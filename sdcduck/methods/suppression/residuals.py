@@ -472,38 +472,11 @@ def eliminate(
 
 
 @njit(cache=True)
-def publish(
-    columns: Array,
-    rows: Array,
-    entries: Array,
-    lists: Array,
-    buckets: Array,
-    scratch: Array,
-    out: Array,
-    shared: Array,
-    turns: Array,
-    first: int,
-    last: int,
-    secondary: Array,
-) -> tuple[int, int]:
-    """Walks candidates turns[first:last] without singleton tests; returns where it stopped and why."""
-    for turn in range(first, last):
-        c = find(columns, turns[turn])
-        if columns[c].kind == PRIMARY:
-            secondary[turns[turn]] = True
-        elif columns[c].kind == CANDIDATE and columns[c].length > 0:
-            status = eliminate(columns, rows, entries, lists, buckets, scratch, out, shared, c)
-            if status != ENOUGH:
-                return turn, status
-    return last, ENOUGH
-
-
-@njit(cache=True)
-def pack_columns(columns: Array, entries: Array, target: Array, keep_pivots: bool) -> int:
+def pack_columns(columns: Array, entries: Array, target: Array) -> int:
     """Copies every run still needed to a new pool, one after the other; returns the end."""
     end = 0
     for c in range(len(columns)):
-        if columns[c].kind == GONE or (columns[c].kind == PIVOT and not keep_pivots):
+        if columns[c].kind in (GONE, PIVOT):
             continue
         n = columns[c].length
         target[end : end + n] = entries[columns[c].start : columns[c].start + n]
@@ -531,10 +504,8 @@ def pack_lists(columns: Array, rows: Array, lists: Array, target: Array) -> int:
 
 
 @njit(cache=True)
-def fill(
-    columns: Array, rows: Array, entries: Array, lists: Array, indptr: Array, indices: Array, values: Array
-) -> None:
-    """Loads a matrix given by columns, values modulo p; kinds, weights and ranks are set by the caller."""
+def fill(columns: Array, rows: Array, entries: Array, lists: Array, indptr: Array, indices: Array) -> None:
+    """Loads a 0/1 matrix given by columns; kinds, weights and ranks are set by the caller."""
     for c in range(len(columns)):
         columns[c].start = indptr[c]
         columns[c].length = indptr[c + 1] - indptr[c]
@@ -544,9 +515,9 @@ def fill(
         columns[c].waiting = 1
         for k in range(indptr[c], indptr[c + 1]):
             row = indices[k]
-            entries[k] = (np.int64(row) << 32) | values[k]
-            columns[c].h0 = modulo(columns[c].h0 + values[k] * rows[row].w0)
-            columns[c].h1 = modulo(columns[c].h1 + values[k] * rows[row].w1)
+            entries[k] = (np.int64(row) << 32) | 1
+            columns[c].h0 = modulo(columns[c].h0 + rows[row].w0)
+            columns[c].h1 = modulo(columns[c].h1 + rows[row].w1)
             if columns[c].kind != GONE:
                 rows[row].count += 1
     end = 0

@@ -25,52 +25,14 @@ Booleans = NDArray[np.bool_]
 Shuffle = Callable[[int], NDArray[np.int64]]
 
 
-@dataclass(frozen=True)
-class RoundingError:
-    """What rounding did to a set of counts.
+def below_threshold(z: ArrayLike, minimum: int = 3) -> Booleans:
+    """Which cells to suppress one by one: counts below `minimum` other than 0.
 
-    Attributes:
-        largest: the largest absolute difference.
-        mean: the mean absolute difference.
-        root_mean_square: of the differences.
-        utility: 1 - H / sqrt(sum of the original counts) with the Hellinger distance H; 1 when nothing changed
-            (Shlomo, Antal and Elliot 2015).
-    """
-
-    largest: int
-    mean: float
-    root_mean_square: float
-    utility: float
-
-
-def rounding_error(original: ArrayLike, rounded: ArrayLike) -> RoundingError:
-    """Compare counts before and after; both whole numbers (n,), at least 0.
-
-    Raises:
-        ValueError: counts that are negative, not whole, or of different lengths.
-    """
-    before = _counts(original)
-    after = _counts(rounded, len(before))
-    difference = (after - before).astype(np.float64)
-    if not len(before):
-        return RoundingError(0, 0.0, 0.0, 1.0)
-    hellinger = float(np.sqrt(((np.sqrt(before) - np.sqrt(after)) ** 2).sum() / 2))
-    total = float(before.sum())
-    return RoundingError(
-        int(np.abs(difference).max()),
-        float(np.abs(difference).mean()),
-        float(np.sqrt((difference**2).mean())),
-        1.0 - hellinger / float(np.sqrt(total)) if total else float(hellinger == 0),
-    )
-
-
-def below_threshold(z: ArrayLike, minimum: int = 3, *, zeros: bool = False) -> Booleans:
-    """Which cells to suppress one by one: counts below `minimum`, zeros only if asked for.
+    No protection against differences: a cell alone in its row follows from the total.
 
     Args:
         z: whole numbers (N,), at least 0.
         minimum: the smallest count that is published.
-        zeros: whether zeros are suppressed too.
 
     Raises:
         ValueError: counts that are negative or not whole, a minimum below 1.
@@ -78,7 +40,7 @@ def below_threshold(z: ArrayLike, minimum: int = 3, *, zeros: bool = False) -> B
     if minimum < 1:
         raise ValueError("the smallest count that is published must be at least 1")
     counts = _counts(z)
-    return (counts < minimum) & (zeros | (counts > 0))
+    return (counts < minimum) & (counts > 0)
 
 
 def random_rounding(z: ArrayLike, base: int = 3, *, seed: int) -> Counts:
