@@ -25,7 +25,8 @@ UNIT_FUNCTIONS = _words(
     "substring left right length len strlen char_length trim ltrim rtrim concat starts_with prefix suffix "
     "contains replace reverse date_trunc date_part datepart datetrunc year month day hour minute quarter "
     "week weekday dayofweek dayofmonth dayofyear isodow weekofyear yearweek decade century last_day "
-    "monthname dayname date_diff datediff strftime make_date"
+    "monthname dayname date_diff datediff strftime make_date to_days to_weeks to_months to_years to_hours "
+    "to_minutes to_seconds time_bucket"
 )
 """Scalar functions over single records: total (with TRY around them), cheap, deterministic."""
 

@@ -61,6 +61,7 @@ class Protection:
         Raises:
             Refused: it cannot be shown to be safe, or some part of it was not looked at.
         """
+        _normalize(tree)
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
@@ -331,7 +332,16 @@ class _Block:
             relation = self.sources[alias]
             if join.args.get("on") is None or (relation.table is None and relation.label is not Label.UNIT):
                 raise Refused("SDC034", alias)
-            pairs = [self._joined_columns(condition, alias) for condition in _conjuncts(join.args["on"])]
+            pairs = []
+            for condition in _conjuncts(join.args["on"]):
+                if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
+                    alias
+                }:
+                    condition.replace(self._condition(condition))  # narrows the public side only
+                else:
+                    pairs.append(self._joined_columns(condition, alias))
+            if not pairs:
+                raise Refused("SDC034", alias)
             if relation.label is Label.UNIT:
                 if not any(self._is_unit(mine) and self._is_unit(other) for mine, other in pairs):
                     raise Refused("SDC035", f"join {alias} on the unit")
@@ -389,7 +399,7 @@ class _Block:
                 raise Refused(
                     "SDC045" if isinstance(inner, exp.Window) else "SDC005", "an aggregate in WHERE or GROUP BY"
                 )
-            if isinstance(inner, exp.Column):
+            if isinstance(inner, exp.Column) and not self._is_asked_for(inner):
                 self._dimension(inner)
             if isinstance(inner, _GROWING):
                 # Texts that grow from one subquery to the next take time and memory where there are records.
@@ -397,6 +407,15 @@ class _Block:
                 if again or any(part is not inner for part in inner.find_all(exp.Replace)):
                     raise Refused("SDC005", "texts put together again and again")
         self.protection.unit_expressions.append(node.sql("duckdb"))
+
+    def _is_asked_for(self, column: exp.Column) -> bool:
+        """Whether this is a measure in ``IS NULL``: that a value is known is no secret, as count(measure) shows it."""
+        return (
+            isinstance(column.parent, exp.Is)
+            and isinstance(column.parent.expression, exp.Null)
+            and self.policy.method != "suppression"
+            and self._role(column) is Role.MEASURE
+        )
 
     def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
         """A condition on single records, as a truth value that cannot fail."""
@@ -450,6 +469,8 @@ class _Block:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
                 roles[name.lower()] = self._role(value)
+                if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
+                    item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
             else:
                 roles[name.lower()] = Role.COMPUTED
@@ -473,25 +494,28 @@ class _Block:
     def aggregate(self) -> Relation:
         """A block that aggregates: split into protected aggregates and what is written around them."""
         select = self.select
-        if select.args.get("windows") or select.args.get("kind") or select.args.get("hint"):
-            raise Refused("SDC005", "window clause")
+        if select.args.get("kind") or select.args.get("hint"):
+            raise Refused("SDC005", "an unusual clause")
         keys = self._group_keys()
         numbers = _OfUnits(self.policy) if self.several else _OfRecords(self.method, self.records_sql)
         split = _Split(self, keys, numbers)
         outer_items = [
-            exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions
+            exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True, copy=False)
+            for item in select.expressions
         ]
         having = split.outer(select.args["having"].this) if select.args.get("having") is not None else None
         qualify = select.args.get("qualify")
         if qualify is not None:
             qualify.set("this", split.outer(qualify.this))
+        for window in select.args.get("windows") or []:
+            window.replace(split.window(window))
         names = {item.alias_or_name for item in select.expressions}
         order = select.args.get("order")
         if order is not None:
             for ordered in order.expressions:
-                column = ordered.this
-                if not (isinstance(column, exp.Column) and not column.table and column.name in names):
-                    ordered.set("this", split.outer(column))
+                shown = [not column.table and column.name in names for column in ordered.this.find_all(exp.Column)]
+                if not shown or not all(shown) or _has_aggregate(ordered.this):
+                    ordered.set("this", split.outer(ordered.this))
         if not keys and not split.aggregates:
             raise Refused("SDC045", "nothing is counted or added up")
         inner = self._of_units(keys, split, numbers) if isinstance(numbers, _OfUnits) else self._of_records(keys, split)
@@ -619,7 +643,11 @@ class _Block:
                 return numbers.units(self._with_units(node.this, sql))
             if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
                 return numbers.count(sql)
-            column = node.this
+            chosen, column, _ = _case(node.this)
+            if chosen is not None:
+                sql = f"({sql}) AND {self._condition(chosen).sql('duckdb')}"
+            if isinstance(column, exp.Literal):
+                return numbers.count(sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
                 return numbers.known(column.sql("duckdb"), sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
@@ -632,6 +660,10 @@ class _Block:
     def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
         """The condition under which count(DISTINCT unit) counts a row."""
         column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
+        if isinstance(column, (exp.Case, exp.If)):
+            chosen, value, _ = _case(column)
+            if chosen is not None:
+                condition, column = f"({condition}) AND {self._condition(chosen).sql('duckdb')}", value
         if isinstance(column, exp.Coalesce):
             # What sqlglot makes of the column of JOIN .. USING.
             sides = [column.this, *column.expressions]
@@ -650,22 +682,30 @@ class _Block:
     def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: _Numbers) -> str:
         if isinstance(node.this, exp.Distinct):
             raise Refused("SDC051", "sum or avg of DISTINCT")
-        chosen, value, otherwise = _case(node.this)
+        inner, factor = _constant_factor(node.this)
+        chosen, value, otherwise = _case(inner)
         if chosen is not None:
             condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
-        if isinstance(value, exp.Literal) and not value.is_string and value.this == "1":
-            counted = numbers.count(condition)
+        value, more = _constant_factor(value)
+        scale = f"{factor}{more}"
+        if isinstance(value, exp.Literal) and not value.is_string:
+            counted = f"{numbers.count(condition)} * {value.this}{scale}"
             if isinstance(node, exp.Sum):
                 return counted
             base = numbers.count("true" if otherwise else condition)
             return f"{counted} / nullif({base}, 0)"
-        if isinstance(node, exp.Avg) and otherwise:
-            raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
+        every = condition
+        if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and _is_zero(value.expressions[0]):
+            # A missing value counts as 0: the same sum, over more rows.
+            otherwise, value = True, value.this
         added = self._added(value)
         total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and _family(value) != "real")
         if isinstance(node, exp.Sum):
-            return total
-        return f"{total} / nullif({numbers.known(added, condition)}, 0)"
+            return f"{total}{scale}"
+        if otherwise and chosen is not None:
+            raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
+        known = numbers.count(every) if otherwise else numbers.known(added, condition)
+        return f"{total}{scale} / nullif({known}, 0)"
 
     def _added(self, node: exp.Expr) -> str:
         """What is added up: a measure, a numeric dimension, or measures times figures of dimensions.
@@ -819,6 +859,8 @@ class _Split:
 
     def outer(self, node: exp.Expr) -> exp.Expr:
         """The expression with group keys and aggregates replaced by released columns."""
+        if isinstance(node, exp.Ordered):  # its text is that of what it orders by
+            return self._children(node)
         key = self.keys.get(node.sql("duckdb"))
         if key is not None:
             return _released(key[0], node)
@@ -827,7 +869,7 @@ class _Split:
         if isinstance(node, exp.Grouping):
             return self._grouping(node)
         if isinstance(node, exp.Window):
-            return self._window(node)
+            return self.window(node)
         if isinstance(node, exp.Filter) and _is_aggregate(node.this):
             return self._aggregate(node.this, node.expression.this)
         if _is_aggregate(node):
@@ -837,21 +879,24 @@ class _Split:
         return self._children(node)
 
     def _children(self, node: exp.Expr) -> exp.Expr:
-        result = node.copy()
+        result = type(node)()
+        result.type = node.type
         for key, value in node.args.items():
             if isinstance(value, exp.Expr):
                 result.set(key, self.outer(value))
             elif isinstance(value, list):
                 result.set(key, [self.outer(part) if isinstance(part, exp.Expr) else part for part in value])
+            else:
+                result.set(key, value)
         return result
 
-    def _window(self, node: exp.Window) -> exp.Expr:
-        """A window over released numbers: its function stays, what it works on is protected."""
+    def window(self, node: exp.Window) -> exp.Expr:
+        """A window over released numbers, named or not: its function stays, what it works on is protected."""
         result = node.copy()
         function = node.this
-        result.set(
-            "this", function.copy() if function.find(exp.Column, exp.AggFunc) is None else self._children(function)
-        )
+        if not isinstance(function, exp.Identifier):
+            plain = function.find(exp.Column, exp.AggFunc) is None
+            result.set("this", function.copy() if plain else self._children(function))
         for key in ("partition_by", "order"):
             value = node.args.get(key)
             if isinstance(value, exp.Expr):
@@ -959,10 +1004,81 @@ def _case(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, bool]:
     if isinstance(node, exp.If):
         node = exp.Case(ifs=[node.copy()], default=node.args.get("false"))
         node.args["ifs"][0].set("false", None)
-    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+    if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
         return None, node, False
+    if node.this is not None:  # CASE x WHEN y
+        node = node.copy()
+        branch = node.args["ifs"][0]
+        branch.set("this", exp.EQ(this=node.this, expression=branch.this))
+        node.set("this", None)
     branch, default = node.args["ifs"][0], node.args.get("default")
-    zero = isinstance(default, exp.Literal) and not default.is_string and default.this in ("0", "0.0")
-    if default is not None and not zero and not isinstance(default, exp.Null):
-        return None, node, False
-    return branch.this, branch.args["true"], zero
+    if default is not None and not isinstance(default, exp.Null) and not _is_zero(default):
+        if not _is_zero(branch.args["true"]):
+            return None, node, False
+        # CASE WHEN c THEN 0 ELSE v END: v where c is not so
+        kept = exp.Not(this=exp.Is(this=exp.Paren(this=branch.this), expression=exp.true()))
+        return kept, default, True
+    return branch.this, branch.args["true"], default is not None and not isinstance(default, exp.Null)
+
+
+def _is_zero(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and float(node.this) == 0
+
+
+def _constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
+    """What is multiplied or divided by constants, and how: ``2 * -x / 3`` is x and `` * 2 * -1 / 3``."""
+    factor = ""
+    while True:
+        if isinstance(node, exp.Paren):
+            node = node.this
+        elif isinstance(node, exp.Neg) and not isinstance(node.this, exp.Literal):
+            node, factor = node.this, f"{factor} * -1"
+        elif isinstance(node, (exp.Mul, exp.Div)) and _is_number(node.expression):
+            if isinstance(node, exp.Div) and _is_zero(node.expression):
+                return node, factor
+            sign = "/" if isinstance(node, exp.Div) else "*"
+            node, factor = node.this, f"{factor} {sign} {node.expression.this}"
+        elif isinstance(node, exp.Mul) and _is_number(node.this):
+            node, factor = node.expression, f"{factor} * {node.this.this}"
+        elif (
+            isinstance(node, exp.Cast)
+            and _family(node) == "real"
+            and _family(node.this) in ("whole", "real", "decimal")
+        ):
+            node = node.this
+        else:
+            return node, factor
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+_SYNONYMS: dict[str, type[exp.AggFunc]] = {
+    "mean": exp.Avg, "favg": exp.Avg, "fsum": exp.Sum, "sumkahan": exp.Sum, "kahan_sum": exp.Sum,
+}  # fmt: skip
+
+
+def _normalize(tree: exp.Expr) -> None:
+    """Write aggregates that have several names, and truth values that are added up, in one way."""
+    for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
+        aggregate: exp.Expr = node
+        if isinstance(node, exp.GroupingId):
+            node.replace(exp.Grouping(expressions=node.expressions))
+        elif isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and node.name.lower() in _SYNONYMS:
+            aggregate = _SYNONYMS[node.name.lower()](this=node.expressions[0])
+            aggregate.type = node.type
+            node.replace(aggregate)
+        if isinstance(aggregate, (exp.Sum, exp.Avg)):
+            truth = aggregate.this
+            while isinstance(truth, exp.Paren):
+                truth = truth.this
+            if isinstance(truth, exp.Cast) and _family(truth.this) == "truth":
+                # A row where the condition is NULL is no row of a sum or a mean.
+                one, zero = exp.Literal.number(1), exp.Literal.number(0)
+                aggregate.set("this", exp.Case(ifs=[exp.If(this=truth.this, true=one)], default=zero))
+                if isinstance(aggregate, exp.Avg) and not isinstance(aggregate.parent, exp.Filter):
+                    known = exp.Is(this=exp.Paren(this=truth.this.copy()), expression=exp.Null())
+                    filtered = exp.Filter(expression=exp.Where(this=exp.Not(this=known)))
+                    aggregate.replace(filtered)
+                    filtered.set("this", aggregate)
