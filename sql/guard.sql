@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS sdc.policies (
 );
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS population VARCHAR;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS role VARCHAR;
+ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS complete VARCHAR[];
 
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.

@@ -51,7 +51,7 @@ def plan_protect(
     for name in (ptable, magnitude_ptable):
         if method == "cell_key" and name not in stored:
             raise unknown("p-table", str(name), stored)
-    count_column = None
+    count_column, complete = None, ()
     if method == "suppression":
         if publication is None:
             raise SDCError("argument 'publication' must name a publication stored with sdc_publish")
@@ -65,6 +65,10 @@ def plan_protect(
             for name in names:
                 if name not in known[part]:
                     raise unknown("column", name, known[part], where=f"the {part} of the publication '{publication}'")
+        known_values = ", ".join(f"count(_sdc_m{place})" for place in range(len(answers.measures)))
+        counted = catalog.first_row(cursor, f"SELECT count(*), {known_values} FROM ({answers.records})")
+        assert counted is not None
+        complete = tuple(m.name for m, n in zip(answers.measures, counted[1:], strict=True) if n == counted[0])
     rows, units, no_unit, no_key = _counts(session, table, who, key)
     if no_unit:
         raise SDCError(f"column '{who}' is NULL in {no_unit} rows: every record needs a unit")
@@ -77,6 +81,7 @@ def plan_protect(
             Policy(
                 table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
                 min_units, base, publication, count_column, rows == units, population, role or "",
+                complete,
             ),
         )  # fmt: skip
         return pa.table(

@@ -31,7 +31,7 @@ _DEEPEST = 200
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
-_MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_open_count", "sdc_open_sum"])
+_MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_variance", "sdc_open_count", "sdc_open_sum"])
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Rewritten:
     Attributes:
         sql: what runs.
         notes: what was protected.
-        unique: columns of public tables that must identify their rows at the time it runs.
+        unique: SQL of public relations, and columns that must identify their rows at the time it runs.
         tables: that have a policy and that the query names, for the audit log.
         methods: that protect those of unit-level records.
     """
@@ -196,9 +196,9 @@ class Guard:
                 self._rewritten.clear()
             self._rewritten[query] = known
         # Not part of what is remembered: a public table may have changed.
-        for table, columns in known[1].unique:
-            if not self._is_unique(table, columns):
-                raise Refused("SDC034", table)
+        for source, columns in known[1].unique:
+            if not self._is_unique(source, columns):
+                raise Refused("SDC034", ", ".join(columns))
         return known[1]
 
     def _policies(self) -> dict[str, Policy]:
@@ -252,12 +252,10 @@ class Guard:
             }
         return schema
 
-    def _is_unique(self, table: str, columns: tuple[str, ...]) -> bool:
+    def _is_unique(self, source: str, columns: tuple[str, ...]) -> bool:
         listed = ", ".join(identifier(column) for column in columns)
-        row = self._con.execute(
-            f"SELECT coalesce(max(n), 0) <= 1 FROM (SELECT count(*) AS n FROM {identifier(table)} GROUP BY {listed})"
-        ).fetchall()[0]
-        return bool(row[0])
+        counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
+        return bool(self._run(f"SELECT coalesce(max(n), 0) <= 1 AS u FROM ({counted})", None)["u"][0].as_py())
 
 
 def guard(

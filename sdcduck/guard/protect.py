@@ -43,7 +43,7 @@ class Protection:
         policies: by lower-case name.
         columns: that analysts see of these tables.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
-        unique: columns of public tables that must identify their rows, each time the query runs.
+        unique: SQL of public relations, and columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
     """
 
@@ -82,7 +82,7 @@ class Protection:
             if with_.args.get("recursive"):
                 raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
-                visible[cte.alias.lower()] = self.query(cte.this, visible)
+                visible[cte.alias.lower()] = self._with_source(self.query(cte.this, visible), cte.this)
         if isinstance(node, (exp.Subquery, exp.SetOperation)):
             for key, value in node.args.items():
                 if key not in ("this", "expression", "with_", "alias"):
@@ -146,14 +146,22 @@ class Protection:
                 else:
                     raise Refused("SDC020", table.name)
             elif isinstance(table, exp.Subquery):
-                found[table.alias_or_name] = self.query(table, known)
+                found[table.alias_or_name] = self._with_source(self.query(table, known), table.this)
             elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
-                found[table.alias_or_name] = Relation(
-                    Label.PUBLIC, frozenset(name.lower() for name in table.alias_column_names)
-                )
+                names = frozenset(name.lower() for name in table.alias_column_names)
+                source = f"(FROM {table.sql('duckdb')})"
+                found[table.alias_or_name] = Relation(Label.PUBLIC, names, source=source)
             else:
                 raise Refused("SDC005", type(table).__name__.lower())
         return found
+
+    def _with_source(self, relation: Relation, query: exp.Expr) -> Relation:
+        """The relation of a subquery, with its SQL if that is about public tables and nothing else."""
+        tables = {table.name.lower() for table in query.find_all(exp.Table)}
+        public = {name for name, policy in self.policies.items() if policy.label == "public"}
+        if relation.label is Label.PUBLIC and tables <= public and query.find(exp.Placeholder, exp.Parameter) is None:
+            return replace(relation, source=f"({query.sql('duckdb')})")
+        return relation
 
     def _subqueries(self, select: exp.Select, known: Mapping[str, Relation]) -> None:
         """Protect the subqueries in expressions; what touches unit-level records stands on its own."""
@@ -330,7 +338,7 @@ class _Block:
                 raise Refused("SDC033", " ".join(filter(None, kind)).lower())
             alias = join.this.alias_or_name
             relation = self.sources[alias]
-            if join.args.get("on") is None or (relation.table is None and relation.label is not Label.UNIT):
+            if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
                 raise Refused("SDC034", alias)
             pairs = []
             for condition in _conjuncts(join.args["on"]):
@@ -346,8 +354,8 @@ class _Block:
                 if not any(self._is_unit(mine) and self._is_unit(other) for mine, other in pairs):
                     raise Refused("SDC035", f"join {alias} on the unit")
             else:
-                assert relation.table is not None
-                self.protection.unique.append((relation.table, tuple(mine.name for mine, _ in pairs)))
+                assert relation.source is not None
+                self.protection.unique.append((relation.source, tuple(mine.name for mine, _ in pairs)))
 
     def _joined_columns(self, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
         """The two columns of an equality that joins a relation: its own, and one of those before."""
@@ -655,6 +663,8 @@ class _Block:
             return numbers.count(f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL")
         if isinstance(node, (exp.Sum, exp.Avg)):
             return self._sum_or_mean(node, sql, numbers)
+        if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
+            return self._spread(node, sql, numbers)
         raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
 
     def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
@@ -706,6 +716,25 @@ class _Block:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
         known = numbers.count(every) if otherwise else numbers.known(added, condition)
         return f"{total}{scale} / nullif({known}, 0)"
+
+    def _spread(self, node: exp.AggFunc, condition: str, numbers: _Numbers) -> str:
+        """A variance or standard deviation, of a sample unless the name says population."""
+        chosen, value, otherwise = _case(node.this)
+        if otherwise:
+            raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
+        if chosen is not None:
+            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+        value, factor = _constant_factor(value)
+        if factor or not isinstance(value, exp.Column) or _family(value) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", "a variance of anything but a measure or a dimension")
+        if self._role(value) is Role.UNIT:
+            raise Refused("SDC040", value.name)
+        column = value.sql("duckdb")
+        variance = numbers.variance(column, condition)
+        if isinstance(node, (exp.VariancePop, exp.StddevPop)):
+            known = numbers.known(column, condition)
+            variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
+        return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
 
     def _added(self, node: exp.Expr) -> str:
         """What is added up: a measure, a numeric dimension, or measures times figures of dimensions.
@@ -780,6 +809,9 @@ class _Numbers(Protocol):
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
 
+    def variance(self, measure: str, condition: str) -> str:
+        """The variance among records."""
+
     def grouping(self, asked: str) -> str:
         """GROUPING, which is about the group and not about its rows."""
 
@@ -805,6 +837,10 @@ class _OfRecords:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.method.known(self.records, added, condition)
+
+    def variance(self, measure: str, condition: str) -> str:
+        """The variance among records."""
+        return self.method.variance(self.records, measure, condition)
 
     def grouping(self, asked: str) -> str:
         """Which columns a group is of."""
@@ -844,6 +880,10 @@ class _OfUnits:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.count(f"({condition}) AND ({added}) IS NOT NULL")
+
+    def variance(self, measure: str, condition: str) -> str:
+        """Not answered: rows of one unit are not records of their own."""
+        raise Refused("SDC052", "variance, where a unit has several rows")
 
     def grouping(self, asked: str) -> str:
         """Which columns a group is of: the same for all its units."""

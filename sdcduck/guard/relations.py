@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, identifier
 
 
 class Label(Enum):
@@ -36,6 +36,7 @@ class Relation:
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
         several: whether a unit may have several rows.
+        source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """
 
     label: Label
@@ -44,12 +45,13 @@ class Relation:
     policy: Policy | None = None
     table: str | None = None
     several: bool = False
+    source: str | None = None
 
 
 def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
     """The relation that a policy declares, with the columns that analysts see."""
     if policy.label == "public":
-        return Relation(Label.PUBLIC, columns, table=policy.name)
+        return Relation(Label.PUBLIC, columns, table=policy.name, source=identifier(policy.name))
     roles = {name.lower(): Role.DIMENSION for name in policy.dimensions}
     roles |= {name.lower(): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:

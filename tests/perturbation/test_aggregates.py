@@ -246,3 +246,30 @@ def test_longer_and_shorter_keys(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT sdc_count(k, digits := 18), sdc_cell_key(k, digits := 18) FROM (SELECT 999999999999999999 - range AS k FROM range(1000))"
     ).fetchall()
     assert large[0][1] == sum(999999999999999999 - k for k in range(1000)) % 10**18
+
+
+def test_variances_by_hand(people: duckdb.DuckDBPyConnection) -> None:
+    """The sum of squared deviations is a magnitude, and its largest contribution the largest squared deviation."""
+    rows = people.execute("""
+        SELECT sdc_variance(y, record_key), var_samp(y), count(y), sdc_count(record_key, filter := y IS NOT NULL),
+            greatest(max(y) - avg(y), avg(y) - min(y)) ** 2, sum(CASE WHEN y IS NOT NULL THEN record_key END)
+        FROM (SELECT *, CASE WHEN id % 9 > 0 THEN round(wealth, 4) END AS y FROM people) GROUP BY region, sex""").fetchall()
+    assert len(rows) > 5
+    for spread, original, n, published, largest, key in rows:
+        perturbed = people.execute("SELECT sdc_ckm_sum(?, [?], ?)", [original * (n - 1), largest, key]).fetchall()[0][0]
+        assert spread == pytest.approx(perturbed / (published - 1), rel=1e-9)
+        assert spread == pytest.approx(original, rel=0.5)
+
+
+def test_variances_of_too_few_or_equal_values(con: duckdb.DuckDBPyConnection) -> None:
+    spread = "SELECT sdc_variance(y, k) FROM (VALUES {}) t(y, k)"
+    assert con.execute(spread.format("(1, 12345678)")).fetchall() == [(None,)]
+    equal = ", ".join(f"(7.5, {12345678 * i % 100000000})" for i in range(1, 40))
+    assert con.execute(spread.format(equal)).fetchall() == [(0.0,)]
+    assert con.execute("SELECT sdc_variance(y, k) FROM (VALUES (1, 2)) t(y, k) WHERE false").fetchall() == [(None,)]
+    for values, message in (
+        ("(1, 5), (2, NULL)", "a record without a key"),
+        ("('nan'::DOUBLE, 5)", "NaN, infinite or too large"),
+    ):
+        with pytest.raises(duckdb.Error, match=message):
+            con.execute(spread.format(values)).fetchall()

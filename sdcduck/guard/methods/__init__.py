@@ -44,6 +44,9 @@ class Method(Protocol):
     def total(self, records: str, measure: str, condition: str) -> str:
         """The sum of a measure."""
 
+    def variance(self, records: str, measure: str, condition: str) -> str:
+        """The variance of a measure among records."""
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value of a measure: what a mean divides by."""
 

@@ -70,6 +70,15 @@ class CellKey:
         added = f"sdc_sum({measure}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", added)
 
+    def variance(self, records: str, measure: str, condition: str) -> str:
+        """``sdc_variance``."""
+        ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
+        spread = (
+            f"sdc_variance({measure}, {self._key(records)}, ptable := {ptable}, count_ptable := {counts}, "
+            f"filter := {condition})"
+        )
+        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", spread)
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")

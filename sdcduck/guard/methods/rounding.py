@@ -51,6 +51,10 @@ class Rounding:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "sum")
 
+    def variance(self, records: str, measure: str, condition: str) -> str:
+        """Not answered."""
+        raise Refused("SDC052", "variance")
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value, rounded."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlglot import parse_one
+
 from sdcduck.catalog import Policy, identifier, stencil_table
 from sdcduck.guard.refusals import Refused
 
@@ -48,8 +50,15 @@ class Suppression:
         """``sdc_open_sum``."""
         return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
 
+    def variance(self, records: str, measure: str, condition: str) -> str:
+        """Not answered."""
+        raise Refused("SDC052", "variance")
+
     def known(self, records: str, measure: str, condition: str) -> str:
-        """The records: inner cells do not say how many of them have a value."""
+        """The records, where all of them have a value; inner cells do not say how many have."""
+        name = parse_one(measure, read="duckdb").name
+        if name.lower() not in {complete.lower() for complete in self.policy.complete}:
+            raise Refused("SDC052", "count and avg of a measure with missing values")
         return self.count(records, condition)
 
     def kept(self, records: str) -> str:

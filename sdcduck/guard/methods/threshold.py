@@ -49,6 +49,11 @@ class Threshold:
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")
 
+    def variance(self, records: str, measure: str, condition: str) -> str:
+        """The variance, where enough units have a value."""
+        known = f"({condition}) AND {measure} IS NOT NULL"
+        return self._enough(records, known, f"var_samp(CASE WHEN {condition} THEN {measure} END)")
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")
