@@ -237,6 +237,9 @@ def report(
         list[str] | None, typer.Option(help="A contributor that does not count; repeatable.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="The sampling weight: a column of the source.")] = None,
+    k_disclosure: Annotated[
+        int | None, typer.Option(help="Protect attributes of groups against so many persons of them.")
+    ] = None,
     singleton: Annotated[str | None, typer.Option(help="Protection against those who know their own value.")] = None,
     secondary_zeros: Annotated[
         bool, typer.Option("--secondary-zeros", help="Cells of 0 records may be suppressed.")
@@ -257,8 +260,9 @@ def report(
         "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,
         "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
-        "weight": weight, "singleton": singleton, "secondary_zeros": secondary_zeros or None, "cost": cost,
-        "improve": improve or None, "protect_intervals": protect_intervals or None, "after": after,
+        "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
+        "secondary_zeros": secondary_zeros or None, "cost": cost, "improve": improve or None,
+        "protect_intervals": protect_intervals or None, "after": after,
     }  # fmt: skip
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

@@ -17,6 +17,13 @@ from sdcduck.udfs.publication import Measure, Publication
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
 
+RULES = {
+    "max_count": "DOUBLE", "protect_zeros": "BOOLEAN", "min_contributors": "BIGINT", "dominance": "VARCHAR",
+    "p_percent": "DOUBLE", "pq": "VARCHAR", "primary_if": "VARCHAR", "value": "VARCHAR", "freq": "VARCHAR",
+    "contributor": "VARCHAR", "not_counted": "VARCHAR[]", "weight": "VARCHAR",
+}  # fmt: skip
+"""Names and SQL types of the arguments that are `Rules`, in order."""
+
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _FREQUENCY_PROTECTION = 0.2  # share of its value by which the interval of a small cell must reach beyond it
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
