@@ -244,6 +244,9 @@ def report(
     secondary_zeros: Annotated[
         bool, typer.Option("--secondary-zeros", help="Cells of 0 records may be suppressed.")
     ] = False,
+    structural_zeros: Annotated[
+        str | None, typer.Option(help="Combinations that everybody knows to be impossible: a condition.")
+    ] = None,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
     improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
     protect_intervals: Annotated[
@@ -261,8 +264,8 @@ def report(
         "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
         "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
-        "secondary_zeros": secondary_zeros or None, "cost": cost, "improve": improve or None,
-        "protect_intervals": protect_intervals or None, "after": after,
+        "secondary_zeros": secondary_zeros or None, "structural_zeros": structural_zeros, "cost": cost,
+        "improve": improve or None, "protect_intervals": protect_intervals or None, "after": after,
     }  # fmt: skip
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

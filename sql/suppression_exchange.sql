@@ -1,6 +1,6 @@
 -- Exchange of suppressed publications. The functions call Python while a statement is bound, so they are temporary.
 
---| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality status.
 --|
 --| Totals have the code `_T`, categories that are NULL `_U`. OBS_STATUS is `A`, a normal value, `Q`, missing because it is
@@ -28,6 +28,7 @@
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -57,10 +58,10 @@ CREATE OR REPLACE TEMP MACRO sdc_sdmx(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false,
-    after := NULL
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_sdmx(
-        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent,
-        pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));

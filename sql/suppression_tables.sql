@@ -1,7 +1,7 @@
 -- Table functions of suppression. They call Python while a statement is bound, so they are temporary and live with the
 -- connection that sdcduck was installed on.
 
---| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL) -> TABLE
+--| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL) -> TABLE
 --| The cells of a publication with the primary rules applied: which cells may not be published, and why.
 --|
 --| A publication is a SELECT with grouping columns, count(..) and sum(..), and GROUP BY GROUPING SETS, CUBE or ROLLUP. Rules
@@ -24,6 +24,7 @@
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @column .. the columns of the publication
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'primary' or 'open'
@@ -54,13 +55,13 @@
 CREATE OR REPLACE TEMP MACRO sdc_primary(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, extend_zeros := NULL
+    not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_primary(
-        publication, extend_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent,
-        pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, extend_zeros, structural_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
 --|
 --| Secondary cells are chosen so that no primary cell can be computed from the published ones, by exact elimination over
@@ -92,6 +93,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -125,15 +127,15 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false,
-    after := NULL
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_suppress(
-        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent,
-        pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
 --|
 --| Two tables are written in one transaction, replacing those of the same name: `sdc."<name>_cells"`, what may be given
@@ -162,6 +164,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -187,15 +190,15 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
     name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
     not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false,
-    after := NULL
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_publish(
-        name, publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent,
-        pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        name, publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -229,6 +232,7 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -263,15 +267,15 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
     publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL,
     dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
     contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL,
-    hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false,
-    protect_intervals := false, after := NULL
+    hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL,
+    improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
         publication, measure, insider, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
-        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
@@ -297,6 +301,7 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -321,15 +326,15 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
     publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL,
     dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
     contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false,
-    after := NULL
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_optimum(
-        publication, time_limit, NULL, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent,
-        pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, time_limit, NULL, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|
 --| Random numbers, made from published cells alone, that add up to the true count over every cell that is published or
@@ -359,6 +364,7 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -382,13 +388,14 @@ CREATE OR REPLACE TEMP MACRO sdc_decimals(
     publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false,
     min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL,
     freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL,
-    forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL,
-    improve := false, protect_intervals := false, after := NULL
+    forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL,
+    cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_decimals(
         publication, mode, replicates, seed, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros,
-        extend_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
-        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        extend_zeros, structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros,
+        min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor,
+        not_counted::VARCHAR[], weight));
 
 --| sdc_publication(name, query) -> TABLE
 --| Stores the SELECT of a publication under a name.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules
+from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
@@ -30,8 +30,8 @@ from sdcduck.registry import Session
 
 OPTIONS = {
     "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",
-    "secondary_zeros": "BOOLEAN", "extend_zeros": "BOOLEAN", "cost": "VARCHAR", "improve": "BOOLEAN",
-    "protect_intervals": "BOOLEAN", "after": "VARCHAR",
+    "secondary_zeros": "BOOLEAN", "extend_zeros": "BOOLEAN", "structural_zeros": "VARCHAR", "cost": "VARCHAR",
+    "improve": "BOOLEAN", "protect_intervals": "BOOLEAN", "after": "VARCHAR",
 }  # fmt: skip
 """Names and SQL types of the arguments that are `Options`, in order; those of the rules follow."""
 ARGUMENTS = {**OPTIONS, **RULES}
@@ -95,6 +95,7 @@ class Options:
         forced_if, hidden_if: conditions on the columns of a cell: always published, or neither published nor protected.
         secondary_zeros: whether cells of count 0 may be suppressed.
         extend_zeros: whether combinations without records are inner cells of count 0.
+        structural_zeros: condition on the dimensions: impossible combinations, which are no inner cells all the same.
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value.
         improve: whether to look for a cheaper pattern afterwards.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want.
@@ -107,6 +108,7 @@ class Options:
     hidden_if: str | None = None
     secondary_zeros: bool = False
     extend_zeros: bool = False
+    structural_zeros: str | None = None
     cost: str | None = None
     improve: bool = False
     protect_intervals: bool = False
@@ -468,6 +470,7 @@ def read_call(
         ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
     ):  # fmt: skip
         checked_condition(cursor, publication, condition, argument)
+    publication = with_structural_zeros(cursor, publication, options.structural_zeros, options.extend_zeros)
     joint: Publication = publication
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:
@@ -526,8 +529,8 @@ def _joined(
 
 def read_options(
     rules: Rules, k_disclosure: int | None, singleton: str | None, forced_if: str | None, hidden_if: str | None,
-    secondary_zeros: bool | None, extend_zeros: bool | None, cost: str | None, better: bool | None,
-    protect_intervals: bool | None, after: str | None,
+    secondary_zeros: bool | None, extend_zeros: bool | None, structural_zeros: str | None, cost: str | None,
+    better: bool | None, protect_intervals: bool | None, after: str | None,
 ) -> Options:  # fmt: skip
     """The options from the arguments of a SQL function.
 
@@ -548,8 +551,8 @@ def read_options(
         raise unknown("singleton method", singleton, known)
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
-        rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, cost, bool(better),
-        bool(protect_intervals), after,
+        rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
+        bool(better), bool(protect_intervals), after,
     )  # fmt: skip
 
 

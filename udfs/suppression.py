@@ -26,7 +26,7 @@ from sdcduck.udfs.pattern import (
     worth,
 )
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules
+from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.suppression_exchange import plan_sdmx
 
 from sdcduck import catalog
@@ -45,13 +45,16 @@ from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
 
 
-def plan_primary(session: Session, text: str | None, extend_zeros: bool | None, *arguments: Any) -> str:
+def plan_primary(
+    session: Session, text: str | None, extend_zeros: bool | None, structural_zeros: str | None, *arguments: Any
+) -> str:
     """``sdc_primary``: the rules alone, in SQL."""
     publication = resolve(session, text, ("level", "status", "why", "contributors", "contributed", "largest"))
     rules = read_rules(*arguments)
     cursor = session.cursor()
     checked_condition(cursor, publication, rules.primary_if, "primary_if")
     wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
+    publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
     marked = marked_cells(publication, rules, extend=clusters(cursor, publication) if wanted else ())
     columns = ", ".join(identifier(name) for name in publication.columns)
     return f"""
@@ -378,7 +381,7 @@ FAMILY = Family(
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
-        Planner("sdc_primary", ("VARCHAR", "BOOLEAN", *RULES.values()), plan_primary),
+        Planner("sdc_primary", ("VARCHAR", "BOOLEAN", "VARCHAR", *RULES.values()), plan_primary),
         Planner(
             "sdc_suppress", ("VARCHAR", *ARGUMENTS.values()), plan_suppress,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
