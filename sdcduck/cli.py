@@ -237,10 +237,16 @@ def report(
         list[str] | None, typer.Option(help="A contributor that does not count; repeatable.")
     ] = None,
     weight: Annotated[str | None, typer.Option(help="The sampling weight: a column of the source.")] = None,
+    k_disclosure: Annotated[
+        int | None, typer.Option(help="Protect attributes of groups against so many persons of them.")
+    ] = None,
     singleton: Annotated[str | None, typer.Option(help="Protection against those who know their own value.")] = None,
     secondary_zeros: Annotated[
         bool, typer.Option("--secondary-zeros", help="Cells of 0 records may be suppressed.")
     ] = False,
+    structural_zeros: Annotated[
+        str | None, typer.Option(help="Combinations that everybody knows to be impossible: a condition.")
+    ] = None,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
     improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
     protect_intervals: Annotated[
@@ -257,7 +263,8 @@ def report(
         "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,
         "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
-        "weight": weight, "singleton": singleton, "secondary_zeros": secondary_zeros or None, "cost": cost,
+        "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
+        "secondary_zeros": secondary_zeros or None, "structural_zeros": structural_zeros, "cost": cost,
         "improve": improve or None, "protect_intervals": protect_intervals or None, "after": after,
     }  # fmt: skip
     with one_line_errors():

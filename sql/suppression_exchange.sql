@@ -1,6 +1,6 @@
 -- Exchange of suppressed publications. The functions call Python while a statement is bound, so they are temporary.
 
---| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality status.
 --|
 --| Totals have the code `_T`, categories that are NULL `_U`. OBS_STATUS is `A`, a normal value, `Q`, missing because it is
@@ -22,11 +22,13 @@
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
---| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
---| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -55,10 +57,11 @@
 CREATE OR REPLACE TEMP MACRO sdc_sdmx(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_sdmx(
-        publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));

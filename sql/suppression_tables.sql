@@ -1,7 +1,7 @@
 -- Table functions of suppression. They call Python while a statement is bound, so they are temporary and live with the
 -- connection that sdcduck was installed on.
 
---| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL) -> TABLE
+--| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL) -> TABLE
 --| The cells of a publication with the primary rules applied: which cells may not be published, and why.
 --|
 --| A publication is a SELECT with grouping columns, count(..) and sum(..), and GROUP BY GROUPING SETS, CUBE or ROLLUP. Rules
@@ -24,6 +24,7 @@
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @column .. the columns of the publication
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'primary' or 'open'
@@ -54,13 +55,13 @@
 CREATE OR REPLACE TEMP MACRO sdc_primary(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, extend_zeros := NULL
+    not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_primary(
-        publication, extend_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, extend_zeros, structural_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
 --|
 --| Secondary cells are chosen so that no primary cell can be computed from the published ones, by exact elimination over
@@ -68,6 +69,10 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| The choice does not depend on the order of rows or the number of threads.
 --|
 --| It protects against exact disclosure. How close to a value one comes is for `sdc_audit` to say.
+--|
+--| With `k_disclosure` attributes of groups are protected, too: where of the persons in one cell all but a few are in another
+--| one inside it, those few, or everybody if there are none, would learn what the others are. Counts of 0 are suppressed
+--| like others then, small ones rather than large ones, as in SuppressKDisclosure of the R package GaussSuppression.
 --|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication
 --| @arg max_count DOUBLE: cells of 1 to so many records are primary
@@ -82,11 +87,13 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
---| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
---| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -119,15 +126,16 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 CREATE OR REPLACE TEMP MACRO sdc_suppress(
     publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_suppress(
-        publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
 --|
 --| Two tables are written in one transaction, replacing those of the same name: `sdc."<name>_cells"`, what may be given
@@ -150,11 +158,13 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
---| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
---| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -164,7 +174,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @column cells BIGINT: its cells
 --| @column primary_cells BIGINT: those that the rules suppress
 --| @column secondary_cells BIGINT: those that protect them
---| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same
+--| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, and cells of which forced ones tell what `k_disclosure` hides
 --| @column narrow_cells BIGINT: primary cells whose interval cannot be as wide as the rule wants (NULL without `protect_intervals`)
 --| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values
 --| @example
@@ -179,15 +189,16 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 CREATE OR REPLACE TEMP MACRO sdc_publish(
     name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
     p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_publish(
-        name, publication, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        name, publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -215,11 +226,13 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
---| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
---| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -251,17 +264,18 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
 CREATE OR REPLACE TEMP MACRO sdc_audit(
-    publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL,
+    dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
+    contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL,
+    hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL,
+    improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, insider, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, measure, insider, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
@@ -287,6 +301,7 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -308,17 +323,18 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --|             5 |               3 |        30650.0 |             2 |      22250.0 | 22250.0 | optimal
 --| @source Fischetti and Salazar (2000)
 CREATE OR REPLACE TEMP MACRO sdc_optimum(
-    publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL,
+    dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
+    contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
+    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
+    protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_optimum(
-        publication, time_limit, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, time_limit, NULL, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|
 --| Random numbers, made from published cells alone, that add up to the true count over every cell that is published or
@@ -342,11 +358,13 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
---| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
---| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`
+--| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
+--| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
+--| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
@@ -367,15 +385,17 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| South  | 2.727865 | 3.060731
 --| @source Langsrud and Bøvelstad (2022), section 3
 CREATE OR REPLACE TEMP MACRO sdc_decimals(
-    publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false,
-    extend_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL
+    publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false,
+    min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL,
+    freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL,
+    forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL,
+    cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_decimals(
-        publication, mode, replicates, seed, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, cost, improve,
-        protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR,
-        primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+        publication, mode, replicates, seed, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros,
+        extend_zeros, structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros,
+        min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor,
+        not_counted::VARCHAR[], weight));
 
 --| sdc_publication(name, query) -> TABLE
 --| Stores the SELECT of a publication under a name.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rules
+from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.candidates import candidate_order
+from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
 from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.intervals import widen_intervals
@@ -27,11 +28,13 @@ from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 from sdcduck.registry import Session
 
-OPTION_TYPES = (
-    "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR",
-)  # fmt: skip
-"""SQL types of the arguments that are `Options`, in order; those of the rules follow."""
-OPTION_COUNT = len(OPTION_TYPES)
+OPTIONS = {
+    "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",
+    "secondary_zeros": "BOOLEAN", "extend_zeros": "BOOLEAN", "structural_zeros": "VARCHAR", "cost": "VARCHAR",
+    "improve": "BOOLEAN", "protect_intervals": "BOOLEAN", "after": "VARCHAR",
+}  # fmt: skip
+"""Names and SQL types of the arguments that are `Options`, in order; those of the rules follow."""
+ARGUMENTS = {**OPTIONS, **RULES}
 
 _FREQUENCY_METHODS = ("none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace")
 _MAGNITUDE_METHODS = ("none", "sub2Sum", "numttHTT")
@@ -87,21 +90,25 @@ class Options:
     """How secondary cells are chosen.
 
     Attributes:
+        k_disclosure: number of persons whose joint knowledge k-disclosure reckons with; None: no k-disclosure.
         singleton: singleton method; None: the one that suits the rules.
         forced_if, hidden_if: conditions on the columns of a cell: always published, or neither published nor protected.
         secondary_zeros: whether cells of count 0 may be suppressed.
         extend_zeros: whether combinations without records are inner cells of count 0.
+        structural_zeros: condition on the dimensions: impossible combinations, which are no inner cells all the same.
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value.
         improve: whether to look for a cheaper pattern afterwards.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want.
         after: a publication published earlier, whose cells stay as they are.
     """
 
+    k_disclosure: int | None = None
     singleton: str | None = None
     forced_if: str | None = None
     hidden_if: str | None = None
     secondary_zeros: bool = False
     extend_zeros: bool = False
+    structural_zeros: str | None = None
     cost: str | None = None
     improve: bool = False
     protect_intervals: bool = False
@@ -135,7 +142,7 @@ class Call:
         extend: clusters of dimensions whose combinations are inner cells too.
         earlier: what was published before.
         own: numbers of the grouping sets that the publication itself has.
-        arguments: options and rules as a function takes them, for storing.
+        arguments: options and rules by name, as a function takes them, for storing.
     """
 
     publication: Publication
@@ -144,7 +151,7 @@ class Call:
     extend: tuple[tuple[int, ...], ...] = ()
     earlier: tuple[Earlier, ...] = ()
     own: tuple[int, ...] = ()
-    arguments: tuple[Any, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def freq(self) -> str:
@@ -167,6 +174,8 @@ class Pattern:
         unsafe: bool, primary cells that follow from forced ones all the same.
         narrow: bool, primary cells whose interval is not as wide as the rule wants, whatever is suppressed; None where
             nobody asked for wide intervals.
+        differences: what k-disclosure protects beside the primary cells; None without it.
+        disclosing: bool, cells whose difference from one within follows from forced cells all the same.
     """
 
     inner: Inner
@@ -176,6 +185,8 @@ class Pattern:
     hidden: NDArray[np.bool_]
     unsafe: NDArray[np.bool_]
     narrow: NDArray[np.bool_] | None = None
+    differences: Differences | None = None
+    disclosing: NDArray[np.bool_] | None = None
 
     @property
     def suppressed(self) -> NDArray[np.bool_]:
@@ -317,24 +328,21 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     inner, rules, options = read_inner(session, call), call.rules, call.options
     forced, hidden = inner.flag("_sdc_forced"), inner.flag("_sdc_hidden")
     primary = inner.flag("_sdc_primary") & ~forced & ~hidden
-    cost = floats(inner.cells, "cost") if options.cost is not None else None
-    order = candidate_order(
-        inner.x, inner.freq, weight=cost, value=inner.value, secondary_zeros=options.secondary_zeros
-    )
-    # Cells of contributors that do not count protect nobody: they come before all others.
-    ignored = inner.flag("_sdc_ignored")
-    order = np.concatenate([order[ignored[order]], order[~ignored[order]]])
+    order = _order(inner, options)
     zeros = rules.protect_zeros or options.secondary_zeros
     singleton: NDArray[np.int64] | NDArray[np.bool_]
     if rules.on_contributors:
         method, singleton = options.singleton or "numttHTT", inner.contributor
     else:
-        method, singleton = options.singleton or "anySum", inner.inner_freq == (0 if zeros else 1)
+        usual = "anySum" if options.k_disclosure is None else "anySumNOTprimary"
+        method, singleton = options.singleton or usual, inner.inner_freq == (0 if zeros else 1)
+    differences, disclosing = _differences(inner, forced, options)
 
     def secondary_of(candidates: NDArray[np.int64]) -> Suppression:
         return suppress_secondary(
-            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method
-        )
+            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method,
+            extra=None if differences is None else differences.matrix,
+        )  # fmt: skip
 
     result = secondary_of(order)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
@@ -343,23 +351,55 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
     if options.improve and not unsafe.any():
-        secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of)
+        secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of, differences)
     narrow = None
     if options.protect_intervals:
         secondary, narrow = _widened(inner, primary, secondary, hidden, fixed, loss)
-    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow)
+    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing)
     _prove(pattern)
     return pattern
 
 
+def _order(inner: Inner, options: Options) -> NDArray[np.int64]:
+    """The cells in the order in which they are published as long as nothing forbids it."""
+    if options.k_disclosure is not None and options.cost is None:
+        return direct_disclosure_order(inner.freq)
+    cost = floats(inner.cells, "cost") if options.cost is not None else None
+    order = candidate_order(
+        inner.x, inner.freq, weight=cost, value=inner.value, secondary_zeros=options.secondary_zeros
+    )
+    # Cells of contributors that do not count protect nobody: they come before all others.
+    ignored = inner.flag("_sdc_ignored")
+    return np.concatenate([order[ignored[order]], order[~ignored[order]]])
+
+
+def _differences(
+    inner: Inner, forced: NDArray[np.bool_], options: Options
+) -> tuple[Differences | None, NDArray[np.bool_] | None]:
+    """What k-disclosure can protect, and the cells where it cannot: forced ones give the difference away."""
+    if options.k_disclosure is None:
+        return None, None
+    found = disclosing_differences(inner.x, inner.freq, options.k_disclosure)
+    told = np.zeros(found.matrix.columns, dtype=np.bool_)
+    if forced.any():
+        told[reveals_modular(modular_null_space(inner.x, forced), found.matrix, ~told)] = True
+    disclosing = np.zeros(inner.x.columns, dtype=np.bool_)
+    disclosing[found.parent[told]] = True
+    return found.only(~told), disclosing
+
+
 def _prove(pattern: Pattern) -> None:
-    """Check, apart from how they were chosen, that no primary cell follows from the published ones.
+    """Check, apart from how they were chosen, that no primary cell and no difference follows from the published ones.
 
     Raises:
         SDCError: one does. The elimination works modulo a prime, where an accident is possible, if hardly so.
     """
     leaked = reveals_modular(pattern.null_space, pattern.inner.x, np.flatnonzero(pattern.primary))
-    if not pattern.unsafe[leaked].all():
+    safe = bool(pattern.unsafe[leaked].all())
+    if pattern.differences is not None:
+        every = np.arange(pattern.differences.matrix.columns)
+        safe &= not len(reveals_modular(pattern.null_space, pattern.differences.matrix, every))
+    if not safe:
         raise SDCError("the pattern did not pass the check that no primary cell can be computed; please report it")
 
 
@@ -374,13 +414,20 @@ def worth(inner: Inner, options: Options) -> NDArray[np.float64]:
 def _improved(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64], order: NDArray[np.int64],
-    secondary_of: Callable[[NDArray[np.int64]], Suppression],
+    secondary_of: Callable[[NDArray[np.int64]], Suppression], differences: Differences | None,
 ) -> NDArray[np.bool_]:  # fmt: skip
     """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
-    found = improve(inner.x, primary | secondary | hidden, primary, loss, frozen=fixed)
+    x, more = inner.x, 0
+    if differences is not None:
+        x, more = x.beside(differences.matrix), differences.matrix.columns
+    closed, protected, frozen = (
+        np.append(marks, np.ones(more, dtype=np.bool_)) for marks in (primary | secondary | hidden, primary, fixed)
+    )
+    suppressed = improve(x, closed, protected, np.append(loss, np.zeros(more)), frozen=frozen).suppressed
+    suppressed = suppressed[: inner.x.columns]
     # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
-    opened = ~(found.suppressed | hidden)
-    tested = (found.suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
+    opened = ~(suppressed | hidden)
+    tested = (suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
     better: NDArray[np.bool_] = tested if loss[tested].sum() < loss[secondary].sum() else secondary
     return better
 
@@ -415,13 +462,15 @@ def read_call(
     if stored is not None and stored.arguments is not None and not given:
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
-        arguments = json.loads(stored.arguments)
-    rules = read_rules(*arguments[OPTION_COUNT:])
-    options = read_options(rules, *arguments[:OPTION_COUNT])
+        before = json.loads(stored.arguments)
+        arguments = [before[name] for name in ARGUMENTS]
+    rules = read_rules(*arguments[len(OPTIONS) :])
+    options = read_options(rules, *arguments[: len(OPTIONS)])
     for argument, condition in (
         ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
     ):  # fmt: skip
         checked_condition(cursor, publication, condition, argument)
+    publication = with_structural_zeros(cursor, publication, options.structural_zeros, options.extend_zeros)
     joint: Publication = publication
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:
@@ -433,7 +482,7 @@ def read_call(
         tuple(map(tuple, clusters(cursor, publication))) if options.extend_zeros else (),
         earlier,
         tuple(joint.sets.index(columns) for columns in publication.sets),
-        tuple(arguments),
+        dict(zip(ARGUMENTS, arguments, strict=True)),
     )
 
 
@@ -451,7 +500,7 @@ def _joined(
         if digest(cursor, before) != stored.fingerprint:
             raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
         found.append((after, before))
-        after = json.loads(stored.arguments)[OPTION_COUNT - 1]
+        after = json.loads(stored.arguments)["after"]
     places = {dimension.lower(): place for place, dimension in enumerate(publication.dimensions)}
     translated: list[list[tuple[int, ...]]] = []
     for known, before in found:
@@ -479,17 +528,31 @@ def _joined(
 
 
 def read_options(
-    rules: Rules, singleton: str | None, forced_if: str | None, hidden_if: str | None, secondary_zeros: bool | None,
-    extend_zeros: bool | None, cost: str | None, better: bool | None, protect_intervals: bool | None, after: str | None,
+    rules: Rules, k_disclosure: int | None, singleton: str | None, forced_if: str | None, hidden_if: str | None,
+    secondary_zeros: bool | None, extend_zeros: bool | None, structural_zeros: str | None, cost: str | None,
+    better: bool | None, protect_intervals: bool | None, after: str | None,
 ) -> Options:  # fmt: skip
-    """The options from the arguments of a SQL function."""
+    """The options from the arguments of a SQL function.
+
+    Raises:
+        SDCError: an argument out of its range, or one that does not go with the rules.
+    """
+    if k_disclosure is not None and k_disclosure < 0:
+        raise SDCError("argument 'k_disclosure' must not be negative")
+    if k_disclosure is not None and rules.on_contributors:
+        raise SDCError(
+            "argument 'k_disclosure' is for counts: it does not go with a rule on contributors "
+            "(min_contributors, dominance, p_percent, pq)"
+        )
+    # What k-disclosure hides between two cells is, more often than not, empty.
+    zeros = k_disclosure is not None
     known = _MAGNITUDE_METHODS if rules.on_contributors else _FREQUENCY_METHODS
     if singleton is not None and singleton not in known:
         raise unknown("singleton method", singleton, known)
     return Options(
-        singleton, forced_if, hidden_if, bool(secondary_zeros),
-        rules.protect_zeros if extend_zeros is None else extend_zeros, cost, bool(better),
-        bool(protect_intervals), after,
+        k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
+        rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
+        bool(better), bool(protect_intervals), after,
     )  # fmt: skip
 
 
@@ -499,10 +562,12 @@ def pattern_table(pattern: Pattern) -> pa.Table:
     why = pc.if_else(pa.array(pattern.primary), cells["_sdc_why"].combine_chunks(), None)
     # What protects less than the rules want must not go unseen.
     shortcomings = [(pattern.unsafe, "follows from forced cells")]
+    if pattern.disclosing is not None:
+        shortcomings.append((pattern.disclosing, "k_disclosure follows from forced cells"))
     if pattern.narrow is not None:
         shortcomings.append((pattern.narrow, "interval cannot be wide enough"))
     for marked, words in shortcomings:
-        why = pc.if_else(pa.array(marked), pc.binary_join_element_wise(why, words, ", "), why)
+        why = pc.if_else(pa.array(marked), pc.binary_join_element_wise(why, words, ", ", null_handling="skip"), why)
     return pa.table(
         {
             "cell": cells["_sdc_cell"].cast(pa.int64()),

@@ -43,6 +43,7 @@ class Publication:
         inner: SQL, one row an inner cell: the dimensions and the measures.
         records: SQL, one row a record: ``_sdc_d0 ..`` the dimensions, ``_sdc_m0 ..`` what each measure sums or counts
             (NULL where its filter leaves the record out), and all columns of the source.
+        structural_zeros: SQL condition on the dimensions, which combinations nothing can have: they are no inner cells.
     """
 
     query: str
@@ -52,6 +53,7 @@ class Publication:
     sets: tuple[tuple[int, ...], ...]
     inner: str
     records: str
+    structural_zeros: str | None = None
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
@@ -94,7 +96,8 @@ class Publication:
     def inner_cells(self, *, extend: Sequence[Sequence[int]] = ()) -> str:
         """SQL of the inner cells with their number ``_sdc_inner``, in the order of the dimensions.
 
-        With `extend`, clusters of dimensions: also the combinations of the clusters that no record has, with zeros.
+        With `extend`, clusters of dimensions: also the combinations of the clusters that no record has, with zeros, but
+        for the structural ones.
         """
         order = ", ".join(f"{name} NULLS FIRST" for name in self.quoted_dimensions) or "1"
         inner = f"({self.inner})"
@@ -114,10 +117,13 @@ class Publication:
         )
         match = " AND ".join(f"_sdc_all.{name} IS NOT DISTINCT FROM _sdc_seen.{name}" for name in names)
         dimensions = ", ".join(f"_sdc_all.{name}" for name in names)
-        return (
-            f"(SELECT {dimensions}, {measures} FROM (SELECT * FROM {combinations}) _sdc_all "
-            f"LEFT JOIN ({self.inner}) _sdc_seen ON {match})"
+        extended = (
+            f"SELECT {dimensions}, {measures} FROM (SELECT * FROM {combinations}) _sdc_all "
+            f"LEFT JOIN ({self.inner}) _sdc_seen ON {match}"
         )
+        if self.structural_zeros is None:
+            return f"({extended})"
+        return f"(SELECT * FROM ({extended}) WHERE ({self.structural_zeros}\n) IS NOT TRUE)"
 
     def cells(self, *, extend: Sequence[Sequence[int]] = (), members: bool = False) -> str:
         """SQL of the cells, numbered by ``_sdc_cell``: grouping set by grouping set, in the order of the dimensions.

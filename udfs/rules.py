@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import duckdb
 from sdcduck.udfs.publication import Measure, Publication
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import first_row, identifier, literal
 from sdcduck.errors import SDCError
+
+RULES = {
+    "max_count": "DOUBLE", "protect_zeros": "BOOLEAN", "min_contributors": "BIGINT", "dominance": "VARCHAR",
+    "p_percent": "DOUBLE", "pq": "VARCHAR", "primary_if": "VARCHAR", "value": "VARCHAR", "freq": "VARCHAR",
+    "contributor": "VARCHAR", "not_counted": "VARCHAR[]", "weight": "VARCHAR",
+}  # fmt: skip
+"""Names and SQL types of the arguments that are `Rules`, in order."""
 
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _FREQUENCY_PROTECTION = 0.2  # share of its value by which the interval of a small cell must reach beyond it
@@ -249,10 +256,40 @@ def checked_condition(
     Raises:
         SDCError: it does not bind, or is not a truth value.
     """
+    columns = ", ".join(identifier(name) for name in publication.columns)
+    return _bound_condition(cursor, f"SELECT {columns}, '' AS level FROM ({publication.inner})", condition, argument)
+
+
+def with_structural_zeros(
+    cursor: duckdb.DuckDBPyConnection, publication: Publication, condition: str | None, extend_zeros: bool
+) -> Publication:
+    """The publication without the inner cells that meet a condition on its dimensions: nothing can be in them.
+
+    Raises:
+        SDCError: the condition does not bind, or is not a truth value; no zeros are added that it could leave out; an
+            inner cell that meets it is not empty.
+    """
+    if condition is None:
+        return publication
+    if not extend_zeros:
+        raise SDCError(
+            "argument 'structural_zeros' goes with zeros as cells: extend_zeros, or protect_zeros or k_disclosure, "
+            "which bring them along"
+        )
+    dimensions = ", ".join(publication.quoted_dimensions) or "NULL"
+    _bound_condition(cursor, f"SELECT {dimensions} FROM ({publication.inner})", condition, "structural_zeros")
+    filled = " OR ".join(f"{identifier(measure.name)} <> 0" for measure in publication.measures)
+    row = first_row(cursor, f"SELECT count(*) FROM ({publication.inner}) WHERE ({filled}) AND ({condition}\n) IS TRUE")
+    if row is not None and row[0]:
+        raise SDCError(f"argument 'structural_zeros': {row[0]} inner cells that meet it are not empty")
+    return replace(publication, structural_zeros=condition)
+
+
+def _bound_condition(cursor: duckdb.DuckDBPyConnection, rows: str, condition: str | None, argument: str) -> str | None:
+    """A condition on the columns of SQL rows, after binding it."""
     if condition is None:
         return None
-    columns = ", ".join(identifier(name) for name in publication.columns)
-    query = f"SELECT ({condition}\n) AS _sdc_condition FROM (SELECT {columns}, '' AS level FROM ({publication.inner}))"
+    query = f"SELECT ({condition}\n) AS _sdc_condition FROM ({rows})"
     try:
         kind = cursor.execute(f"DESCRIBE {query}").fetchall()[0][1]
     except duckdb.Error as problem:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from sdcduck.udfs.pattern import (
-    OPTION_TYPES,
+    ARGUMENTS,
     Call,
     Options,
     Pattern,
@@ -26,7 +26,7 @@ from sdcduck.udfs.pattern import (
     worth,
 )
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import Rules, checked_condition, marked_cells, read_rules
+from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.suppression_exchange import plan_sdmx
 
 from sdcduck import catalog
@@ -45,13 +45,16 @@ from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
 
 
-def plan_primary(session: Session, text: str | None, extend_zeros: bool | None, *arguments: Any) -> str:
+def plan_primary(
+    session: Session, text: str | None, extend_zeros: bool | None, structural_zeros: str | None, *arguments: Any
+) -> str:
     """``sdc_primary``: the rules alone, in SQL."""
     publication = resolve(session, text, ("level", "status", "why", "contributors", "contributed", "largest"))
     rules = read_rules(*arguments)
     cursor = session.cursor()
     checked_condition(cursor, publication, rules.primary_if, "primary_if")
     wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
+    publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
     marked = marked_cells(publication, rules, extend=clusters(cursor, publication) if wanted else ())
     columns = ", ".join(identifier(name) for name in publication.columns)
     return f"""
@@ -154,6 +157,7 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
     values = inner.freq if inner.value is None else np.abs(inner.value)
     shown = ~pattern.suppressed & ~pattern.hidden
     total = float(values[~pattern.hidden].sum())
+    unsafe = pattern.unsafe if pattern.disclosing is None else pattern.unsafe | pattern.disclosing
     return pa.table(
         {
             "name": [name],
@@ -161,7 +165,7 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
             "cells": [int((~pattern.hidden).sum())],
             "primary_cells": [int(pattern.primary.sum())],
             "secondary_cells": [int(pattern.secondary.sum())],
-            "unsafe_cells": [int(pattern.unsafe.sum())],
+            "unsafe_cells": [int(unsafe.sum())],
             "narrow_cells": pa.array([None if pattern.narrow is None else int(pattern.narrow.sum())], pa.int64()),
             "share_shown": [float(values[shown].sum()) / total if total else 1.0],
         }
@@ -245,6 +249,8 @@ def plan_optimum(session: Session, text: str | None, time_limit: float | None, *
     call = read_call(session, text, arguments)
     if time_limit is None or not time_limit > 0:
         raise SDCError("argument 'time_limit' must be a positive number of seconds")
+    if call.options.k_disclosure is not None:
+        raise SDCError("the optimum knows nothing of k_disclosure: give sdc_optimum the rules for cells")
 
     def solve() -> pa.Table:
         call_of = replace(call, options=replace(call.options, protect_intervals=True))
@@ -370,23 +376,18 @@ def plan_round_table(
     )
 
 
-_RULE_TYPES = (
-    "DOUBLE", "BOOLEAN", "BIGINT", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR",
-    "VARCHAR[]", "VARCHAR",
-)  # fmt: skip
-
 FAMILY = Family(
     name="suppression",
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
-        Planner("sdc_primary", ("VARCHAR", "BOOLEAN", *_RULE_TYPES), plan_primary),
+        Planner("sdc_primary", ("VARCHAR", "BOOLEAN", "VARCHAR", *RULES.values()), plan_primary),
         Planner(
-            "sdc_suppress", ("VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_suppress,
+            "sdc_suppress", ("VARCHAR", *ARGUMENTS.values()), plan_suppress,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
         ),
         Planner(
-            "sdc_sdmx", ("VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_sdmx,
+            "sdc_sdmx", ("VARCHAR", *ARGUMENTS.values()), plan_sdmx,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
         ),
         Planner(
@@ -395,24 +396,24 @@ FAMILY = Family(
         ),
         Planner("sdc_drop_publication", ("VARCHAR",), plan_drop_publication, {"name": "VARCHAR"}),
         Planner(
-            "sdc_publish", ("VARCHAR", "VARCHAR", *OPTION_TYPES, *_RULE_TYPES), plan_publish,
+            "sdc_publish", ("VARCHAR", "VARCHAR", *ARGUMENTS.values()), plan_publish,
             {"name": "VARCHAR", "inner_cells": "BIGINT", "cells": "BIGINT", "primary_cells": "BIGINT",
              "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "narrow_cells": "BIGINT",
              "share_shown": "DOUBLE"},
         ),
         Planner(
-            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", *OPTION_TYPES, *_RULE_TYPES), plan_audit,
+            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENTS.values()), plan_audit,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
              "exact": "BOOLEAN", "protected": "BOOLEAN", "insider_lower": "DOUBLE", "insider_upper": "DOUBLE",
              "insider_exact": "BOOLEAN", "insider_protected": "BOOLEAN"},
         ),
         Planner(
-            "sdc_optimum", ("VARCHAR", "DOUBLE", *OPTION_TYPES, *_RULE_TYPES), plan_optimum,
+            "sdc_optimum", ("VARCHAR", "DOUBLE", *ARGUMENTS.values()), plan_optimum,
             {"primary_cells": "BIGINT", "secondary_cells": "BIGINT", "secondary_cost": "DOUBLE",
              "optimal_cells": "BIGINT", "optimal_cost": "DOUBLE", "bound": "DOUBLE", "status": "VARCHAR"},
         ),
         Planner(
-            "sdc_decimals", ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *OPTION_TYPES, *_RULE_TYPES), plan_decimals,
+            "sdc_decimals", ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *ARGUMENTS.values()), plan_decimals,
             {"inner_cell": "BIGINT", "decimals": "DOUBLE[]"},
         ),
         Planner(

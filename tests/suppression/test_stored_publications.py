@@ -408,6 +408,77 @@ def test_names_that_need_quoting(con: duckdb.DuckDBPyConnection) -> None:
     assert rows(con, 'SELECT count(*) FROM sdc."läuft-""gut""_cells" WHERE "how many" IS NULL')[0][0] > 0
 
 
+# --- Structural zeros -------------------------------------------------------------------------------------------------
+
+
+STAYS = "SELECT sex, diagnosis, count(*) AS n FROM stays GROUP BY CUBE (sex, diagnosis)"
+IMPOSSIBLE = "structural_zeros := $$sex = 'm' AND diagnosis = 'pregnancy'$$"
+
+
+@pytest.fixture
+def stays(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("""CREATE TABLE stays AS SELECT sex, diagnosis FROM (VALUES
+        ('f', 'flu', 5), ('f', 'pregnancy', 4), ('m', 'flu', 6), ('m', 'cancer', 3)) stays(sex, diagnosis, n), range(n)""")
+    return con
+
+
+def test_structural_zeros_hide_nothing_and_protect_nothing(stays: duckdb.DuckDBPyConnection) -> None:
+    inner = "SELECT sex || ' ' || diagnosis, status FROM sdc_suppress"
+    rule = f"'{STAYS}', max_count := 0, protect_zeros := true, forced_if := 'sex IS NULL OR diagnosis IS NULL'"
+    found = "WHERE suppressed AND sex IS NOT NULL AND diagnosis IS NOT NULL ORDER BY ALL"
+    # Taken for a number like others, the impossible combination is primary, and covers the other zero.
+    assert rows(stays, f"{inner}({rule}) {found}") == [
+        ("f cancer", "primary"), ("f pregnancy", "secondary"), ("m cancer", "secondary"), ("m pregnancy", "primary"),
+    ]  # fmt: skip
+    assert rows(stays, f"{inner}({rule}, {IMPOSSIBLE}) {found}") == [
+        ("f cancer", "primary"), ("f flu", "secondary"), ("m cancer", "secondary"), ("m flu", "secondary"),
+    ]  # fmt: skip
+    assert rows(stays, f"SELECT count(*) FROM sdc_suppress({rule}, {IMPOSSIBLE})") == [(11,)]
+    primary = f"sdc_primary('{STAYS}', max_count := 0, protect_zeros := true, {IMPOSSIBLE}) WHERE status = 'primary'"
+    assert rows(stays, f"SELECT sex, diagnosis FROM {primary}") == [("f", "cancer")]
+    assert rows(stays, f"SELECT bool_or(exact) FROM sdc_audit({rule}, {IMPOSSIBLE})") == [(False,)]
+
+
+def test_structural_zeros_are_remembered_and_answered_as_nothing(stays: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_publish('stays', '{STAYS}', max_count := 0, protect_zeros := true, {IMPOSSIBLE})"
+    assert rows(stays, f"SELECT inner_cells, cells FROM {call}") == [(5, 11)]
+    assert rows(stays, "SELECT count(*) FROM sdc.stays_stencil WHERE sex = 'm' AND diagnosis = 'pregnancy'") == [(0,)]
+    assert rows(stays, "SELECT count(*) FROM sdc_suppress('stays')") == [(11,)]
+    # All pregnancies are those of women: the same cell, open or not.
+    of_all = "SELECT count(DISTINCT status = 'open') FROM sdc.stays_cells WHERE diagnosis = 'pregnancy'"
+    assert rows(stays, of_all) == [(1,)]
+
+
+def test_structural_zeros_from_a_table_and_in_k_disclosure(stays: duckdb.DuckDBPyConnection) -> None:
+    stays.execute("CREATE TABLE possible AS SELECT DISTINCT sex, diagnosis FROM stays")
+    condition = "(sex, diagnosis) NOT IN (FROM possible)"
+    # What everybody knows to be impossible, no difference tells.
+    suppressed = (
+        f"SELECT count(*) FROM sdc_suppress('{STAYS}', k_disclosure := 0, structural_zeros := '{{}}') WHERE suppressed"
+    )
+    assert rows(stays, suppressed.format(condition)) == [(0,)]
+    assert rows(stays, suppressed.format("false"))[0][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "extend_zeros := true, structural_zeros := $$diagnosis = 'cancer'$$",
+            "1 inner cells that meet it are not empty",
+        ),
+        (IMPOSSIBLE, "'structural_zeros' goes with zeros as cells"),
+        (f"protect_zeros := true, extend_zeros := false, {IMPOSSIBLE}", "'structural_zeros' goes with zeros as cells"),
+        ("extend_zeros := true, structural_zeros := 'gender = 1'", "'structural_zeros': "),
+        ("extend_zeros := true, structural_zeros := 'n = 0'", "'structural_zeros': "),
+        ("extend_zeros := true, structural_zeros := 'sex'", "'structural_zeros' must be a condition"),
+    ],
+)
+def test_structural_zeros_that_cannot_be(stays: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    for function in ("sdc_primary", "sdc_suppress"):
+        assert message in refused(stays, f"FROM {function}('{STAYS}', max_count := 1, {arguments})")
+
+
 # --- Rounding ---------------------------------------------------------------------------------------------------------
 
 

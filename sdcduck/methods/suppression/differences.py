@@ -9,6 +9,7 @@ inner cells as singletons.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,26 @@ Array = NDArray[Any]
 _ROOM = 1 << 16
 
 
-def difference_columns(
+@dataclass(frozen=True)
+class Differences:
+    """Differences of two cells, one inside the other.
+
+    Attributes:
+        matrix: m x k, the inner cells of each difference.
+        parent: int64 (k,), the larger cell; where several pairs have the same difference, that of the first.
+    """
+
+    matrix: DummyMatrix
+    parent: NDArray[np.int64]
+
+    def only(self, chosen: NDArray[np.bool_]) -> Differences:
+        """Those of the mask (k,)."""
+        return Differences(self.matrix.take(np.flatnonzero(chosen)), self.parent[chosen])
+
+
+def disclosing_differences(
     x: DummyMatrix, freq: NDArray[np.number], coalition: float = 1, upper_bound: float = np.inf
-) -> DummyMatrix:
+) -> Differences:
     """The differences of cells that k-disclosure protects, as columns over the m inner cells; equal ones come once.
 
     A pair of cells counts when the inner cells of the smaller (the child) are some but not all of the larger one's (the
@@ -41,7 +59,7 @@ def difference_columns(
         ValueError: freq has another length, or coalition is negative or not a number.
 
     >>> x = DummyMatrix.from_pairs(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 2]), (2, 3))
-    >>> difference_columns(x, np.array([4, 3, 1])).indices
+    >>> disclosing_differences(x, np.array([4, 3, 1])).matrix.indices
     array([1], dtype=int32)
     """
     count = np.asarray(freq, dtype=np.float64)
@@ -124,7 +142,7 @@ def _disclosing_pairs(
     return len(count), n
 
 
-def _differences(x: DummyMatrix, pairs: Array) -> DummyMatrix:
+def _differences(x: DummyMatrix, pairs: Array) -> Differences:
     """The columns x_parent - x_child of the pairs, without repeats (by two random 62-bit sums)."""
     marks = np.random.default_rng(20220921).integers(1, 2**62, (2, x.rows))
     totals = np.column_stack([np.asarray(x.totals(mark), np.int64) for mark in marks])
@@ -137,4 +155,4 @@ def _differences(x: DummyMatrix, pairs: Array) -> DummyMatrix:
     ]
     indptr = np.concatenate([[0], np.cumsum([len(rows) for rows in members])]).astype(np.int64)
     indices = np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32)
-    return DummyMatrix(indptr, indices, x.rows)
+    return Differences(DummyMatrix(indptr, indices, x.rows), pairs[:, 0])

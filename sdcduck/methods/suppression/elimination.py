@@ -244,7 +244,7 @@ def suppress_secondary(
     _check_method(singleton_method, marks)
     candidate_cells = _without(candidate_cells, hidden_cells)
     if extra is not None:
-        x = _side_by_side(x, extra)
+        x = x.beside(extra)
         primary_cells = np.concatenate([primary_cells, np.arange(size, x.columns)])
     protected = _without(primary_cells, forced_cells)
     nothing = np.zeros(size, dtype=bool)
@@ -271,14 +271,6 @@ def suppress_secondary(
         run.method,
         run.undecided,
     )
-
-
-def _side_by_side(x: DummyMatrix, extra: DummyMatrix) -> DummyMatrix:
-    """The columns of both; ValueError if they are about different inner cells."""
-    if extra.rows != x.rows:
-        raise ValueError("the extra columns are about another number of inner cells")
-    indptr = np.concatenate([x.indptr, x.indptr[-1] + extra.indptr[1:]])
-    return DummyMatrix(indptr, np.concatenate([x.indices, extra.indices]), x.rows)
 
 
 def _singleton_marks(singleton: ArrayLike | None, rows: int) -> Ints | Bools:

@@ -36,6 +36,24 @@ class DummyMatrix:
             np.cumsum(np.bincount(code // n_rows, minlength=n_columns), out=indptr[1:])
         return cls(indptr, (code % max(n_rows, 1)).astype(np.int32), n_rows)
 
+    def take(self, chosen: NDArray[np.integer]) -> DummyMatrix:
+        """The matrix of these columns, in this order."""
+        size = np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        place = np.arange(indptr[-1]) + np.repeat(self.indptr[chosen] - indptr[:-1], size)
+        return DummyMatrix(indptr, self.indices[place], self.rows)
+
+    def beside(self, other: DummyMatrix) -> DummyMatrix:
+        """The columns of this matrix, then those of another one over the same inner cells.
+
+        Raises:
+            ValueError: the other one is about another number of inner cells.
+        """
+        if other.rows != self.rows:
+            raise ValueError("the extra columns are about another number of inner cells")
+        indptr = np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]])
+        return DummyMatrix(indptr, np.concatenate([self.indices, other.indices]), self.rows)
+
     def totals(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         """X'y: the value of each cell, exact for integers; floating-point values are added up cell by cell."""
         if np.issubdtype(y.dtype, np.floating):
