@@ -7,7 +7,7 @@ DUCKDB ?=
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test lint check bench docs ptables examples lock clean
+.PHONY: help demo test lint check bench docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -48,6 +48,9 @@ ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sq
 
 examples: $(STAMP)       ## run the examples of the SQL reference and write their outputs beside them
 	@$(BIN)/python -m sdcduck.sql.examples
+
+acceptance: $(STAMP)     ## ask the guard what people ask, and write down what it answers
+	@$(BIN)/python tests/guard/acceptance/table.py && $(BIN)/python tests/guard/acceptance/tpch.py
 
 lock:                    ## write constraints.txt from a fresh environment with the newest versions
 	@rm -rf build/lock && $(PYTHON) -m venv build/lock

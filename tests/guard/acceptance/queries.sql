@@ -1,0 +1,341 @@
+-- What analysts and BI tools write. A heading begins with --|, a query with the line -- and what it does.
+
+--| Counting
+
+-- a table
+SELECT region, sex, count(*) AS n FROM people GROUP BY region, sex ORDER BY region, sex;
+
+-- everybody
+SELECT count(*) AS n FROM people;
+
+-- FROM first
+FROM people SELECT region, count(*) AS n GROUP BY region;
+
+-- keys by number
+SELECT region, sex, count(*) FROM people GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
+
+-- GROUP BY ALL, ORDER BY ALL
+SELECT region, sex, count(*) AS n FROM people GROUP BY ALL ORDER BY ALL;
+
+-- units
+SELECT region, count(DISTINCT person_id) AS persons FROM people GROUP BY region;
+
+-- those with a value
+SELECT region, count(income) AS with_income, count(*) AS n FROM people GROUP BY region;
+
+-- values that occur
+SELECT DISTINCT region, sex FROM people ORDER BY ALL;
+
+-- how many values occur
+SELECT count(DISTINCT region) AS regions FROM people;
+
+-- FILTER
+SELECT region, count(*) FILTER (WHERE sex = 'f') AS women, count(*) FILTER (sex = 'm') AS men FROM people GROUP BY region;
+
+-- count_if
+SELECT region, count_if(age >= 65) AS old FROM people GROUP BY region;
+
+-- HAVING
+SELECT region, sex, count(*) AS n FROM people GROUP BY region, sex HAVING count(*) > 100;
+
+-- top n
+SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY n DESC, region LIMIT 2;
+
+-- LIMIT with a percentage
+SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY n DESC LIMIT 50%;
+
+-- dates and intervals
+SELECT count(*) AS n FROM people WHERE month >= DATE '2023-12-01' - INTERVAL 6 MONTH;
+
+-- two conditions in one row
+SELECT count(*) AS n FROM people WHERE (region, sex) IN (('North', 'f'), ('South', 'm'));
+
+-- conditions of many kinds
+SELECT count(*) FROM people WHERE age BETWEEN 20 AND 59 AND region IN ('North', 'South') AND sex <> 'm' AND region LIKE '%th' AND month >= DATE '2023-03-01';
+
+-- IS NULL, IS NOT DISTINCT FROM
+SELECT count(*) FROM people WHERE region IS NOT NULL AND sex IS NOT DISTINCT FROM 'f';
+
+-- the condition that BI tools begin with
+SELECT region, count(*) AS n FROM people WHERE 1 = 1 AND sex = 'f' GROUP BY region;
+
+-- a probe for the columns
+SELECT * FROM people LIMIT 0;
+
+-- a preview
+SELECT * FROM people LIMIT 10;
+
+--| Groups that are computed
+
+-- quarters
+SELECT date_trunc('quarter', month) AS quarter, count(*) AS n FROM people GROUP BY quarter ORDER BY quarter;
+
+-- year and month
+SELECT year(month) AS y, extract(month FROM month) AS m, count(*) AS n FROM people GROUP BY y, m ORDER BY y, m;
+
+-- month as text
+SELECT strftime(month, '%Y-%m') AS ym, count(*) AS n FROM people GROUP BY ym;
+
+-- bins
+SELECT age // 20 * 20 AS from_age, count(*) AS n FROM people GROUP BY from_age ORDER BY from_age;
+
+-- bins by floor
+SELECT floor(age / 20) * 20 AS from_age, count(*) AS n FROM people GROUP BY 1 ORDER BY 1;
+
+-- bins by width_bucket as BI tools write them
+SELECT CAST(FLOOR((age - 0.0) / 20.0) * 20.0 + 0.0 AS INTEGER) AS bin, COUNT(*) AS n FROM people GROUP BY 1;
+
+-- CASE buckets
+SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS life, count(*) AS n FROM people GROUP BY life;
+
+-- CASE of a value
+SELECT CASE sex WHEN 'f' THEN 'women' ELSE 'men' END AS who, count(*) AS n FROM people GROUP BY ALL;
+
+-- IF
+SELECT if(sex = 'f', 'women', 'men') AS who, count(*) AS n FROM people GROUP BY who;
+
+-- IF, COALESCE, concatenation
+SELECT coalesce(region, 'unknown') || '/' || if(sex = 'f', 'women', 'men') AS cell, count(*) AS n FROM people GROUP BY cell;
+
+-- a condition as a group
+SELECT age >= 60 AS old, count(*) AS n FROM people GROUP BY old;
+
+-- concat_ws, upper, left
+SELECT upper(left(region, 1)) AS initial, count(*) AS n FROM people GROUP BY initial;
+
+--| Sums, means, shares
+
+-- sums and means
+SELECT region, sum(income) AS total, avg(income) AS mean FROM people GROUP BY region;
+
+-- a mean of all
+SELECT avg(income) AS mean FROM people;
+
+-- sum over count
+SELECT region, sum(income) / count(income) AS mean FROM people GROUP BY region;
+
+-- rounded means
+SELECT region, round(avg(income), 1) AS mean FROM people GROUP BY region;
+
+-- shares by CASE
+SELECT region, 100.0 * sum(CASE WHEN sex = 'f' THEN 1 ELSE 0 END) / count(*) AS share FROM people GROUP BY region;
+
+-- shares by avg of a condition
+SELECT region, avg(CASE WHEN sex = 'f' THEN 1.0 ELSE 0.0 END) AS share FROM people GROUP BY region;
+
+-- shares by avg of a cast
+SELECT region, avg((sex = 'f')::INTEGER) AS share FROM people GROUP BY region;
+
+-- sums of a condition
+SELECT region, sum((sex = 'f')::INTEGER) AS women FROM people GROUP BY region;
+
+-- sum of 1
+SELECT region, sum(1) AS n FROM people GROUP BY region;
+
+-- shares of a total
+SELECT region, count(*) AS n, count(*) * 100.0 / sum(count(*)) OVER () AS percent FROM people GROUP BY region;
+
+-- shares of a total by a subquery
+SELECT region, count(*) * 1.0 / (SELECT count(*) FROM people) AS share FROM people GROUP BY region;
+
+-- a mean under a condition
+SELECT avg(income) FILTER (WHERE sex = 'f') - avg(income) FILTER (WHERE sex = 'm') AS gap FROM people;
+
+-- a mean by CASE
+SELECT region, avg(CASE WHEN sex = 'f' THEN income END) AS women FROM people GROUP BY region;
+
+-- sums in thousands
+SELECT region, sum(income / 1000) AS thousands FROM people GROUP BY region;
+
+-- sums of COALESCE
+SELECT region, sum(coalesce(income, 0)) AS total FROM people GROUP BY region;
+
+-- median, variance
+SELECT region, median(income) AS middle, stddev(income) AS spread FROM people GROUP BY region;
+
+-- minima and maxima
+SELECT min(income), max(income) FROM people;
+
+-- the mean age
+SELECT region, avg(age) AS mean_age FROM people GROUP BY region;
+
+-- pivot by CASE
+SELECT region, sum(CASE WHEN sex = 'f' THEN income ELSE 0 END) AS f, sum(CASE WHEN sex = 'm' THEN income ELSE 0 END) AS m FROM people GROUP BY region ORDER BY region;
+
+-- NULLIF and COALESCE around numbers
+SELECT region, coalesce(sum(income) / nullif(count(*), 0), 0) AS mean FROM people GROUP BY region;
+
+--| Subtotals
+
+-- ROLLUP
+SELECT region, sex, count(*) AS n FROM people GROUP BY ROLLUP (region, sex) ORDER BY ALL;
+
+-- CUBE with GROUPING
+SELECT region, sex, grouping(region) AS all_regions, grouping(region, sex) AS which, count(*) AS n FROM people GROUP BY CUBE (region, sex);
+
+-- GROUPING SETS
+SELECT region, sex, count(*) AS n, sum(income) AS income FROM people GROUP BY GROUPING SETS ((region), (sex), ());
+
+-- labels of subtotals
+SELECT CASE WHEN grouping(region) = 1 THEN 'all' ELSE region END AS region, count(*) AS n FROM people GROUP BY ROLLUP (region);
+
+-- COALESCE as label of the total
+SELECT coalesce(region, 'all') AS place, count(*) AS n FROM people GROUP BY ROLLUP (region);
+
+-- a total by UNION
+SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', count(*) FROM people ORDER BY n DESC;
+
+--| Missing values
+
+-- how many are missing
+SELECT region, count(*) - count(income) AS missing FROM people GROUP BY region;
+
+-- those with a missing value
+SELECT count(*) FILTER (WHERE income IS NULL) AS missing FROM people;
+
+--| Over released numbers
+
+-- running totals
+SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month) AS until FROM people GROUP BY month ORDER BY month;
+
+-- running totals with a frame
+SELECT month, sum(n) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS three FROM (SELECT month, count(*) AS n FROM people GROUP BY month);
+
+-- running totals by the short form of a frame
+SELECT month, sum(n) OVER (ORDER BY month ROWS UNBOUNDED PRECEDING) AS until FROM (SELECT month, count(*) AS n FROM people GROUP BY month);
+
+-- a change to the month before
+SELECT month, count(*) AS n, count(*) - lag(count(*)) OVER (ORDER BY month) AS change FROM people GROUP BY month;
+
+-- QUALIFY
+SELECT region, age, count(*) AS n FROM people GROUP BY region, age QUALIFY row_number() OVER (PARTITION BY region ORDER BY count(*) DESC, age) <= 2;
+
+-- ranks with a named window
+SELECT region, count(*) AS n, rank() OVER w AS place FROM people GROUP BY region WINDOW w AS (ORDER BY count(*) DESC);
+
+-- median of cells
+SELECT median(n), max(n), min(n), stddev(n) FROM (SELECT region, age, count(*) AS n FROM people GROUP BY ALL);
+
+-- the largest cell of each region
+SELECT region, arg_max(age, n * 100 + age) AS age, max(n) AS n FROM (SELECT region, age, count(*) AS n FROM people GROUP BY ALL) GROUP BY region;
+
+-- a list of cells
+SELECT region, string_agg(sex || ': ' || n, ', ' ORDER BY sex) AS cells FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) GROUP BY region;
+
+-- WITH, and a ratio of two tables
+WITH women AS (SELECT region, count(*) AS n FROM people WHERE sex = 'f' GROUP BY region), men AS (SELECT region, count(*) AS n FROM people WHERE sex = 'm' GROUP BY region) SELECT region, women.n * 1.0 / men.n AS ratio FROM women JOIN men USING (region);
+
+-- a WITH of records
+WITH adults AS (SELECT * FROM people WHERE age >= 20) SELECT region, count(*) AS n, sum(income) AS income FROM adults GROUP BY region;
+
+-- a WITH used twice
+WITH t AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT region, n, n * 1.0 / (SELECT sum(n) FROM t) AS share FROM t;
+
+-- a WITH of a WITH
+WITH a AS (SELECT region, sex, age // 40 AS half FROM people), b AS (SELECT region, half, count(*) AS n FROM a GROUP BY region, half) SELECT half, max(n) FROM b GROUP BY half;
+
+-- regions above the mean
+WITH t AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT region FROM t WHERE n > (SELECT avg(n) FROM t);
+
+-- EXCLUDE
+SELECT * EXCLUDE (sex) FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL);
+
+-- REPLACE
+SELECT * REPLACE (n / 10 AS n) FROM (SELECT region, count(*) AS n FROM people GROUP BY ALL);
+
+-- COLUMNS
+SELECT region, max(COLUMNS(* EXCLUDE (region))) FROM (SELECT region, sex, count(*) AS n, sum(income) AS income FROM people GROUP BY ALL) GROUP BY region;
+
+-- COLUMNS over the measures of records
+SELECT region, sum(COLUMNS(['income'])) FROM people GROUP BY region;
+
+-- PIVOT over released numbers
+PIVOT (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) ON sex IN ('f', 'm') USING sum(n) GROUP BY region;
+
+-- PIVOT in FROM
+FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) PIVOT (sum(n) FOR sex IN ('f', 'm'));
+
+-- UNPIVOT
+UNPIVOT (SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region) ON n, income INTO NAME what VALUE amount;
+
+-- DISTINCT over released numbers
+SELECT DISTINCT n > 100 AS large FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL);
+
+-- EXCEPT
+SELECT region FROM regions EXCEPT SELECT region FROM people GROUP BY region;
+
+-- a name used again in the same SELECT
+SELECT region, count(*) AS n, n * 2 AS twice FROM people GROUP BY region;
+
+-- all of a table in brackets, as BI tools do
+SELECT "t"."region" AS "region", SUM("t"."n") AS "sum_n" FROM (SELECT region, count(*) AS n FROM people GROUP BY region) AS "t" GROUP BY "t"."region" ORDER BY "sum_n" DESC LIMIT 1000;
+
+-- records in brackets, as BI tools do
+SELECT "q"."region" AS "region", COUNT(*) AS "COUNT(*)" FROM (SELECT * FROM people) AS "q" WHERE "q"."sex" = 'f' GROUP BY "q"."region" ORDER BY "COUNT(*)" DESC LIMIT 1000;
+
+--| With public tables
+
+-- JOIN USING
+SELECT climate, count(*) AS n FROM people JOIN regions USING (region) GROUP BY climate;
+
+-- LEFT JOIN with aliases
+SELECT r.climate, sum(p.income) AS income FROM people AS p LEFT JOIN regions AS r ON p.region = r.region GROUP BY r.climate;
+
+-- the public table first
+SELECT r.climate, count(*) AS n FROM regions r JOIN people p ON p.region = r.region GROUP BY r.climate;
+
+-- numbers joined to a public table
+SELECT r.region, r.population, n * 1000.0 / r.population AS rate FROM regions r LEFT JOIN (SELECT region, count(*) AS n FROM people GROUP BY region) t USING (region);
+
+-- two public tables
+SELECT z.zone, count(*) AS n FROM people p JOIN regions r ON p.region = r.region JOIN zones z ON r.climate = z.climate GROUP BY z.zone;
+
+-- a condition on a public column in JOIN
+SELECT count(*) AS n FROM people p JOIN regions r ON p.region = r.region AND r.climate = 'cold';
+
+-- a join in WHERE
+SELECT r.climate, count(*) AS n FROM people p, regions r WHERE p.region = r.region GROUP BY r.climate;
+
+-- a filtered public table
+SELECT climate, count(*) AS n FROM people JOIN (SELECT region, climate FROM regions WHERE climate <> 'mild') r USING (region) GROUP BY climate;
+
+-- IN of a public table
+SELECT count(*) FROM people WHERE region IN (SELECT region FROM regions WHERE climate = 'cold');
+
+-- EXISTS in a public table
+SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.region = p.region AND r.climate = 'cold');
+
+-- only the regions with most people
+SELECT sex, count(*) AS n FROM people WHERE region IN (SELECT region FROM people GROUP BY region ORDER BY count(*) DESC, region LIMIT 2) GROUP BY sex;
+
+-- SEMI JOIN
+SELECT sex, count(*) AS n FROM people SEMI JOIN (SELECT region FROM regions WHERE climate = 'cold') USING (region) GROUP BY sex;
+
+-- a list of VALUES
+SELECT label, count(*) AS n FROM people JOIN (VALUES ('f', 'women'), ('m', 'men')) v(code, label) ON people.sex = v.code GROUP BY label;
+
+-- zeros for groups that are empty
+SELECT r.region, coalesce(t.n, 0) AS n FROM regions r LEFT JOIN (SELECT region, count(*) AS n FROM people WHERE age >= 60 GROUP BY region) t ON t.region = r.region;
+
+-- a view of records
+SELECT region, count(*) AS n, avg(income) AS mean FROM women GROUP BY region;
+
+-- a public view
+SELECT * FROM cold_regions;
+
+-- two records of one table
+SELECT count(*) FROM people a JOIN people b ON a.region = b.region AND a.sex <> b.sex;
+
+-- a table of its own for each person
+SELECT region, (SELECT count(*) FROM people q WHERE q.region = p.region) AS n FROM people p GROUP BY region;
+
+--| Parameters
+
+-- by place
+SELECT count(*) FROM people WHERE region = ? AND age >= ?;
+
+-- by name
+SELECT sex, count(*) AS n FROM people WHERE region = $region GROUP BY sex;
+
+-- in a group
+SELECT age >= $1 AS old, count(*) AS n FROM people GROUP BY old;
