@@ -463,7 +463,8 @@ def read_call(
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
         before = json.loads(stored.arguments)
-        arguments = [before[name] for name in ARGUMENTS]
+        # An argument that came after the publication was off when it was made.
+        arguments = [before.get(name) for name in ARGUMENTS]
     rules = read_rules(*arguments[len(OPTIONS) :])
     options = read_options(rules, *arguments[: len(OPTIONS)])
     for argument, condition in (

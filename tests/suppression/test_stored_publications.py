@@ -380,6 +380,14 @@ def test_rules_of_the_call_count_even_if_they_are_zero(con: duckdb.DuckDBPyConne
     assert rows(con, "SELECT count(*) FROM sdc_suppress('counts', max_count := 0) WHERE suppressed") == [(0,)]
 
 
+def test_a_publication_from_before_an_argument_came(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute("""UPDATE sdc.publications
+        SET arguments = json_merge_patch(arguments, '{"k_disclosure": null, "structural_zeros": null}')""")
+    assert "k_disclosure" not in rows(con, "SELECT arguments FROM sdc.publications")[0][0]
+    assert rows(con, "SELECT count(*) FROM sdc_audit('counts')") == [(24,)]
+
+
 def test_publications_are_listed_and_dropped_with_their_tables(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"FROM sdc_publication('named', $${COUNTS}$$)").fetchall()
     con.execute("FROM sdc_publish('counts', 'named', max_count := 3)").fetchall()
