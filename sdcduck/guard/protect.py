@@ -709,7 +709,10 @@ class _Block:
             # A missing value counts as 0: the same sum, over more rows.
             otherwise, value = True, value.this
         added = self._added(value)
-        total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and _family(value) != "real")
+        if self._has_measure(value):
+            total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and _family(value) != "real")
+        else:
+            total = numbers.figures(added, condition)
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:
@@ -726,9 +729,9 @@ class _Block:
             condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
         value, factor = _constant_factor(value)
         if factor or not isinstance(value, exp.Column) or _family(value) not in ("whole", "real", "decimal"):
-            raise Refused("SDC052", "a variance of anything but a measure or a dimension")
-        if self._role(value) is Role.UNIT:
-            raise Refused("SDC040", value.name)
+            raise Refused("SDC052", "a variance of anything but a measure")
+        if self._role(value) is not Role.MEASURE:
+            raise Refused("SDC052", "a variance of anything but a measure")
         column = value.sql("duckdb")
         variance = numbers.variance(column, condition)
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
@@ -737,10 +740,11 @@ class _Block:
         return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
 
     def _added(self, node: exp.Expr) -> str:
-        """What is added up: a measure, a numeric dimension, or measures times figures of dimensions.
+        """What is added up: a measure, measures times figures of dimensions, or figures of dimensions alone.
 
-        Powers and products of measures would make the largest contributor stand out of the sum. Nothing here may fail:
-        that a measure is too large for a calculation would tell how large it is.
+        Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
+        measure would count records, with the little noise of a sum. Nothing here may fail: that a measure is too large
+        for a calculation would tell how large it is.
         """
         if node.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
@@ -749,29 +753,26 @@ class _Block:
         if not self.method.weighted:
             found = node.find(exp.Column)
             raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
+        if not self._has_measure(node):
+            if _family(node) not in ("whole", "real", "decimal"):
+                raise Refused("SDC052", "sum and avg take numbers")
+            self._check(node)
+            return _bounded(f"TRY(CAST({node.sql('duckdb')} AS DOUBLE))")
         terms = self._terms(node, [])
         if len(terms) > _MOST_TERMS:
             raise Refused("SDC002", "a sum of many terms")
         parts = []
         for factors, measure in terms:
             factor = " * ".join(f"TRY(CAST({sql} AS DOUBLE))" for sql in factors) or "1"
-            if measure is not None:
-                factor = f"(CASE WHEN abs({factor}) <= 1e6 THEN {factor} END)"
-            parts.append(factor if measure is None else f"CAST({measure} AS DOUBLE) * {factor}")
-        added = " + ".join(parts)
-        return f"(CASE WHEN {added} IS NOT NULL THEN least(greatest({added}, -9e14), 9e14) END)"
+            parts.append(f"CAST({measure} AS DOUBLE) * (CASE WHEN abs({factor}) <= 1e6 THEN {factor} END)")
+        return _bounded(" + ".join(parts))
 
-    def _terms(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
+    def _terms(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str]]:
         """A sum of products: of each the factors over dimensions, and the measure."""
         if isinstance(node, exp.Paren):
             return self._terms(node.this, factors)
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
             return [(factors, node.sql("duckdb"))]
-        if not self._has_measure(node):
-            if _family(node) not in ("whole", "real", "decimal"):
-                raise Refused("SDC052", "sum and avg take numbers")
-            self._check(node)
-            return [([*factors, f"({node.sql('duckdb')})"], None)]
         if isinstance(node, exp.Neg):
             return self._terms(node.this, [*factors, "-1"])
         if isinstance(node, exp.Add):
@@ -786,7 +787,7 @@ class _Block:
                 self._check(other)
                 inverse = "1.0 / " if isinstance(node, exp.Div) else ""
                 return self._terms(with_measure, [*factors, f"({inverse}({other.sql('duckdb')}))"])
-        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
+        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")  # also a figure added
 
     def _has_measure(self, node: exp.Expr) -> bool:
         return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
@@ -808,6 +809,9 @@ class _Numbers(Protocol):
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of figures that are no secret of the records: it must not count them better than a count does."""
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
@@ -837,6 +841,10 @@ class _OfRecords:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.method.known(self.records, added, condition)
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of figures of dimensions."""
+        return self.method.figures(self.records, f"CASE WHEN {condition} THEN {added} END")
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
@@ -880,6 +888,11 @@ class _OfUnits:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.count(f"({condition}) AND ({added}) IS NOT NULL")
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of the sums of units."""
+        figure = self._column(f"fsum(CASE WHEN {condition} THEN {added} END)")
+        return self.method.figures(identifier(_UNITS), figure)
 
     def variance(self, measure: str, condition: str) -> str:
         """Not answered: rows of one unit are not records of their own."""
@@ -1013,6 +1026,11 @@ def _leaves(item: exp.Expr) -> list[exp.Expr]:
     if isinstance(item, exp.Paren):
         return _leaves(item.this)
     return [item]
+
+
+def _bounded(sql: str) -> str:
+    """A number that neither fails nor overflows where it is added up."""
+    return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -9e14), 9e14) END)"
 
 
 def _having(select: exp.Select, condition: str) -> None:

@@ -85,7 +85,7 @@ ANSWERED = {
     "WITH cold AS (SELECT region FROM regions WHERE climate <> 'mild') SELECT count(*) FROM people JOIN cold USING (region)": f"SELECT {COUNT} FROM people WHERE region IN ('North', 'South')",
     "SELECT n, count(*) FROM people JOIN (VALUES ('North', 1), ('East', 2)) x(region, n) USING (region) GROUP BY n": f"SELECT CASE region WHEN 'North' THEN 1 ELSE 2 END AS n, {COUNT} FROM people WHERE region IN ('North', 'East') GROUP BY n",
     "SELECT sex, stddev(income), var_pop(income) FROM people GROUP BY sex": "SELECT sex, sqrt(v), v * (n - 1) / n FROM (SELECT sex, sdc_variance(income, record_key) AS v, sdc_count(record_key, filter := income IS NOT NULL) AS n FROM people GROUP BY sex)",
-    "SELECT variance(age) FILTER (sex = 'f') FROM people": "SELECT sdc_variance(age, record_key, filter := sex = 'f') FROM people",
+    "SELECT variance(income) FILTER (sex = 'f') FROM people": "SELECT sdc_variance(income, record_key, filter := sex = 'f') FROM people",
     "SELECT count_if(age > 30) FROM people": "SELECT sdc_count(record_key, filter := age > 30) FROM people",
     "SELECT region, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY region": f"SELECT region, n * 100.0 / sum(n) OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
     "SELECT region, rank() OVER (ORDER BY count(*) DESC) AS r FROM people GROUP BY region QUALIFY r <= 2": f"SELECT region, rank() OVER (ORDER BY n DESC) AS r FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) QUALIFY r <= 2",
@@ -419,7 +419,16 @@ def test_sums_of_measures_times_figures_of_dimensions(visits: Guard, con: duckdb
     same(
         visits, con, "SELECT region, sum(income * (1 - age / 100)), avg(age) FROM people GROUP BY region",
         """SELECT region, sdc_sum(income::DOUBLE * (1 - age / 100), record_key),
-            sdc_sum(age, record_key) / sdc_count(record_key) FROM people GROUP BY region""",
+            (sum(age) + max(age) * (sdc_count(record_key) - count(*))) / sdc_count(record_key) FROM people GROUP BY region""",
+    )  # fmt: skip
+    # A figure of the analyst's own choice counts no better than a count: only the noise of a count hides the ones.
+    ones = visits.sql("SELECT region, count(*) AS n, sum(age * 0 + 1) AS x FROM people GROUP BY region").to_pylist()
+    assert all(row["x"] == row["n"] for row in ones)
+    with pytest.raises(Refused, match="SDC041"):
+        visits.sql("SELECT sum(income * 0 + 1) FROM people")
+    same(
+        visits, con, "SELECT sum(ward) FROM visits", """SELECT sum(w) + max(w) * (sdc_count(key, filter := w <> 0) - count(*) FILTER (w <> 0))
+        FROM (SELECT max(record_key) AS key, sum(ward) AS w FROM visits GROUP BY person_id)""",
     )  # fmt: skip
     # A factor that would tell how large a measure is, by what it breaks, is no factor.
     assert visits.sql("SELECT sum(income * (10000 * 1000)) AS x FROM people").to_pylist() == [{"x": None}]

@@ -44,6 +44,9 @@ class Method(Protocol):
     def total(self, records: str, measure: str, condition: str) -> str:
         """The sum of a measure."""
 
+    def figures(self, records: str, number: str) -> str:
+        """The sum of a number that analysts chose for each record: with as much noise as a count, times the largest."""
+
     def variance(self, records: str, measure: str, condition: str) -> str:
         """The variance of a measure among records."""
 

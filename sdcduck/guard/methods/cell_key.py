@@ -52,9 +52,20 @@ class CellKey:
 
         With one row a unit this is ``sdc_count``.
         """
-        counted = self._counted(records, f"{number} > 0")
-        noise = f"({counted} - count(CASE WHEN {number} > 0 THEN 1 END))"
+        noise = self._noise(records, f"{number} > 0")
         return self._enough(records, f"{number} > 0", f"greatest(sum({number}) + max({number}) * {noise}, 0)::BIGINT")
+
+    def figures(self, records: str, number: str) -> str:
+        """The sum, exact to 4 decimals, with the noise of the number of those that are not 0 times the largest."""
+        added = f"sum(CAST(round(({number}) * 1e4) AS HUGEINT)) / 1e4"
+        largest, behind = f"max(abs({number}))", f"({number}) <> 0"
+        return self._enough(
+            records, f"({number}) IS NOT NULL", f"({added} + {largest} * {self._noise(records, behind)})"
+        )
+
+    def _noise(self, records: str, condition: str) -> str:
+        """What ``sdc_count`` adds to a count."""
+        return f"({self._counted(records, condition)} - count(CASE WHEN {condition} THEN 1 END))"
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.refusals import Refused
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Threshold:
         """The sum, where enough units have a value."""
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")
+
+    def figures(self, records: str, number: str) -> str:
+        """Not answered (see `weighted`)."""
+        raise Refused("SDC052", "a sum of anything but a measure")
 
     def variance(self, records: str, measure: str, condition: str) -> str:
         """The variance, where enough units have a value."""
