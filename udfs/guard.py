@@ -51,7 +51,8 @@ def plan_protect(
     for name in (ptable, magnitude_ptable):
         if method == "cell_key" and name not in stored:
             raise unknown("p-table", str(name), stored)
-    count_column, complete = None, ()
+    count_column: str | None = None
+    complete: tuple[str, ...] = ()
     if method == "suppression":
         if publication is None:
             raise SDCError("argument 'publication' must name a publication stored with sdc_publish")

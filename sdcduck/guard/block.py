@@ -1,0 +1,671 @@
+"""One block over unit-level records: its joins and conditions checked, its aggregates protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp, parse_one
+
+from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.methods import CARRIED, Method, method_of
+from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label, Relation, Role
+from sdcduck.guard.shapes import (
+    RELEASED,
+    Keys,
+    bounded,
+    case,
+    column_names,
+    conjuncts,
+    constant_factor,
+    family,
+    has_aggregate,
+    is_aggregate,
+    is_query,
+    is_zero,
+    leaves,
+    released,
+    set_having,
+    tables_of,
+    ties,
+)
+
+if TYPE_CHECKING:
+    from sdcduck.guard.protect import Protection
+
+_MOST_TERMS = 10
+_INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace)
+_ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
+
+
+class Block:
+    """A SELECT over unit-level relations of the same units, and public ones joined to them."""
+
+    def __init__(
+        self, protection: Protection, select: exp.Select, sources: Mapping[str, Relation], units: Sequence[str]
+    ) -> None:
+        self.protection, self.select, self.sources, self.units = protection, select, sources, tuple(units)
+        self.alias = self.units[0]
+        self.relation = sources[self.alias]
+        self.policy = self._common_policy()
+        self.method: Method = method_of(self.policy, carried=self.relation.table is None)
+        self.records_sql = identifier(self.alias)
+        self._order_joins()
+        self._check_joins()
+        where = select.args.get("where")
+        if where is not None:
+            where.set("this", self._condition(where.this, queries=True))
+
+    def _common_policy(self) -> Policy:
+        """The policy that the block is answered under: of the first unit-level relation, as strict as any of them."""
+        policies = [policy for alias in self.units if (policy := self.sources[alias].policy) is not None]
+        first = policies[0]
+        for other in policies[1:]:
+            alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
+            if first.population is None or first.population != other.population or first.method == "suppression":
+                raise Refused("SDC035", "records of different units")
+            if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
+                raise Refused("SDC035", "tables protected in different ways")
+        return replace(first, min_units=max(policy.min_units for policy in policies))
+
+    @property
+    def several(self) -> bool:
+        """Whether a unit may have several rows, so that its rows have to be brought together before they are protected.
+
+        Not under suppression, where cells are protected and not units.
+        """
+        return self.policy.method != "suppression" and any(self.sources[alias].several for alias in self.units)
+
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether the block aggregates, by GROUP BY, DISTINCT or an aggregate function."""
+        if self.select.args.get("group") is not None or self.select.args.get("distinct") is not None:
+            return True
+        return any(
+            is_aggregate(node)
+            for item in self._outer_parts()
+            for node in item.walk(prune=is_query)
+            if not is_query(node)
+        )
+
+    def _outer_parts(self) -> list[exp.Expr]:
+        parts = list(self.select.expressions)
+        for clause in ("having", "qualify", "order"):
+            if self.select.args.get(clause) is not None:
+                parts.append(self.select.args[clause])
+        return parts
+
+    # --- Joins ----------------------------------------------------------------------------------------------------
+
+    def _order_joins(self) -> None:
+        """Write inner joins as: the unit-level table, then each other with the equalities that tie it to those before.
+
+        FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are.
+        """
+        joins: list[exp.Join] = self.select.args.get("joins") or []
+        if not joins or any(
+            (join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins
+        ):
+            return
+        where = self.select.args.get("where")
+        conditions = [*conjuncts(where.this)] if where is not None else []
+        for join in joins:
+            if join.args.get("on") is not None:
+                conditions.extend(conjuncts(join.args["on"]))
+        tables = {table.alias_or_name: table for table in tables_of(self.select)}
+        placed, waiting = [self.alias], [alias for alias in tables if alias != self.alias]
+        ordered: list[exp.Join] = []
+        while waiting:
+            tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
+            alias = next((alias for alias in waiting if tied[alias]), None)
+            if alias is None:
+                raise Refused("SDC034", waiting[0])
+            conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
+            ordered.append(exp.Join(this=tables[alias], on=exp.and_(*tied[alias], copy=False)))
+            placed.append(alias)
+            waiting.remove(alias)
+        self.select.set("from_", exp.From(this=tables[self.alias]))
+        self.select.set("joins", ordered)
+        self.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+    def _check_joins(self) -> None:
+        """Public relations are joined n:1, by equality with all of a key, and unit-level ones on the unit."""
+        from_ = self.select.args["from_"].this
+        if from_.alias_or_name != self.alias:
+            raise Refused("SDC033", "start FROM with the unit-level table")
+        for join in self.select.args.get("joins") or []:
+            kind = (join.side or "", join.kind or "", join.method or "")
+            if kind not in (("", "", ""), ("", "INNER", ""), ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+                raise Refused("SDC033", " ".join(filter(None, kind)).lower())
+            alias = join.this.alias_or_name
+            relation = self.sources[alias]
+            if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
+                raise Refused("SDC034", alias)
+            pairs = []
+            for condition in conjuncts(join.args["on"]):
+                if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
+                    alias
+                }:
+                    condition.replace(self._condition(condition))  # narrows the public side only
+                else:
+                    pairs.append(self._joined_columns(condition, alias))
+            if not pairs:
+                raise Refused("SDC034", alias)
+            if relation.label is Label.UNIT:
+                if not any(self._is_unit(mine) and self._is_unit(other) for mine, other in pairs):
+                    raise Refused("SDC035", f"join {alias} on the unit")
+            else:
+                assert relation.source is not None
+                self.protection.unique.append((relation.source, tuple(mine.name for mine, _ in pairs)))
+
+    def _joined_columns(self, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
+        """The two columns of an equality that joins a relation: its own, and one of those before."""
+        pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
+        mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
+        other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
+        if len(mine) != 1 or len(other) != 1:
+            raise Refused("SDC034", alias)
+        if not (self._is_unit(mine[0]) and self._is_unit(other[0])):
+            self._dimension(mine[0])
+            self._dimension(other[0])
+        if family(mine[0]) != family(other[0]) or family(mine[0]) in (None, "real"):
+            raise Refused("SDC034", f"{alias}: columns of different types")
+        return mine[0], other[0]
+
+    def _is_unit(self, column: exp.Expr) -> bool:
+        return isinstance(column, exp.Column) and self._role(column) is Role.UNIT
+
+    def _role(self, column: exp.Column) -> Role:
+        relation = self.sources.get(column.table)
+        if relation is None:
+            raise Refused("SDC044" if column.table else "SDC030", column.name)
+        if relation.label is not Label.UNIT:
+            return Role.DIMENSION
+        role = relation.roles.get(column.name.lower())
+        if role is None:
+            raise Refused("SDC030", column.name)
+        return role
+
+    def _dimension(self, column: exp.Column) -> None:
+        role = self._role(column)
+        if role is Role.MEASURE:
+            raise Refused("SDC041", column.name)
+        if role is Role.UNIT:
+            raise Refused("SDC040", column.name)
+
+    def _over_dimensions(self, node: exp.Expr) -> exp.Expr:
+        """An expression over dimensions, checked, that cannot fail."""
+        if node.find(exp.Query) is not None:
+            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        self._check(node)
+        if isinstance(node, exp.Column):
+            return node
+        return exp.Try(this=node.copy())
+
+    def _check(self, node: exp.Expr) -> None:
+        for inner in node.walk():
+            if is_aggregate(inner) or isinstance(inner, exp.Window):
+                raise Refused(
+                    "SDC045" if isinstance(inner, exp.Window) else "SDC005", "an aggregate in WHERE or GROUP BY"
+                )
+            if isinstance(inner, exp.Column) and not self._is_asked_for(inner):
+                self._dimension(inner)
+            if isinstance(inner, _GROWING):
+                # Texts that grow from one subquery to the next take time and memory where there are records.
+                again = any(self._role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
+                if again or any(part is not inner for part in inner.find_all(exp.Replace)):
+                    raise Refused("SDC005", "texts put together again and again")
+        self.protection.unit_expressions.append(node.sql("duckdb"))
+
+    def _is_asked_for(self, column: exp.Column) -> bool:
+        """Whether this is a measure in ``IS NULL``: that a value is known is no secret, as count(measure) shows it."""
+        return (
+            isinstance(column.parent, exp.Is)
+            and isinstance(column.parent.expression, exp.Null)
+            and self.policy.method != "suppression"
+            and self._role(column) is Role.MEASURE
+        )
+
+    def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
+        """A condition on single records, as a truth value that cannot fail."""
+        if isinstance(node, exp.And):
+            left, right = (self._condition(part, queries=queries) for part in (node.this, node.expression))
+            return exp.And(this=left, expression=right)
+        if isinstance(node, exp.Paren):
+            return exp.Paren(this=self._condition(node.this, queries=queries))
+        if queries and node.find(exp.Query) is not None:
+            return self._compared_with_query(node)
+        checked = self._over_dimensions(node)
+        inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
+        return exp.Try(this=exp.cast(inner, "BOOLEAN"))
+
+    def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
+        """``column IN (SELECT ..)``, or a column compared with a scalar subquery, of one type: that cannot fail."""
+        if isinstance(node, exp.Not):
+            return exp.Not(this=self._compared_with_query(node.this))
+        if isinstance(node, exp.Exists):
+            return node
+        column: exp.Expr | None = None
+        query: exp.Expr | None = None
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            column, query = node.this, node.args["query"]
+        elif isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
+            sides = [node.this, node.expression]
+            column = next((side for side in sides if isinstance(side, exp.Column)), None)
+            query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
+        if not isinstance(column, exp.Column) or not isinstance(query, exp.Query):
+            raise Refused("SDC005", "compare a column alone with a subquery")
+        self._dimension(column)
+        selected = query.selects
+        families = (family(column), family(selected[0]) if len(selected) == 1 else None)
+        numbers = set(families) <= {"whole", "real"}
+        if None in families or (families[0] != families[1] and not numbers):
+            raise Refused("SDC005", "compare a column with a subquery of the same type")
+        return node
+
+    # --- Records --------------------------------------------------------------------------------------------------
+
+    def records(self) -> Relation:
+        """A block that only filters, joins and projects: still unit-level. What protection needs is carried along."""
+        for clause in _ROW_CLAUSES:
+            if self.select.args.get(clause) is not None:
+                raise Refused("SDC045", clause)
+        roles: dict[str, Role] = {}
+        projections: list[exp.Expr] = []
+        for item in self.select.expressions:
+            value, name = item.unalias(), item.alias_or_name
+            if name.lower() in roles:
+                raise Refused("SDC031", name)
+            if isinstance(value, exp.Column):
+                roles[name.lower()] = self._role(value)
+                if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
+                    item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
+                projections.append(item)
+            else:
+                roles[name.lower()] = Role.COMPUTED
+                projections.append(exp.alias_(self._over_dimensions(value), name, quoted=True))
+        for place, name in enumerate(self.method.hidden()):
+            projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
+        self.select.set("expressions", projections)
+        self._read_from_method()
+        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several)
+
+    def _read_from_method(self) -> None:
+        """Put the table that the method answers from in place of the table of the policy."""
+        table = self.select.args["from_"].this
+        if self.relation.table is not None and isinstance(table, exp.Table):
+            source = parse_one(f"SELECT 1 FROM {self.method.source()} AS {self.records_sql}", read="duckdb")
+            self.select.args["from_"].set("this", source.args["from_"].this)
+            self.protection.made(self.select.args["from_"])
+
+    # --- Aggregates -----------------------------------------------------------------------------------------------
+
+    def aggregate(self) -> Relation:
+        """A block that aggregates: split into protected aggregates and what is written around them."""
+        select = self.select
+        if select.args.get("kind") or select.args.get("hint"):
+            raise Refused("SDC005", "an unusual clause")
+        keys = self._group_keys()
+        numbers = OfUnits(self.policy) if self.several else OfRecords(self.method, self.records_sql)
+        split = _Split(self, keys, numbers)
+        outer_items = [
+            exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True, copy=False)
+            for item in select.expressions
+        ]
+        condition = split.outer(select.args["having"].this) if select.args.get("having") is not None else None
+        qualify = select.args.get("qualify")
+        if qualify is not None:
+            qualify.set("this", split.outer(qualify.this))
+        for window in select.args.get("windows") or []:
+            window.replace(split.window(window))
+        names = {item.alias_or_name for item in select.expressions}
+        order = select.args.get("order")
+        if order is not None:
+            for ordered in order.expressions:
+                shown = [not column.table and column.name in names for column in ordered.this.find_all(exp.Column)]
+                if not shown or not all(shown) or has_aggregate(ordered.this):
+                    ordered.set("this", split.outer(ordered.this))
+        if not keys and not split.aggregates:
+            raise Refused("SDC045", "nothing is counted or added up")
+        inner = self._of_units(keys, split, numbers) if isinstance(numbers, OfUnits) else self._of_records(keys, split)
+        self.protection.made(inner)
+        for clause in ("joins", "where", "group", "having"):
+            select.set(clause, None)
+        select.set("expressions", outer_items)
+        subquery = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(RELEASED, quoted=True)))
+        select.set("from_", exp.From(this=subquery))
+        if condition is not None:
+            select.set("where", exp.Where(this=condition))
+        brought = ", the rows of a unit brought together" if self.several else ""
+        self.protection.notes.append(
+            f"{self.policy.name}: {len(keys)} group keys, {len(split.aggregates)} numbers protected by "
+            f"{self.policy.method}{brought}"
+        )
+        return Relation(Label.RELEASED, column_names(select))
+
+    def _over_source(self) -> exp.Select:
+        """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""
+        made = exp.Select(expressions=[])
+        for clause in ("from_", "joins", "where"):
+            if self.select.args.get(clause) is not None:
+                made.set(clause, self.select.args[clause])
+        whole, self.select = self.select, made
+        self._read_from_method()
+        self.select = whole
+        return made
+
+    def _of_records(self, keys: Keys, split: _Split) -> exp.Select:
+        """Group keys and protected numbers, from records that are units."""
+        inner = self._over_source()
+        for place, (_, checked) in enumerate(keys.values()):
+            inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+        for sql, name in split.aggregates.items():
+            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        group = self._grouping(keys)
+        if group is not None:
+            inner.set("group", group)
+            set_having(inner, self.method.kept(self.records_sql))
+        return inner
+
+    def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> exp.Select:
+        """Group keys and protected numbers, after the rows of each unit were brought together in each group.
+
+        The rows of a unit carry the same record key, so that `max` is that key.
+        """
+        units = self._over_source()
+        unit = exp.column(self.method.unit(), self.alias, quoted=True)
+        group = self._grouping(keys)
+        for place, (_, checked) in enumerate(keys.values()):
+            units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+        for place, name in enumerate(self.method.hidden()):
+            column = exp.column(name, self.alias, quoted=True)
+            brought = column if name == self.method.unit() else exp.Max(this=column)
+            units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
+        shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
+        if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
+            # Rows of different grouping sets may look alike.
+            sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
+            units.append("expressions", exp.alias_(sets, "_sets", quoted=True))
+            shown.append(f'"{UNITS}"."_sets"')
+        for sql, name in numbers.columns.items():
+            units.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        by_unit = group if group is not None else exp.Group(expressions=[])
+        by_unit.append("expressions", unit)
+        units.set("group", by_unit)
+        alias = exp.TableAlias(this=exp.to_identifier(UNITS, quoted=True))
+        inner = exp.Select(expressions=[], from_=exp.From(this=exp.Subquery(this=units, alias=alias)))
+        for place in range(len(keys)):
+            inner.append("expressions", exp.column(f"_g{place}", UNITS, quoted=True))
+        for sql, name in split.aggregates.items():
+            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+        if group is not None and shown:
+            inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
+        if group is not None:
+            set_having(inner, numbers.method.kept(identifier(UNITS)))
+        return inner
+
+    def _grouping(self, keys: Keys) -> exp.Group | None:
+        """GROUP BY over checked expressions; None where all records are one group."""
+        group = self.select.args.get("group")
+        every = [checked.copy() for _, checked in keys.values()]
+        if group is not None and group.args.get("all") is True:
+            return exp.Group(expressions=every) if keys else None
+        if group is not None:
+            result: exp.Group = group.copy()
+            for leaf in [leaf for item in result.expressions for leaf in leaves(item)]:
+                leaf.replace(keys[leaf.sql("duckdb")][1].copy())
+            return result
+        return exp.Group(expressions=every) if self.select.args.get("distinct") is not None and keys else None
+
+    def _group_keys(self) -> Keys:
+        """Every grouping expression by its SQL: the name of its column, and the expression checked."""
+        group = self.select.args.get("group")
+        found: list[exp.Expr] = []
+        if group is None:
+            if self.select.args.get("distinct") is not None:
+                if self.select.args["distinct"].args.get("on") is not None:
+                    raise Refused("SDC005", "DISTINCT ON")
+                if not any(has_aggregate(item) for item in self.select.expressions):
+                    found = [item.unalias() for item in self.select.expressions]
+        elif group.args.get("all") is True:
+            found = [item.unalias() for item in self.select.expressions if not has_aggregate(item)]
+        else:
+            for item in group.expressions:
+                found.extend(leaves(item))
+        keys: Keys = {}
+        for node in found:
+            sql = node.sql("duckdb")
+            if sql not in keys:
+                keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
+        return keys
+
+    def number(self, node: exp.Expr, condition: exp.Expr | None, numbers: Numbers) -> str:
+        """The protected SQL of one aggregate."""
+        sql = "true" if condition is None else self._condition(condition).sql("duckdb")
+        if isinstance(node, exp.CountIf):
+            both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
+            return numbers.count(self._condition(both).sql("duckdb"))
+        if isinstance(node, exp.Count):
+            if node.expressions:
+                raise Refused("SDC051", "count of several columns")
+            if isinstance(node.this, exp.Distinct):
+                return numbers.units(self._with_units(node.this, sql))
+            if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
+                return numbers.count(sql)
+            chosen, column, _ = case(node.this)
+            if chosen is not None:
+                sql = f"({sql}) AND {self._condition(chosen).sql('duckdb')}"
+            if isinstance(column, exp.Literal):
+                return numbers.count(sql)
+            if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
+                return numbers.known(column.sql("duckdb"), sql)
+            if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
+                return numbers.count(self._where_unit(column, sql))
+            return numbers.count(f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL")
+        if isinstance(node, (exp.Sum, exp.Avg)):
+            return self._sum_or_mean(node, sql, numbers)
+        if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
+            return self._spread(node, sql, numbers)
+        raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
+
+    def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
+        """The condition under which count(DISTINCT unit) counts a row."""
+        column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
+        if isinstance(column, (exp.Case, exp.If)):
+            chosen, value, _ = case(column)
+            if chosen is not None:
+                condition, column = f"({condition}) AND {self._condition(chosen).sql('duckdb')}", value
+        if isinstance(column, exp.Coalesce):
+            # What sqlglot makes of the column of JOIN .. USING.
+            sides = [column.this, *column.expressions]
+            if all(self._is_unit(side) for side in sides) and any(side.table == self.alias for side in sides):
+                return condition
+        if column is None or not self._is_unit(column):
+            raise Refused("SDC051", "count(DISTINCT ..)")
+        return self._where_unit(column, condition)
+
+    def _where_unit(self, column: exp.Expr, condition: str) -> str:
+        """A condition, and that there is a unit: the first relation has one in each row, others after LEFT JOIN not."""
+        if isinstance(column, exp.Column) and column.table == self.alias:
+            return condition
+        return f"({condition}) AND {column.sql('duckdb')} IS NOT NULL"
+
+    def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: Numbers) -> str:
+        if isinstance(node.this, exp.Distinct):
+            raise Refused("SDC051", "sum or avg of DISTINCT")
+        inner, factor = constant_factor(node.this)
+        chosen, value, otherwise = case(inner)
+        if chosen is not None:
+            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+        value, more = constant_factor(value)
+        scale = f"{factor}{more}"
+        if isinstance(value, exp.Literal) and not value.is_string:
+            counted = f"{numbers.count(condition)} * {value.this}{scale}"
+            if isinstance(node, exp.Sum):
+                return counted
+            base = numbers.count("true" if otherwise else condition)
+            return f"{counted} / nullif({base}, 0)"
+        every = condition
+        if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
+            # A missing value counts as 0: the same sum, over more rows.
+            otherwise, value = True, value.this
+        added = self._added(value)
+        if self._has_measure(value):
+            total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and family(value) != "real")
+        else:
+            total = numbers.figures(added, condition)
+        if isinstance(node, exp.Sum):
+            return f"{total}{scale}"
+        if otherwise and chosen is not None:
+            raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
+        known = numbers.count(every) if otherwise else numbers.known(added, condition)
+        return f"{total}{scale} / nullif({known}, 0)"
+
+    def _spread(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
+        """A variance or standard deviation, of a sample unless the name says population."""
+        chosen, value, otherwise = case(node.this)
+        if otherwise:
+            raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
+        if chosen is not None:
+            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+        value, factor = constant_factor(value)
+        if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", "a variance of anything but a measure")
+        if self._role(value) is not Role.MEASURE:
+            raise Refused("SDC052", "a variance of anything but a measure")
+        column = value.sql("duckdb")
+        variance = numbers.variance(column, condition)
+        if isinstance(node, (exp.VariancePop, exp.StddevPop)):
+            known = numbers.known(column, condition)
+            variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
+        return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
+
+    def _added(self, node: exp.Expr) -> str:
+        """What is added up: a measure, measures times figures of dimensions, or figures of dimensions alone.
+
+        Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
+        measure would count records, with the little noise of a sum. Nothing here may fail: that a measure is too large
+        for a calculation would tell how large it is.
+        """
+        if node.find(exp.Query) is not None:
+            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
+            return node.sql("duckdb")
+        if not self.method.weighted:
+            found = node.find(exp.Column)
+            raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
+        if not self._has_measure(node):
+            if family(node) not in ("whole", "real", "decimal"):
+                raise Refused("SDC052", "sum and avg take numbers")
+            self._check(node)
+            return bounded(f"TRY(CAST({node.sql('duckdb')} AS DOUBLE))")
+        terms = self._terms(node, [])
+        if len(terms) > _MOST_TERMS:
+            raise Refused("SDC002", "a sum of many terms")
+        parts = []
+        for factors, measure in terms:
+            factor = " * ".join(f"TRY(CAST({sql} AS DOUBLE))" for sql in factors) or "1"
+            parts.append(f"CAST({measure} AS DOUBLE) * (CASE WHEN abs({factor}) <= 1e6 THEN {factor} END)")
+        return bounded(" + ".join(parts))
+
+    def _terms(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str]]:
+        """A sum of products: of each the factors over dimensions, and the measure."""
+        if isinstance(node, exp.Paren):
+            return self._terms(node.this, factors)
+        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
+            return [(factors, node.sql("duckdb"))]
+        if isinstance(node, exp.Neg):
+            return self._terms(node.this, [*factors, "-1"])
+        if isinstance(node, exp.Add):
+            return self._terms(node.this, factors) + self._terms(node.expression, factors)
+        if isinstance(node, exp.Sub):
+            return self._terms(node.this, factors) + self._terms(node.expression, [*factors, "-1"])
+        if isinstance(node, (exp.Mul, exp.Div)):
+            with_measure, other = node.this, node.expression
+            if isinstance(node, exp.Mul) and self._has_measure(other):
+                with_measure, other = other, with_measure
+            if not self._has_measure(other):
+                self._check(other)
+                inverse = "1.0 / " if isinstance(node, exp.Div) else ""
+                return self._terms(with_measure, [*factors, f"({inverse}({other.sql('duckdb')}))"])
+        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")  # also a figure added
+
+    def _has_measure(self, node: exp.Expr) -> bool:
+        return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+class _Split:
+    """What is written around the aggregates of a block, in terms of the released numbers."""
+
+    def __init__(self, block: Block, keys: Keys, numbers: Numbers) -> None:
+        self.block, self.keys, self.numbers = block, keys, numbers
+        self.aggregates: dict[str, str] = {}
+
+    def outer(self, node: exp.Expr) -> exp.Expr:
+        """The expression with group keys and aggregates replaced by released columns."""
+        if isinstance(node, exp.Ordered):  # its text is that of what it orders by
+            return self._children(node)
+        key = self.keys.get(node.sql("duckdb"))
+        if key is not None:
+            return released(key[0], node)
+        if is_query(node) or isinstance(node, (exp.Subquery, exp.Exists)):
+            return node
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node)
+        if isinstance(node, exp.Window):
+            return self.window(node)
+        if isinstance(node, exp.Filter) and is_aggregate(node.this):
+            return self._aggregate(node.this, node.expression.this)
+        if is_aggregate(node):
+            return self._aggregate(node, None)
+        if isinstance(node, exp.Column):
+            raise Refused("SDC042", node.name)
+        return self._children(node)
+
+    def _children(self, node: exp.Expr) -> exp.Expr:
+        result = type(node)()
+        result.type = node.type
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                result.set(key, self.outer(value))
+            elif isinstance(value, list):
+                result.set(key, [self.outer(part) if isinstance(part, exp.Expr) else part for part in value])
+            else:
+                result.set(key, value)
+        return result
+
+    def window(self, node: exp.Window) -> exp.Expr:
+        """A window over released numbers, named or not: its function stays, what it works on is protected."""
+        result = node.copy()
+        function = node.this
+        if not isinstance(function, exp.Identifier):
+            plain = function.find(exp.Column, exp.AggFunc) is None
+            result.set("this", function.copy() if plain else self._children(function))
+        for key in ("partition_by", "order"):
+            value = node.args.get(key)
+            if isinstance(value, exp.Expr):
+                result.set(key, self._children(value))
+            elif isinstance(value, list):
+                result.set(key, [self.outer(part) for part in value])
+        return result
+
+    def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        return self._named(self.block.number(node, condition, self.numbers), node)
+
+    def _grouping(self, node: exp.Grouping) -> exp.Expr:
+        places = []
+        for part in node.expressions:
+            key = self.keys.get(part.sql("duckdb"))
+            if key is None:
+                raise Refused("SDC042", "GROUPING of a column that is not grouped")
+            places.append(key[1].sql("duckdb"))
+        asked = f"GROUPING({', '.join(places)})"
+        return self._named(self.numbers.grouping(asked), node)
+
+    def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
+        name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
+        return released(name, of)

@@ -1,0 +1,123 @@
+"""The protected SQL of what is counted and added up, where a record is a unit and where a unit has several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.methods import Method, method_of
+from sdcduck.guard.refusals import Refused
+
+UNITS = "_sdc_u"
+"""The alias of the units of a group, their rows brought together."""
+
+
+class Numbers(Protocol):
+    """The protected SQL of what is counted and added up; ``condition`` is over single rows."""
+
+    method: Method
+
+    def count(self, condition: str) -> str:
+        """Rows."""
+
+    def units(self, condition: str) -> str:
+        """Units."""
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum; ``exact``: of whole or decimal numbers."""
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of figures that are no secret of the records: it must not count them better than a count does."""
+
+    def variance(self, measure: str, condition: str) -> str:
+        """The variance among records."""
+
+    def grouping(self, asked: str) -> str:
+        """GROUPING, which is about the group and not about its rows."""
+
+
+class OfRecords:
+    """Where every record is a unit."""
+
+    def __init__(self, method: Method, records: str) -> None:
+        self.method, self.records = method, records
+
+    def count(self, condition: str) -> str:
+        """Rows."""
+        return self.method.count(self.records, condition)
+
+    def units(self, condition: str) -> str:
+        """Units."""
+        return self.method.units(self.records, condition)
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum, which the method makes exact."""
+        return self.method.total(self.records, added, condition)
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+        return self.method.known(self.records, added, condition)
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of figures of dimensions."""
+        return self.method.figures(self.records, f"CASE WHEN {condition} THEN {added} END")
+
+    def variance(self, measure: str, condition: str) -> str:
+        """The variance among records."""
+        return self.method.variance(self.records, measure, condition)
+
+    def grouping(self, asked: str) -> str:
+        """Which columns a group is of."""
+        return asked
+
+
+class OfUnits:
+    """Where a unit has several records: figures of each unit, then protected figures of these.
+
+    Attributes:
+        columns: SQL of the figures of a unit, over its records, and their names.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.method = method_of(replace(policy, one_row_per_unit=True), carried=True)
+        self.columns: dict[str, str] = {}
+
+    def _column(self, sql: str) -> str:
+        return f'"{UNITS}"."{self.columns.setdefault(sql, f"_v{len(self.columns)}")}"'
+
+    def count(self, condition: str) -> str:
+        """Rows: the method knows how many of them a unit has at most."""
+        return self.method.rows(identifier(UNITS), self._column(f"count(CASE WHEN {condition} THEN 1 END)"))
+
+    def units(self, condition: str) -> str:
+        """Units."""
+        if condition == "true":
+            return self.method.count(identifier(UNITS), condition)
+        rows = self._column(f"count(CASE WHEN {condition} THEN 1 END)")
+        return self.method.count(identifier(UNITS), f"{rows} > 0")
+
+    def total(self, added: str, condition: str, *, exact: bool) -> str:
+        """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
+        figure = self._column(f"{'sum' if exact else 'fsum'}(CASE WHEN {condition} THEN {added} END)")
+        return self.method.total(identifier(UNITS), figure, "true")
+
+    def known(self, added: str, condition: str) -> str:
+        """Rows with a value."""
+        return self.count(f"({condition}) AND ({added}) IS NOT NULL")
+
+    def figures(self, added: str, condition: str) -> str:
+        """A sum of the sums of units."""
+        figure = self._column(f"fsum(CASE WHEN {condition} THEN {added} END)")
+        return self.method.figures(identifier(UNITS), figure)
+
+    def variance(self, measure: str, condition: str) -> str:
+        """Not answered: rows of one unit are not records of their own."""
+        raise Refused("SDC052", "variance, where a unit has several rows")
+
+    def grouping(self, asked: str) -> str:
+        """Which columns a group is of: the same for all its units."""
+        return f"min({self._column(asked)})"

@@ -1,0 +1,186 @@
+"""What expressions look like: questions that the guard asks of parts of a query, and the forms it brings them into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp, parse_one
+
+RELEASED = "_sdc"
+"""The alias of the inner part of a block: its columns are released numbers and group keys."""
+
+Keys = dict[str, tuple[str, exp.Expr]]
+"""The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
+
+_FAMILIES = {
+    "whole": exp.DataType.INTEGER_TYPES,
+    "real": exp.DataType.FLOAT_TYPES,
+    "decimal": exp.DataType.REAL_TYPES - exp.DataType.FLOAT_TYPES,
+    "text": exp.DataType.TEXT_TYPES,
+    "date": {exp.DataType.Type.DATE},
+    "timestamp": {exp.DataType.Type.TIMESTAMP},
+    "truth": {exp.DataType.Type.BOOLEAN},
+}
+
+
+def family(node: exp.Expr) -> str | None:
+    """What kind of value an expression has: values of one kind compare without an error; None where it is not known."""
+    kind = node.unalias().type
+    if kind is None:
+        return None
+    return next((name for name, types in _FAMILIES.items() if kind.this in types), None)
+
+
+def released(name: str, of: exp.Expr) -> exp.Column:
+    column = exp.column(name, RELEASED, quoted=True)
+    column.type = of.type
+    return column
+
+
+def is_query(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Query)
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    return (
+        isinstance(node, exp.AggFunc)
+        and not isinstance(node, exp.Grouping)
+        and not (isinstance(node.parent, exp.Window) and node.arg_key == "this")
+    )
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    return any(
+        isinstance(found, (exp.AggFunc, exp.Window)) for found in node.walk(prune=is_query) if not is_query(found)
+    )
+
+
+def leaves(item: exp.Expr) -> list[exp.Expr]:
+    """The grouping expressions in an item of GROUP BY."""
+    if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):
+        return [leaf for part in item.expressions for leaf in leaves(part)]
+    if isinstance(item, exp.Paren):
+        return leaves(item.this)
+    return [item]
+
+
+def bounded(sql: str) -> str:
+    """A number that neither fails nor overflows where it is added up."""
+    return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -9e14), 9e14) END)"
+
+
+def set_having(select: exp.Select, condition: str) -> None:
+    if condition != "true":
+        select.set("having", exp.Having(this=parse_one(condition, read="duckdb")))
+
+
+def ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:
+    """Whether a condition is an equality of a column of one relation with one of those before it."""
+    if not isinstance(node, exp.EQ):
+        return False
+    sides = (node.this, node.expression)
+    tables = [side.table if isinstance(side, exp.Column) else None for side in sides]
+    return alias in tables and any(table in placed for table in tables)
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return conjuncts(node.this)
+    if isinstance(node, exp.And):
+        return [*conjuncts(node.this), *conjuncts(node.expression)]
+    return [node]
+
+
+def case(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, bool]:
+    """CASE WHEN c THEN v [ELSE 0] END as condition, value, and whether there is the ELSE; else None and the node."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.If):
+        node = exp.Case(ifs=[node.copy()], default=node.args.get("false"))
+        node.args["ifs"][0].set("false", None)
+    if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
+        return None, node, False
+    if node.this is not None:  # CASE x WHEN y
+        node = node.copy()
+        branch = node.args["ifs"][0]
+        branch.set("this", exp.EQ(this=node.this, expression=branch.this))
+        node.set("this", None)
+    branch, default = node.args["ifs"][0], node.args.get("default")
+    if default is not None and not isinstance(default, exp.Null) and not is_zero(default):
+        if not is_zero(branch.args["true"]):
+            return None, node, False
+        # CASE WHEN c THEN 0 ELSE v END: v where c is not so
+        kept = exp.Not(this=exp.Is(this=exp.Paren(this=branch.this), expression=exp.true()))
+        return kept, default, True
+    return branch.this, branch.args["true"], default is not None and not isinstance(default, exp.Null)
+
+
+def is_zero(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and float(node.this) == 0
+
+
+def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
+    """What is multiplied or divided by constants, and how: ``2 * -x / 3`` is x and `` * 2 * -1 / 3``."""
+    factor = ""
+    while True:
+        if isinstance(node, exp.Paren):
+            node = node.this
+        elif isinstance(node, exp.Neg) and not isinstance(node.this, exp.Literal):
+            node, factor = node.this, f"{factor} * -1"
+        elif isinstance(node, (exp.Mul, exp.Div)) and is_number(node.expression):
+            if isinstance(node, exp.Div) and is_zero(node.expression):
+                return node, factor
+            sign = "/" if isinstance(node, exp.Div) else "*"
+            node, factor = node.this, f"{factor} {sign} {node.expression.this}"
+        elif isinstance(node, exp.Mul) and is_number(node.this):
+            node, factor = node.expression, f"{factor} * {node.this.this}"
+        elif (
+            isinstance(node, exp.Cast) and family(node) == "real" and family(node.this) in ("whole", "real", "decimal")
+        ):
+            node = node.this
+        else:
+            return node, factor
+
+
+def is_number(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+_SYNONYMS: dict[str, type[exp.AggFunc]] = {
+    "mean": exp.Avg, "favg": exp.Avg, "fsum": exp.Sum, "sumkahan": exp.Sum, "kahan_sum": exp.Sum,
+}  # fmt: skip
+
+
+def normalize(tree: exp.Expr) -> None:
+    """Write aggregates that have several names, and truth values that are added up, in one way."""
+    for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
+        aggregate: exp.Expr = node
+        if isinstance(node, exp.GroupingId):
+            node.replace(exp.Grouping(expressions=node.expressions))
+        elif isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and node.name.lower() in _SYNONYMS:
+            aggregate = _SYNONYMS[node.name.lower()](this=node.expressions[0])
+            aggregate.type = node.type
+            node.replace(aggregate)
+        if isinstance(aggregate, (exp.Sum, exp.Avg)):
+            truth = aggregate.this
+            while isinstance(truth, exp.Paren):
+                truth = truth.this
+            if isinstance(truth, exp.Cast) and family(truth.this) == "truth":
+                # A row where the condition is NULL is no row of a sum or a mean.
+                one, zero = exp.Literal.number(1), exp.Literal.number(0)
+                aggregate.set("this", exp.Case(ifs=[exp.If(this=truth.this, true=one)], default=zero))
+                if isinstance(aggregate, exp.Avg) and not isinstance(aggregate.parent, exp.Filter):
+                    known = exp.Is(this=exp.Paren(this=truth.this.copy()), expression=exp.Null())
+                    filtered = exp.Filter(expression=exp.Where(this=exp.Not(this=known)))
+                    aggregate.replace(filtered)
+                    filtered.set("this", aggregate)
+
+
+def tables_of(select: exp.Select) -> list[exp.Expr]:
+    from_ = select.args.get("from_")
+    return ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
+
+
+def column_names(query: exp.Query) -> frozenset[str]:
+    """The names of a query's columns."""
+    return frozenset(name.lower() for name in query.named_selects)
