@@ -26,6 +26,7 @@ from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 from sdcduck.registry import Session
+from sdcduck.running import checkpoint, shown_checkpoint
 
 OPTION_TYPES = (
     "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR",
@@ -328,19 +329,25 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     else:
         method, singleton = options.singleton or "anySum", inner.inner_freq == (0 if zeros else 1)
 
-    def secondary_of(candidates: NDArray[np.int64]) -> Suppression:
+    def secondary_of(candidates: NDArray[np.int64], progress: Callable[[int, int], object]) -> Suppression:
         return suppress_secondary(
-            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method
-        )
+            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method,
+            progress=progress,
+        )  # fmt: skip
 
-    result = secondary_of(order)
+    shown = shown_checkpoint()
+    shown(0, 1)
+    result = secondary_of(order, shown)
+    shown(1, 1)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
     if options.improve and not unsafe.any():
-        secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of)
+        secondary = _improved(
+            inner, primary, secondary, hidden, fixed, loss, order, lambda opened: secondary_of(opened, checkpoint())
+        )
     if options.protect_intervals:
         secondary = _widened(inner, primary, secondary, hidden, fixed, loss)
     pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe)
@@ -373,7 +380,7 @@ def _improved(
     secondary_of: Callable[[NDArray[np.int64]], Suppression],
 ) -> NDArray[np.bool_]:  # fmt: skip
     """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
-    found = improve(inner.x, primary | secondary | hidden, primary, loss, frozen=fixed)
+    found = improve(inner.x, primary | secondary | hidden, primary, loss, frozen=fixed, progress=checkpoint())
     # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
     opened = ~(found.suppressed | hidden)
     tested = (found.suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
@@ -389,7 +396,7 @@ def _widened(
     protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
-        protection, cost=loss, ineligible=fixed,
+        protection, cost=loss, ineligible=fixed, progress=checkpoint(),
     )  # fmt: skip
     result: NDArray[np.bool_] = wider.suppressed & ~primary & ~hidden
     return result

@@ -38,6 +38,7 @@ from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import controlled_rounding, random_rounding, small_count_rounding
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.running import checkpoint, confirm
 
 
 def plan_primary(session: Session, text: str | None, extend_zeros: bool | None, *arguments: Any) -> str:
@@ -135,6 +136,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
             catalog.store_publication(
                 cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
+            confirm()  # somebody who interrupted the statement must not find it published
             cursor.commit()
         except BaseException:
             cursor.rollback()
@@ -190,7 +192,7 @@ def plan_audit(session: Session, text: str | None, measure: str | None, *argumen
         protection = np.where(pattern.primary, protection, 0.0)
         result = audit(
             inner.x, z, pattern.suppressed | pattern.hidden, cells=pattern.suppressed, upl=protection,
-            lower=0.0 if nonnegative else -np.inf,
+            lower=0.0 if nonnegative else -np.inf, progress=checkpoint(),
         )  # fmt: skip
         cells = inner.cells.take(pa.array(result.cells))
         return pa.table(
