@@ -5,9 +5,9 @@ DuckDB lets Python add scalar functions only. A *table* function is therefore a 
     CREATE OR REPLACE TEMP MACRO sdc_f(source, a := 1) AS TABLE SELECT * FROM query(_sdc_plan_f(source, a));
 
 The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
-A table that has to be computed is returned by a volatile function when the statement runs: the planner answers with
-`Rows`, and the registry plans the call of that function. Planners must be cheap and without side effects, because a
-statement may be bound several times; whatever writes belongs in `Rows.make`.
+A table that has to be computed is made in a thread of its own when the statement runs: the planner answers with `Rows`,
+and the registry plans a statement that asks for the table until it is there (`sdcduck.running`). Planners must be cheap
+and without side effects, because a statement may be bound several times; whatever writes belongs in `Rows.make`.
 
 A family adds an entry: a `Family` with its SQL files, planners and scalar functions. Nothing else has to be touched.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +29,7 @@ import pyarrow as pa
 
 from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
+from sdcduck.running import Display, Stopped, Work
 
 
 class Session(Protocol):
@@ -38,6 +40,9 @@ class Session(Protocol):
 
     def secret(self) -> bytes | None:
         """The secret of the record keys, if one was given."""
+
+    def display(self, title: str) -> Display | None:
+        """Where to show how far long work is, if at all."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,8 @@ def message_of(problem: BaseException, where: str) -> str:
     """The text a user of SQL sees for an exception: the one place where errors are mapped."""
     if isinstance(problem, SDCError):
         return f"{where}: {problem}"
+    if isinstance(problem, Stopped):
+        return f"{where}: interrupted"
     if isinstance(problem, duckdb.Error):
         return f"{where}: {_KIND_OF_ERROR.sub('', str(problem))}"
     if isinstance(problem, ValueError) and _raised_in(problem).startswith("sdcduck."):
@@ -145,8 +152,13 @@ def create_functions(
             tokens: dict[str, Rows] = {}
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), planner.arguments, "VARCHAR")
             if planner.columns:
+                running = _Running(session, planner, tokens)
                 create(
-                    f"_sdc_rows_{planner.name[4:]}", _rows(planner, tokens), ["VARCHAR"], _rows_type(planner.columns),
+                    f"_sdc_done_{planner.name[4:]}", running.done, ["VARCHAR", "BIGINT", "BIGINT"], "BOOLEAN",
+                    type="arrow", side_effects=True,
+                )  # fmt: skip
+                create(
+                    f"_sdc_rows_{planner.name[4:]}", running.rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
                     type="arrow", side_effects=True,
                 )  # fmt: skip
     return created
@@ -164,9 +176,13 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         # The token depends on the arguments only: a prepared statement that is bound once finds its rows for good.
         token = hashlib.sha256(json.dumps(arguments, default=str).encode()).hexdigest()
         tokens[token] = answer
+        name = planner.name[4:]
+        # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
         rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
-            f"recursive := true) FROM (SELECT _sdc_rows_{planner.name[4:]}('{token}') AS answer)"
+            f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer "
+            f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
+            f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) LIMIT 1))"
         )
         return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
 
@@ -198,19 +214,57 @@ def _rows_type(columns: Mapping[str, str]) -> str:
     return f"STRUCT(error VARCHAR, rows STRUCT({fields})[])"
 
 
-def _rows(planner: Planner, tokens: Mapping[str, Rows]) -> Callable[[pa.ChunkedArray], pa.Array]:
-    row_type = pa.struct([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
-    empty = pa.array([], row_type)
+_ENDLESS = 10**15
+_TURN = 0.004  # seconds that one question waits: after Ctrl-C DuckDB asks up to a hundred times more
 
-    def rows(token_column: pa.ChunkedArray) -> pa.Array:
-        error, table = None, empty
+
+class _Running:
+    """The work for the statements that are running, of one planner.
+
+    A statement is known by its token and the number of its transaction; where one statement makes the same call twice,
+    either may get the answer first, and the other has it made again.
+    """
+
+    def __init__(self, session: Session, planner: Planner, tokens: Mapping[str, Rows]) -> None:
+        self._session, self._planner, self._tokens = session, planner, tokens
+        self._row_type = pa.struct([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
+        self._works: dict[tuple[str, int], Work] = {}
+        self._lock = threading.Lock()
+
+    def _begin(self, token: str) -> Work:
+        return Work(self._tokens[token].make, self._session.display(self._planner.name))
+
+    def _work(self, key: tuple[str, int]) -> Work:
+        """The work of a statement; begun if it has none, or if the statement paused so long that it was given up."""
+        with self._lock:
+            self._works = {known: work for known, work in self._works.items() if not work.forsaken}
+            if key not in self._works:
+                self._works[key] = self._begin(key[0])
+            return self._works[key]
+
+    def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, _times: pa.ChunkedArray) -> pa.Array:
+        """Whether the work is over, in the first row of the chunk; it waits for a turn."""
+        work = self._work((token_column[0].as_py(), transactions[0].as_py()))
         try:
-            made = tokens[token_column[0].as_py()].make()
-            table = made.cast(pa.schema(list(row_type))).to_struct_array()
-            table = pa.concat_arrays(table.chunks) if table.num_chunks else empty
+            # Work given up in the very moment of the question is begun again by the next one.
+            over = work.wait(_TURN) and not work.forsaken
+        except KeyboardInterrupt:
+            # Only where the main thread runs the statement; DuckDB would call this an error in a function.
+            work.stop()
+            over = True
+        return pa.array([over] + [False] * (len(token_column) - 1))
+
+    def rows(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
+        """The table that was made, or why there is none."""
+        key = (token_column[0].as_py(), transactions[0].as_py())
+        with self._lock:
+            work = self._works.pop(key, None)
+        error, table = None, pa.array([], self._row_type)
+        try:
+            made = (work or self._begin(key[0])).result()
+            chunks = made.cast(pa.schema(list(self._row_type))).to_struct_array().chunks
+            table = pa.concat_arrays(chunks) if chunks else table
         except Exception as problem:
-            error = message_of(problem, planner.name)
+            error = message_of(problem, self._planner.name)
         lists = pa.ListArray.from_arrays(pa.array([0, len(table)], pa.int32()), table)
         return pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])
-
-    return rows

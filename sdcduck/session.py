@@ -10,8 +10,10 @@ import hashlib
 import os
 import re
 import secrets
+import sys
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -23,6 +25,7 @@ import duckdb
 from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
+from sdcduck.running import Bar, Display, Report, Show
 from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression
 
 FAMILIES: tuple[Family, ...] = (
@@ -50,6 +53,14 @@ class DatabaseSession:
         self.temporary: tuple[str, ...] = ()
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._secret: bytes | None = None
+        self.progress: bool | Show | None = None
+
+    def display(self, title: str) -> Display | None:
+        """Where to show how far long work is: a line on the terminal, or the function that the user gave."""
+        if callable(self.progress):
+            return Report(self.progress)
+        wanted = sys.stderr.isatty() if self.progress is None else self.progress
+        return Bar(title) if wanted else None
 
     def add(self, con: duckdb.DuckDBPyConnection) -> None:
         """Remember a connection that cursors may be taken from; the first one is the creator of the functions."""
@@ -132,8 +143,9 @@ def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession) -> None:
 
 
 def connect(
-    path: str | Path = ":memory:", *, secret: str | bytes | None = None, read_only: bool = False, **duckdb_options: Any
-) -> duckdb.DuckDBPyConnection:
+    path: str | Path = ":memory:", *, secret: str | bytes | None = None, read_only: bool = False,
+    progress: bool | Show | None = None, **duckdb_options: Any,
+) -> duckdb.DuckDBPyConnection:  # fmt: skip
     """Open a DuckDB database with the ``sdc_*`` SQL functions.
 
     A new file is written so that DuckDB 1.5 and later open it, their shells too.
@@ -143,6 +155,9 @@ def connect(
         secret: from which the record keys are made (at least 16 bytes); else the environment variables SDCDUCK_SECRET
             or SDCDUCK_SECRET_FILE, else the one stored in the file, if it was.
         read_only: open the file for reading only.
+        progress: whether a suppression of more than two seconds shows a line with the share of the cells decided and
+            the time left, or a function that is called with the share, from 0 to 1, a few times a second and from a
+            thread of its own; None: a line if standard error is a terminal.
         duckdb_options: as of `duckdb.connect`: ``config={..}``, or options of DuckDB by name (``threads=2``).
 
     Raises:
@@ -161,18 +176,21 @@ def connect(
         duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
     con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
-        return install(con, secret=secret)
+        return install(con, secret=secret, progress=progress)
     except BaseException:
         con.close()
         raise
 
 
-def install(con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None = None) -> duckdb.DuckDBPyConnection:
+def install(
+    con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None = None, progress: bool | Show | None = None
+) -> duckdb.DuckDBPyConnection:
     """Put the ``sdc_*`` SQL functions on an open connection; returns the connection.
 
     Idempotent. A cursor is a connection of its own to DuckDB: call `install` on it too if it needs the functions that
     run Python (``sdc_functions()`` says which). On a read-only database that has no functions yet, or those of another
-    version, all of them are temporary.
+    version, all of them are temporary. ``progress`` is as of `connect`, for the whole database; None leaves it as it
+    is.
 
     Raises:
         SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck.
@@ -190,6 +208,9 @@ def install(con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None = None
     _hold(con, session)
     if secret is not None:
         session.give_secret(secret)
+    if progress is not None:
+        session.progress = progress
+    _let_ctrl_c_through(con, on=True)
     if not current:
         if _is_read_only(con):
             session.temporary = _temporary_pure_sql(con)
@@ -221,6 +242,7 @@ def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.
     session = _known_session(con)
     if session is not None:
         session.remove_functions()
+        _let_ctrl_c_through(con, on=False)
     if read_only:
         con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG_IN_MEMORY}")
     elif purge:
@@ -296,6 +318,16 @@ def _new_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession:
     session.functions = {name: session_name, **create_functions(con, session, FAMILIES)}
     _SESSIONS[session.name] = session
     return session
+
+
+def _let_ctrl_c_through(con: duckdb.DuckDBPyConnection, *, on: bool) -> None:
+    """Have DuckDB look between the chunks of a task whether its statement was interrupted, in all of its threads.
+
+    By default it does so in the main thread only: after Ctrl-C it waits until what other threads do is done. Grouping
+    20 million rows takes the same time with and without.
+    """
+    with suppress(duckdb.Error):  # an older DuckDB, or a locked configuration
+        con.execute("SET scheduler_process_partial = true" if on else "RESET scheduler_process_partial")
 
 
 @cache

@@ -27,6 +27,7 @@ from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 from sdcduck.registry import Session
+from sdcduck.running import checkpoint, shown_checkpoint
 
 OPTIONS = {
     "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",
@@ -338,20 +339,34 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         method, singleton = options.singleton or usual, inner.inner_freq == (0 if zeros else 1)
     differences, disclosing = _differences(inner, forced, options)
 
-    def secondary_of(candidates: NDArray[np.int64]) -> Suppression:
+    def secondary_of(candidates: NDArray[np.int64], progress: Callable[[int, int], object]) -> Suppression:
         return suppress_secondary(
             inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method,
             extra=None if differences is None else differences.matrix,
+            progress=progress,
         )  # fmt: skip
 
-    result = secondary_of(order)
+    shown = shown_checkpoint()
+    shown(0, 1)
+    result = secondary_of(order, shown)
+    shown(1, 1)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
     if options.improve and not unsafe.any():
-        secondary = _improved(inner, primary, secondary, hidden, fixed, loss, order, secondary_of, differences)
+        secondary = _improved(
+            inner,
+            primary,
+            secondary,
+            hidden,
+            fixed,
+            loss,
+            order,
+            lambda opened: secondary_of(opened, checkpoint()),
+            differences,
+        )
     narrow = None
     if options.protect_intervals:
         secondary, narrow = _widened(inner, primary, secondary, hidden, fixed, loss)
@@ -423,7 +438,9 @@ def _improved(
     closed, protected, frozen = (
         np.append(marks, np.ones(more, dtype=np.bool_)) for marks in (primary | secondary | hidden, primary, fixed)
     )
-    suppressed = improve(x, closed, protected, np.append(loss, np.zeros(more)), frozen=frozen).suppressed
+    suppressed = improve(
+        x, closed, protected, np.append(loss, np.zeros(more)), frozen=frozen, progress=checkpoint()
+    ).suppressed
     suppressed = suppressed[: inner.x.columns]
     # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
     opened = ~(suppressed | hidden)
@@ -440,7 +457,7 @@ def _widened(
     protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
-        protection, cost=loss, ineligible=fixed,
+        protection, cost=loss, ineligible=fixed, progress=checkpoint(),
     )  # fmt: skip
     narrow = np.zeros(len(primary), dtype=np.bool_)
     narrow[wider.impossible] = True

@@ -43,6 +43,7 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.running import checkpoint, confirm
 
 
 def plan_primary(
@@ -143,6 +144,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
             catalog.store_publication(
                 cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
+            confirm()  # somebody who interrupted the statement must not find it published
             cursor.commit()
         except BaseException:
             cursor.rollback()
@@ -203,12 +205,21 @@ def plan_audit(
         unknown_cells = pattern.suppressed | pattern.hidden
         # A cell that cannot fall so far without negative inner cells need only fall to 0.
         fall = protection if np.isinf(lower) else np.minimum(protection, z)
-        result = audit(inner.x, z, unknown_cells, cells=pattern.suppressed, upl=protection, lpl=fall, lower=lower)
+        result = audit(
+            inner.x,
+            z,
+            unknown_cells,
+            cells=pattern.suppressed,
+            upl=protection,
+            lpl=fall,
+            lower=lower,
+            progress=checkpoint(),
+        )
         inside = result
         if insider:
             inside = singleton_hazards(
                 inner.x, z, unknown_cells, y, inner.contributor, cells=pattern.suppressed, upl=protection, lpl=fall,
-                lower=lower,
+                lower=lower, progress=checkpoint(),
             )  # fmt: skip
         cells = inner.cells.take(pa.array(result.cells))
         return pa.table(

@@ -118,11 +118,22 @@ def magnitude_case(
     A contributor in ``ignored`` (``removeCodes``) is no singleton.
     """
     data = inner_data(folder, str(index(folder)[name]["input"]))
+    return magnitudes_of(data, reference_cells(folder, name), dimensions, contributor, ignored)
+
+
+def magnitudes_of(
+    data: pd.DataFrame,
+    cells: pd.DataFrame,
+    dimensions: list[str],
+    contributor: str | None,
+    ignored: tuple[str, ...] = (),
+) -> tuple[Case, np.ndarray, np.ndarray]:
+    """As `magnitude_case`, of records and an answer at hand."""
     levels = [c for d in dimensions for c in LEVELS.get(d, (d,)) if c in data]
     data["who"] = np.arange(len(data)) if contributor is None else data[contributor].rank(method="dense").astype(int)
     grouped = data.groupby(levels, as_index=False)
     inner = grouped.agg(count=("who", "size"), contributors=("who", "nunique"), who=("who", "first"))
-    built = case(folder, name, inner, dimensions)
+    built = Case(inner, cells, matrix_of(inner, cells, dimensions))
     held = np.array(inner["contributors"] == 1)
     single = np.flatnonzero(np.diff(built.x.indptr) == 1)
     shown = np.zeros(len(inner), dtype=bool)
@@ -188,3 +199,37 @@ def linked_instance(folder: Path, size: str) -> tuple[DummyMatrix, np.ndarray, n
         indices = (sums[1:] - np.repeat(sums[indptr[:-1]], lengths)).astype(np.int32)
         primary = np.unpackbits(data["primary"])[:columns].astype(bool)
         return DummyMatrix(indptr, indices, rows), data["candidates"].astype(np.int64), primary, data["freq"]
+
+
+LINKED = ["geo", "eu", "sector4", "sector2"]
+
+
+def reference_cells(folder: Path, name: str) -> pd.DataFrame:
+    """An answer of the reference, one row for each cell."""
+    return pd.read_csv(folder / "gausssuppression" / f"{name}.csv")
+
+
+def _linked_cells(folder: Path, how: str) -> pd.DataFrame:
+    """The cells of the three linked tables, with the codes of nested levels in one column for each dimension."""
+    answer = reference_cells(folder, f"linked_mag_{how}")
+    answer["sector4"] = answer["sector4"].fillna(answer["sector2"]).str.split(":").str[-1]
+    answer["geo"] = answer["geo"].str.split(":").str[0]
+    return answer
+
+
+def linked_magnitudes(folder: Path, how: str) -> list[tuple[Case, np.ndarray, np.ndarray]]:
+    """The three linked tables of the magnitude example, each as `magnitude_case` gives it."""
+    records = inner_data(folder, "magnitude1")
+    groups = _linked_cells(folder, how).groupby("table")
+    return [
+        magnitudes_of(
+            records[[*levels, "company", "value"]], cells.reset_index(drop=True), ["geo", "sector4"], "company"
+        )
+        for levels, (_, cells) in zip((["geo", "sector2"], ["geo", "sector4"], LINKED), groups, strict=True)
+    ]
+
+
+def linked_magnitudes_at_once(folder: Path, how: str) -> tuple[Case, np.ndarray, np.ndarray]:
+    """The cells of all three linked tables over the same inner cells."""
+    records = inner_data(folder, "magnitude1")
+    return magnitudes_of(records, _linked_cells(folder, how), ["geo", "sector4"], "company")

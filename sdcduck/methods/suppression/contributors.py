@@ -20,7 +20,7 @@ Array = NDArray[Any]
 ALLOWED, REFUSED, REFUSED_AND_PRIMARY = 0, 1, 2
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def ordered_run(columns: Array, rows: Array, entries: Array, c: int, free_rows: int, backwards: bool) -> Array:
     """The entries of column c in the order of the pivots: singleton rows last, ``backwards`` if asked for."""
     start, length = columns[c].start, columns[c].length
@@ -31,7 +31,7 @@ def ordered_run(columns: Array, rows: Array, entries: Array, c: int, free_rows: 
     return run
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def one_other_contributor(seen: int, contributor: int, owner: int) -> int:
     """The contributor seen so far (0: none) together with this one; -1 when more than one, nobody's, or the owner's."""
     if contributor == 0 or contributor == owner or (seen not in (0, contributor)):
@@ -39,7 +39,7 @@ def one_other_contributor(seen: int, contributor: int, owner: int) -> int:
     return contributor
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def remainder_test(run: Array, in_run: Array, other: Array, in_other: Array, contributor: Array, owner: int) -> int:
     """Is the difference of two residuals, scaled on the first row in common, one contributor's other than the owner?
 
@@ -77,7 +77,7 @@ def remainder_test(run: Array, in_run: Array, other: Array, in_other: Array, con
     return answer if a else ALLOWED
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def single_source(run: Array, contributor: Array, combinations: int) -> bool:
     """Do all rows left belong to at most ``combinations`` contributors?"""
     first = second = np.int64(0)
@@ -94,14 +94,14 @@ def single_source(run: Array, contributor: Array, combinations: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def flag(run: Array, flags: Array, value: bool) -> None:
     """Sets the flag of every row of a run."""
     for e in run:
         flags[e >> 32] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def same_free_part(columns: Array, entries: Array, c: int, d: int, free_rows: int) -> bool:
     """Are columns c and d proportional on the free rows? Otherwise more than one contributor remains between them."""
     s, t = columns[c].start, columns[d].start
@@ -117,7 +117,7 @@ def same_free_part(columns: Array, entries: Array, c: int, d: int, free_rows: in
     return bool((s == s_end or entries[s] >= limit) and (t == t_end or entries[t] >= limit))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rarest_row(columns: Array, rows: Array, entries: Array, c: int, contributor: Array, other_than: int) -> int:
     """The row of column c that fewest columns have, of those not of the contributor ``other_than``; -1 if none is."""
     best = -1
@@ -128,7 +128,7 @@ def rarest_row(columns: Array, rows: Array, entries: Array, c: int, contributor:
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def possible_primaries(
     columns: Array,
     rows: Array,
@@ -173,7 +173,7 @@ def possible_primaries(
     return np.unique(found)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def contributor_test(
     columns: Array,
     rows: Array,

@@ -101,7 +101,7 @@ def _by_rows(indptr: Array, indices: Array, rows: int) -> tuple[Array, Array]:
     return start, cell[np.argsort(indices, kind="stable")]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _disclosing_pairs(
     indptr: Array,
     indices: Array,

@@ -71,7 +71,7 @@ def widened(pivots: Pivots, room: int) -> Pivots:
     return pivots._replace(rows=rows, values=values)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def multiply(a: int, b: int) -> int:
     """a b mod p for a, b in [0, p), in halves of 31 bits; 2^61 = 1."""
     if a == 1 or b == 1:
@@ -83,7 +83,7 @@ def multiply(a: int, b: int) -> int:
     return total - PRIME if total >= PRIME else total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def times(a: int, b: int) -> int:
     """`multiply` where -1 comes often as well."""
     if b == PRIME - 1:
@@ -93,14 +93,14 @@ def times(a: int, b: int) -> int:
     return multiply(a, b)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add(a: int, b: int) -> int:
     """a + b mod p."""
     total = a + b
     return total - PRIME if total >= PRIME else total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def inverse(a: int) -> int:
     """1 / a mod p by Fermat; most values are +-1."""
     if a == 1 or a == PRIME - 1:
@@ -114,7 +114,7 @@ def inverse(a: int) -> int:
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def push(heap: Array, size: int, item: int) -> int:
     """Adds an item to a heap with the smallest in front; returns the new size."""
     place = size
@@ -128,7 +128,7 @@ def push(heap: Array, size: int, item: int) -> int:
     return size + 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pop(heap: Array, size: int) -> int:
     """Removes the smallest item of a heap of this size and returns it."""
     top, item = heap[0], heap[size - 1]
@@ -145,7 +145,7 @@ def pop(heap: Array, size: int) -> int:
     return int(top)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def subtract(
     factor: int, rows: Array, entries: Array, number_of: Array, scratch: Scratch, touched: int, size: int
 ) -> tuple[int, int]:
@@ -163,7 +163,7 @@ def subtract(
     return touched, size
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows were touched."""
     touched = size = 0
@@ -187,7 +187,7 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     return touched
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_row(scratch: Scratch, touched: int, cost: Array) -> int:
     """The row of smallest cost that is left of the column; -1 if none is, or only rows of negative cost."""
     best = -1
@@ -197,7 +197,7 @@ def best_row(scratch: Scratch, touched: int, cost: Array) -> int:
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def store(pivots: Pivots, scratch: Scratch, touched: int, row: int) -> None:
     """What is left of the column becomes a pivot in this row; there is room for it."""
     k = pivots.used[0]
@@ -214,7 +214,7 @@ def store(pivots: Pivots, scratch: Scratch, touched: int, row: int) -> None:
     pivots.used[0] = k + 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def clear(scratch: Scratch, touched: int) -> None:
     """Makes the scratch all zero again."""
     for row in scratch.touched[:touched]:
@@ -222,7 +222,7 @@ def clear(scratch: Scratch, touched: int) -> None:
         scratch.seen[row] = False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def take(
     pivots: Pivots,
     scratch: Scratch,
@@ -247,7 +247,7 @@ def take(
     return len(order)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def extend(pivots: Pivots, vectors: Array) -> None:
     """Fills in the pivot rows of m x k vectors, values modulo p on the other rows, so that no column notices them."""
     for k in range(pivots.used[0] - 1, -1, -1):
@@ -261,7 +261,7 @@ def extend(pivots: Pivots, vectors: Array) -> None:
                         vectors[own, v] = add(vectors[own, v], multiply(factor, vectors[pivots.rows[i], v]))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def basis_rows(pivots: Pivots, vector_of: Array, vectors: int) -> tuple[Array, Array, Array, Array]:
     """The null space by rows: (start, end, vector, value); free rows are unit rows, a pivot row follows from the rows
     that were left with it. ``vector_of``: the vector of each free row, -1 for pivot rows."""
@@ -299,7 +299,7 @@ def basis_rows(pivots: Pivots, vector_of: Array, vectors: int) -> tuple[Array, A
     return start, end, vector, value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_row(vector: Array, value: Array, factor: int, total: Array, seen: Array, touched: Array, n: int) -> int:
     """Adds factor times a row of the basis to ``total``."""
     for i in range(len(vector)):
@@ -312,7 +312,7 @@ def add_row(vector: Array, value: Array, factor: int, total: Array, seen: Array,
     return n
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sums(indptr: Array, indices: Array, columns: Array, values: Array, result: Array) -> None:
     """result[i, v]: the sum modulo p of column columns[i] over values[:, v]."""
     for i in range(len(columns)):
@@ -321,7 +321,7 @@ def sums(indptr: Array, indices: Array, columns: Array, values: Array, result: A
                 result[i, v] = add(result[i, v], values[indices[e], v])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def combine(indptr: Array, indices: Array, data: Array, draws: Array, result: Array) -> None:
     """Adds draws[k, v] times column v of a whole-number matrix to result[:, k], modulo p."""
     for k in range(len(draws)):

@@ -465,7 +465,7 @@ class _Run:
                     self.engine.make_room(status)
             if self.progress is not None:
                 self.progress(done, total)
-            step = max(64, min(int(step * 0.1 / max(perf_counter() - began, 1e-3)), 4 * step))
+            step = max(1, min(int(step * 0.1 / max(perf_counter() - began, 1e-3)), 4 * step))
 
     def _walk_with_singletons(self) -> None:
         ask = self.method in ("anySumNOTprimary", "anySum0")

@@ -235,7 +235,7 @@ def _basis_modulo_p(x: Any, below: Array | None = None) -> _Modular:
     return _Modular(np.concatenate([[0], np.cumsum(end - start)]), vector[place].astype(np.int64), value[place], free)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fraction(value: int) -> tuple[int, int]:
     """Numerator and denominator below 2^30 of a value modulo p (Wang 1981); denominator 0 if there are none."""
     if value < _HALF:
@@ -252,7 +252,7 @@ def _fraction(value: int) -> tuple[int, int]:
     return (r1, t1) if t1 > 0 else (-r1, -t1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _common_denominators(vector: Array, value: Array, vectors: int) -> tuple[Array, Array, Array]:
     """Numerators, denominators, and of each vector their least common multiple (0 where there is none below 2^31)."""
     top, bottom = np.empty(len(value), np.int64), np.empty(len(value), np.int64)

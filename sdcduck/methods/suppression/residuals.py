@@ -61,7 +61,7 @@ ENTRIES_END, LISTS_END, STAMP, FREE_ROWS, KEYED, ROOM, SPACE, UNDECIDED = range(
 Array = NDArray[Any]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def modulo(x: int) -> int:
     """x mod p for 0 <= x < 2^62 + 2^31 (p is a Mersenne prime: shifts do)."""
     x = (x & PRIME) + (x >> 31)
@@ -69,7 +69,7 @@ def modulo(x: int) -> int:
     return x - PRIME if x >= PRIME else x
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def inverse(a: int) -> int:
     """1 / a mod p by Fermat; most residuals have +-1 in front."""
     if a == 1 or a == PRIME - 1:
@@ -83,7 +83,7 @@ def inverse(a: int) -> int:
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def find(columns: Array, c: int) -> int:
     """The column that stands for c: itself, or the one with a proportional residual it was merged into."""
     while columns[c].parent != c:
@@ -92,7 +92,7 @@ def find(columns: Array, c: int) -> int:
     return c
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def seek(entries: Array, low: int, end: int, row: int) -> int:
     """First place in entries[low:end] whose row is at least ``row``: steps that double, then halving."""
     wanted = np.int64(row) << 32
@@ -112,7 +112,7 @@ def seek(entries: Array, low: int, end: int, row: int) -> int:
     return low
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def position(columns: Array, entries: Array, c: int, row: int) -> int:
     """Where column c has its entry of this row, -1 if it has none."""
     low = columns[c].start
@@ -130,14 +130,14 @@ def position(columns: Array, entries: Array, c: int, row: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def length_before(columns: Array, entries: Array, c: int, limit: int) -> int:
     """The number of entries of column c in rows before ``limit`` (0: all)."""
     start, length = columns[c].start, columns[c].length
     return int(seek(entries, start, start + length, limit) - start if limit else length)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def proportional(columns: Array, entries: Array, c: int, d: int, limit: int) -> bool:
     """Exact comparison modulo p: c and d have the same rows and one constant ratio.
 
@@ -156,7 +156,7 @@ def proportional(columns: Array, entries: Array, c: int, d: int, limit: int) -> 
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def unlink(columns: Array, buckets: Array, c: int) -> None:
     """Takes column c out of the table of keys."""
     if columns[c].key < 0:
@@ -171,12 +171,12 @@ def unlink(columns: Array, buckets: Array, c: int) -> None:
     columns[c].key = -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def bucket(key: int, size: int) -> int:
     return (key ^ (key >> 29)) & (size - 1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def retire(columns: Array, rows: Array, entries: Array, buckets: Array, c: int, kind: int) -> None:
     """Column c takes part no longer."""
     unlink(columns, buckets, c)
@@ -185,7 +185,7 @@ def retire(columns: Array, rows: Array, entries: Array, buckets: Array, c: int, 
     columns[c].kind = kind
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def meet(columns: Array, rows: Array, entries: Array, buckets: Array, c: int, d: int, space: int) -> bool:
     """Columns c (new) and d (in the table) are proportional: one stands for both. Is it d that stays?
 
@@ -208,7 +208,7 @@ def meet(columns: Array, rows: Array, entries: Array, buckets: Array, c: int, d:
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def insert_key(columns: Array, rows: Array, entries: Array, buckets: Array, c: int, space: int) -> None:
     """Computes the key of column c and merges it with a proportional column, if there is one.
 
@@ -239,7 +239,7 @@ def insert_key(columns: Array, rows: Array, entries: Array, buckets: Array, c: i
     buckets[slot] = c
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rekey(columns: Array, rows: Array, entries: Array, buckets: Array, changed: Array, space: int) -> None:
     """Brings the table of keys up to date after the residuals of these columns changed."""
     for c in changed:
@@ -251,13 +251,13 @@ def rekey(columns: Array, rows: Array, entries: Array, buckets: Array, changed: 
             insert_key(columns, rows, entries, buckets, c, space)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rank_of(rows: Array, row: int, free_rows: int) -> int:
     """Pivot preference: any free row first, by its number of live columns; then singleton rows in order."""
     return int(rows[row].count if row < free_rows else (1 << 40) + rows[row].rank)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pivot_position(columns: Array, rows: Array, entries: Array, c: int, free_rows: int) -> int:
     """Where column c has its pivot."""
     best = columns[c].start
@@ -267,7 +267,7 @@ def pivot_position(columns: Array, rows: Array, entries: Array, c: int, free_row
     return int(best)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def holders(columns: Array, rows: Array, entries: Array, lists: Array, row: int, stamp: int, out: Array) -> int:
     """The live columns with an entry in this row, written to ``out``; drops outdated places of the row's list."""
     n = 0
@@ -287,7 +287,7 @@ def holders(columns: Array, rows: Array, entries: Array, lists: Array, row: int,
     return n
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def room_in_lists(columns: Array, rows: Array, entries: Array, lists: Array, shared: Array, j: int, more: int) -> bool:
     """Is there room to list ``more`` new columns in every row of column j? ``shared[ROOM]`` says what is wanted."""
     room = np.int64(0)
@@ -299,7 +299,7 @@ def room_in_lists(columns: Array, rows: Array, entries: Array, lists: Array, sha
     return bool(shared[LISTS_END] + room <= len(lists))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def list_column(columns: Array, rows: Array, lists: Array, shared: Array, row: int, c: int) -> None:
     """Column c is new in this row. A full list moves to the end of the pool, without the columns that are gone."""
     if rows[row].length == rows[row].capacity:
@@ -318,7 +318,7 @@ def list_column(columns: Array, rows: Array, lists: Array, shared: Array, row: i
     rows[row].count += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_to_common_rows(
     columns: Array,
     rows: Array,
@@ -358,7 +358,7 @@ def add_to_common_rows(
     return zeros, new
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def drop_zeros(columns: Array, entries: Array, scratch: Array, c: int, zeros: int) -> None:
     """Closes the gaps of the zeros that ``add_to_common_rows`` left."""
     end = columns[c].start + columns[c].length
@@ -371,7 +371,7 @@ def drop_zeros(columns: Array, entries: Array, scratch: Array, c: int, zeros: in
     columns[c].length -= zeros
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def insert_new(columns: Array, entries: Array, scratch: Array, shared: Array, c: int, new: int) -> None:
     """Inserts the entries scratch[:new] into column c, from the back; the run moves if it has no room."""
     start, length = columns[c].start, columns[c].length
@@ -397,7 +397,7 @@ def insert_new(columns: Array, entries: Array, scratch: Array, shared: Array, c:
     columns[c].length = length + new
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def subtract(
     columns: Array,
     rows: Array,
@@ -419,7 +419,7 @@ def subtract(
         insert_new(columns, entries, scratch, shared, c, new)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def room_in_entries(columns: Array, entries: Array, shared: Array, j: int, changed: Array) -> bool:
     """Is there room for every changed column to grow by column j? If not, ``shared[ROOM]`` says what is wanted."""
     wanted = np.int64(0)
@@ -434,7 +434,7 @@ def room_in_entries(columns: Array, entries: Array, shared: Array, j: int, chang
 ENOUGH, ENTRIES_FULL, LISTS_FULL = 0, 1, 2
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def eliminate(
     columns: Array,
     rows: Array,
@@ -471,7 +471,7 @@ def eliminate(
     return ENOUGH
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pack_columns(columns: Array, entries: Array, target: Array) -> int:
     """Copies every run still needed to a new pool, one after the other; returns the end."""
     end = 0
@@ -486,7 +486,7 @@ def pack_columns(columns: Array, entries: Array, target: Array) -> int:
     return end
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pack_lists(columns: Array, rows: Array, lists: Array, target: Array) -> int:
     """Copies every row's list without the columns that are gone to a new pool, with some room each; returns the end."""
     end = 0
@@ -503,7 +503,7 @@ def pack_lists(columns: Array, rows: Array, lists: Array, target: Array) -> int:
     return end
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill(columns: Array, rows: Array, entries: Array, lists: Array, indptr: Array, indices: Array) -> None:
     """Loads a 0/1 matrix given by columns; kinds, weights and ranks are set by the caller."""
     for c in range(len(columns)):
@@ -534,7 +534,7 @@ def fill(columns: Array, rows: Array, entries: Array, lists: Array, indptr: Arra
             rows[row].length += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sign(value: int) -> int:
     """The sign of the rational number that ``value`` is modulo p, for numerator and denominator below 2^15; else 0.
 
@@ -554,7 +554,7 @@ def sign(value: int) -> int:
     return 1 if t1 > 0 else -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def both_signs(columns: Array, entries: Array, shared: Array, c: int) -> bool:
     """Has column c entries of both signs? In doubt no, which leads to more suppression, never less."""
     start = columns[c].start
@@ -569,19 +569,19 @@ def both_signs(columns: Array, entries: Array, shared: Array, c: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def unused(columns: Array, entries: Array, used: Array, c: int) -> bool:
     """Is no row of column c in use by an earlier exception?"""
     return not used[rows_of(columns, entries, c)].any()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def mark(columns: Array, entries: Array, used: Array, c: int, value: bool) -> None:
     """Marks the rows of column c as used, or takes the mark away."""
     used[rows_of(columns, entries, c)] = value
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def covers_primary(
     columns: Array, rows: Array, entries: Array, lists: Array, out: Array, shared: Array, covered: Array
 ) -> bool:
@@ -603,7 +603,7 @@ def covers_primary(
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def delete_rows(
     columns: Array, rows: Array, entries: Array, lists: Array, buckets: Array, out: Array, shared: Array, deleted: Array
 ) -> None:
@@ -625,13 +625,13 @@ def delete_rows(
         rekey(columns, rows, entries, buckets, out[:n], shared[SPACE])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rows_of(columns: Array, entries: Array, c: int) -> Array:
     """The rows of column c, ascending."""
     return entries[columns[c].start : columns[c].start + columns[c].length] >> 32
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rows_left(columns: Array, entries: Array, c: int) -> Array:
     """The rows of what is left of column c, ascending; none if it is determined or suppressed by a singleton."""
     c = find(columns, c)
@@ -640,12 +640,12 @@ def rows_left(columns: Array, entries: Array, c: int) -> Array:
     return rows if live else rows[:0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def same_rows(one: Array, other: Array) -> bool:
     return len(one) == len(other) and bool((one == other).all())
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def with_last_children(
     columns: Array,
     entries: Array,
@@ -684,7 +684,7 @@ def with_last_children(
     return known[:0] if told else np.unique(more)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def joined(parts: list[Array]) -> Array:
     """The arrays one after the other."""
     size = 0
@@ -698,7 +698,7 @@ def joined(parts: list[Array]) -> Array:
     return result
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def refuse(columns: Array, rows: Array, entries: Array, buckets: Array, c: int) -> None:
     """A candidate is suppressed because of singletons; its residual stays while others with the same one wait."""
     columns[c].waiting -= 1
@@ -709,7 +709,7 @@ def refuse(columns: Array, rows: Array, entries: Array, buckets: Array, c: int) 
 SINGLETONS_LEFT = 3
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def publish_any_sum(
     columns: Array,
     rows: Array,

@@ -75,7 +75,7 @@ class Watched(NamedTuple):
     scalars: Array
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sums_of(vectors: Array, rows: Array) -> Any:
     """The sums of a cell over the four vectors."""
     a = b = c = d = 0
@@ -87,12 +87,12 @@ def sums_of(vectors: Array, rows: Array) -> Any:
     return a, b, c, d
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_of(key: int, buckets: Array) -> int:
     return int((key ^ (key >> 31)) & (len(buckets) - 1))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def find_key(watched: Watched, first: int, second: int) -> int:
     """The primary column with this key, -1 if there is none."""
     b = watched.buckets[place_of(first, watched.buckets)]
@@ -101,7 +101,7 @@ def find_key(watched: Watched, first: int, second: int) -> int:
     return int(b)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def unlink(watched: Watched, b: int) -> None:
     """Takes a primary column out of the table of keys, if it is there."""
     if watched.keys[b, 0] < 0:
@@ -116,7 +116,7 @@ def unlink(watched: Watched, b: int) -> None:
     watched.keys[b, 0] = -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def enter(watched: Watched, b: int, scale: int) -> None:
     """Enters a primary column into the table; ``scale`` is the inverse of its first sum. One of equals is enough."""
     first, second = multiply(watched.sums[b, 1], scale), multiply(watched.sums[b, 2], scale)
@@ -132,7 +132,7 @@ def enter(watched: Watched, b: int, scale: int) -> None:
     watched.buckets[slot] = b
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rekey(watched: Watched, changed: Array) -> None:
     """Enters primary columns whose sums changed anew; all inverses come from one (Montgomery)."""
     products = np.empty(len(changed) + 1, np.int64)
@@ -154,7 +154,7 @@ def rekey(watched: Watched, changed: Array) -> None:
             enter(watched, b, 0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
     """Is there room for a pivot with the touched rows?"""
     wanted = links.end[0]
@@ -164,7 +164,7 @@ def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
     return bool(wanted <= len(links.owners))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def link(pivots: Pivots, links: Links) -> None:
     """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
     k = pivots.used[0] - 1
@@ -186,7 +186,7 @@ def link(pivots: Pivots, links: Links) -> None:
         links.length[row] = length + 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> int:
     """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
 
@@ -213,7 +213,7 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> int
         size -= 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
     """Adds ``steps`` times the vector in the scratch to the four vectors; returns how many primary sums changed."""
     changed = 0
@@ -240,7 +240,7 @@ def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: in
     return changed
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
     """The row left that fewest columns and fewest pivots have (which does not change any answer, only how much fills
     in), singleton rows last and in order; -1 if none is left."""
@@ -254,7 +254,7 @@ def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def publish_column(
     rows: Array,
     pivots: Pivots,
@@ -288,7 +288,7 @@ def publish_column(
     return DONE
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def sign(value: int) -> int:
     """The sign of the rational number that ``value`` is modulo p, for numerator and denominator below 2^30; else 0.
 
@@ -308,7 +308,7 @@ def sign(value: int) -> int:
     return 1 if t1 > 0 else -1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
     """Has the column in the scratch, of the rows ``left``, both signs? In doubt no, which never suppresses less."""
     scale = inverse(scratch.values[left[0]])
@@ -322,7 +322,7 @@ def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def exception(rows: Array, pivots: Pivots, scratch: Scratch, watched: Watched, used: Array) -> bool:
     """May a column of singletons be published after all: both signs, and no row in an earlier exception? Then its rows
     are used."""
@@ -336,7 +336,7 @@ def exception(rows: Array, pivots: Pivots, scratch: Scratch, watched: Watched, u
     return bool(allowed)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def publish_safe(
     indptr: Array,
     indices: Array,
@@ -380,7 +380,7 @@ def publish_safe(
     return last, DONE
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def pivots_column(pivots: Pivots, watched: Watched, c: int) -> None:
     """Remembers which column the last pivot was."""
     watched.scalars[2 + pivots.used[0] - 1] = c

@@ -1,0 +1,147 @@
+"""A long suppression can be stopped: soon, with one error, without a trace, and the connection works on."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import hard_publication
+import pytest
+from rich.console import Console
+
+import sdcduck
+from sdcduck.running import Bar, Stopped, Work, checkpoint
+
+# Alone on a machine it takes half a second; the tests may share theirs with others.
+SOON = 5.0
+
+STATEMENTS = {
+    "suppress": "FROM sdc_suppress('hard', max_count := 2)",
+    "publish": "FROM sdc_publish('hard', max_count := 2)",
+    "table": "CREATE TABLE kept AS FROM sdc_suppress('hard', max_count := 2)",
+}
+
+
+# DuckDB runs the statement in the main thread where it has no other, else mostly in another: the two ways to notice.
+@pytest.mark.parametrize(("statement", "threads"), [("publish", 1), ("publish", 2), ("table", 2)])
+def test_ctrl_c(statement: str, threads: int) -> None:
+    command = [sys.executable, str(Path(hard_publication.__file__)), STATEMENTS[statement], str(threads)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.5)
+        interrupted = time.time()
+        process.send_signal(signal.SIGINT)
+        answer = json.loads(process.stdout.readline())
+        assert process.wait(timeout=30) == 0
+    assert answer["stopped"] - interrupted < SOON
+    assert "interrupted" in answer["error"]
+    assert answer["unchanged"]
+    assert answer["usable"] == [[90]]
+    assert not answer["threads"]
+
+
+@pytest.mark.parametrize("statement", ["suppress", "publish"])
+def test_interrupt_from_another_thread(statement: str) -> None:
+    begun = threading.Event()
+    with sdcduck.connect(progress=lambda share: begun.set() if share > 0 else None) as con:
+        con.execute("FROM sdc_publication('hard', ?)", [hard_publication.create(con)]).fetchall()
+        before = hard_publication.left_behind(con)
+        when = []
+
+        def interrupt() -> None:
+            begun.wait(30)
+            when.append(time.time())
+            con.interrupt()
+
+        other = threading.Thread(target=interrupt)
+        other.start()
+        with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+            con.execute(STATEMENTS[statement]).fetchall()
+        other.join()
+        assert time.time() - when[0] < SOON
+        assert hard_publication.left_behind(con) == before
+        assert con.execute("SELECT 42").fetchall() == [(42,)]
+        deadline = time.time() + 2 * SOON
+        while hard_publication.works() and time.time() < deadline:
+            time.sleep(0.05)
+        assert not hard_publication.works()
+
+
+def test_work_that_nobody_waits_for_ends_at_its_next_checkpoint() -> None:
+    began = time.monotonic()
+
+    def make() -> None:
+        check = checkpoint()
+        while time.monotonic() - began < 30:
+            check()
+            time.sleep(0.01)
+
+    work = Work(make)
+    assert not work.wait(0.1)
+    time.sleep(3)
+    assert work.wait(0)
+    with pytest.raises(Stopped):
+        work.result()
+
+
+def test_work_goes_on_as_long_as_somebody_asks() -> None:
+    def make() -> str:
+        check = checkpoint()
+        for _ in range(250):
+            check()
+            time.sleep(0.01)
+        return "made"
+
+    work = Work(make)
+    while not work.wait(0.2):
+        pass
+    assert work.result() == "made"
+
+
+def test_progress_is_a_share_that_rises_from_0_to_1() -> None:
+    shares: list[float] = []
+    with sdcduck.connect(progress=shares.append) as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT hash(i) % 40 AS a, hash(i + 1000000) % 40 AS b, hash(i + 2000000) % 40 AS c "
+            "FROM range(20000) t(i)"
+        )
+        query = "SELECT a, b, c, count(*) AS n FROM people GROUP BY GROUPING SETS ((a, b), (a, c), (b, c), (a), ())"
+        con.execute("FROM sdc_suppress(?, max_count := 8)", [query]).fetchall()
+    assert shares[0] == 0
+    assert shares[-1] == 1
+    assert all(earlier < later for earlier, later in itertools.pairwise(shares))
+
+
+def test_the_line_comes_for_long_work_only_and_tells_the_time_left() -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=100)
+    short = Bar("sdc_suppress", console=console)
+    short(0.0)
+    short(0.5)
+    short.close()
+    assert written.getvalue() == ""
+    long = Bar("sdc_suppress", console=console, after=0.0)
+    for share in (0.0, 0.2, 0.4, 0.6):
+        time.sleep(0.1)
+        long(share)
+    long.close()
+    assert "sdc_suppress" in written.getvalue()
+    assert "60%" in written.getvalue()
+    assert re.search(r"0:00:0\d", written.getvalue())
+
+
+def test_there_is_no_line_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+    with sdcduck.connect() as con:
+        con.execute("CREATE TABLE people AS SELECT i % 7 AS a FROM range(100) t(i)")
+        con.execute("FROM sdc_suppress('SELECT a, count(*) AS n FROM people GROUP BY a')").fetchall()
+    assert capfd.readouterr().err == ""
