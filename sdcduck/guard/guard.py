@@ -91,6 +91,8 @@ class Guard:
         log: AuditLog | None = None,
     ) -> None:
         self._con = con.cursor()
+        # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
+        self._alone = threading.Lock()
         self._role, self._seconds, self._log = role.lower(), seconds, log
         try:
             catalog.policies(self._con)
@@ -115,7 +117,7 @@ class Guard:
             Refused: a query that is not answered, or that failed while it ran; never with data in the message.
         """
         start = time.perf_counter()
-        version = catalog.policies_version(self._con)
+        version = self._version()
         rewritten: Rewritten | None = None
         try:
             rewritten = self._rewrite(query, version)
@@ -127,7 +129,8 @@ class Guard:
         return answer
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
-        cursor = self._con.cursor()
+        with self._alone:
+            cursor = self._con.cursor()
         stop = threading.Timer(self._seconds, cursor.interrupt) if self._seconds is not None else None
         try:
             if stop is not None:
@@ -169,18 +172,31 @@ class Guard:
         Raises:
             Refused: the query cannot be shown to be safe.
         """
-        return self._rewrite(query, catalog.policies_version(self._con)).sql
+        return self._rewrite(query, self._version()).sql
 
     def explain(self, query: str) -> Explanation:
         """What would be done with a query, without running it."""
         start = time.perf_counter()
         try:
-            rewritten = self._rewrite(query, catalog.policies_version(self._con))
+            rewritten = self._rewrite(query, self._version())
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
         return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
 
+    def _version(self) -> str:
+        with self._alone:
+            return catalog.policies_version(self._con)
+
     def _rewrite(self, query: str, version: str) -> Rewritten:
+        with self._alone:
+            rewritten = self._remembered(query, version)
+        # Not part of what is remembered: a public table may have changed.
+        for source, columns in rewritten.unique:
+            if not self._is_unique(source, columns):
+                raise Refused("SDC034", ", ".join(columns))
+        return rewritten
+
+    def _remembered(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
         if known is None or known[0] != version:
             policies = self._policies()
@@ -195,10 +211,6 @@ class Guard:
             if len(self._rewritten) >= _MOST_CACHED:
                 self._rewritten.clear()
             self._rewritten[query] = known
-        # Not part of what is remembered: a public table may have changed.
-        for source, columns in known[1].unique:
-            if not self._is_unique(source, columns):
-                raise Refused("SDC034", ", ".join(columns))
         return known[1]
 
     def _policies(self) -> dict[str, Policy]:
