@@ -53,7 +53,7 @@ SELECT count(*) AS n FROM people WHERE (region, sex) IN (('North', 'f'), ('South
 -- conditions of many kinds
 SELECT count(*) FROM people WHERE age BETWEEN 20 AND 59 AND region IN ('North', 'South') AND sex <> 'm' AND region LIKE '%th' AND month >= DATE '2023-03-01';
 
--- IS NULL, IS NOT DISTINCT FROM
+-- IS NOT NULL, IS NOT DISTINCT FROM
 SELECT count(*) FROM people WHERE region IS NOT NULL AND sex IS NOT DISTINCT FROM 'f';
 
 -- the condition that BI tools begin with
@@ -82,7 +82,7 @@ SELECT age // 20 * 20 AS from_age, count(*) AS n FROM people GROUP BY from_age O
 -- bins by floor
 SELECT floor(age / 20) * 20 AS from_age, count(*) AS n FROM people GROUP BY 1 ORDER BY 1;
 
--- bins by width_bucket as BI tools write them
+-- bins as BI tools write them
 SELECT CAST(FLOOR((age - 0.0) / 20.0) * 20.0 + 0.0 AS INTEGER) AS bin, COUNT(*) AS n FROM people GROUP BY 1;
 
 -- CASE buckets
@@ -100,7 +100,7 @@ SELECT coalesce(region, 'unknown') || '/' || if(sex = 'f', 'women', 'men') AS ce
 -- a condition as a group
 SELECT age >= 60 AS old, count(*) AS n FROM people GROUP BY old;
 
--- concat_ws, upper, left
+-- initials
 SELECT upper(left(region, 1)) AS initial, count(*) AS n FROM people GROUP BY initial;
 
 --| Sums, means, shares
@@ -323,10 +323,10 @@ SELECT region, count(*) AS n, avg(income) AS mean FROM women GROUP BY region;
 -- a public view
 SELECT * FROM cold_regions;
 
--- two records of one table
+-- pairs of records
 SELECT count(*) FROM people a JOIN people b ON a.region = b.region AND a.sex <> b.sex;
 
--- a table of its own for each person
+-- a number of each group by a correlated subquery
 SELECT region, (SELECT count(*) FROM people q WHERE q.region = p.region) AS n FROM people p GROUP BY region;
 
 --| Parameters
