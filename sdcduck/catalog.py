@@ -374,24 +374,61 @@ class Policy:
     population: str | None = None
     role: str = ""
     complete: tuple[str, ...] = ()
+    records: int = 0
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
-        "base, publication, count_column, one_row_per_unit, population, role, complete FROM sdc.policies "
+        "base, publication, count_column, one_row_per_unit, population, role, complete, records FROM sdc.policies "
         "ORDER BY name, role"
     ).fetchall()
     return [
         Policy(
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
-            role or "", tuple(complete or ()),
+            role or "", tuple(complete or ()), records or 0,
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
-            publication, count_column, one_row_per_unit, population, role, complete in rows
+            publication, count_column, one_row_per_unit, population, role, complete, records in rows
     ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PolicyFacts:
+    """What a table has to be like to be protected.
+
+    Attributes:
+        rows: of the table.
+        units: different ones.
+        no_unit: rows without a unit.
+        no_key: rows whose record key is NULL or out of range.
+        several_keys: units with rows of different record keys.
+    """
+
+    rows: int
+    units: int
+    no_unit: int
+    no_key: int
+    several_keys: int
+
+
+def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str | None) -> PolicyFacts:
+    """Look at every record of a table (given as SQL)."""
+    who, bad, several = identifier(unit), "0", "0"
+    if key is not None:
+        record_key = identifier(key)
+        bad = f"count(*) FILTER ({record_key} IS NULL OR {record_key} NOT BETWEEN 0 AND 99999999)"
+        several = (
+            f"(SELECT count(*) FROM (SELECT {who} FROM {table} GROUP BY {who} "
+            f"HAVING min({record_key}) <> max({record_key})))"
+        )
+    row = first_row(
+        con, f"SELECT count(*), count(DISTINCT {who}), count(*) FILTER ({who} IS NULL), {bad}, {several} FROM {table}"
+    )
+    assert row is not None
+    return PolicyFacts(*row)
 
 
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:
@@ -410,11 +447,11 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     try:
         _delete_policy(con, policy.name, policy.role)
         con.execute(
-            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 17)})",
+            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 18)})",
             [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
              policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
-             list(policy.complete)],
+             list(policy.complete), policy.records],
         )  # fmt: skip
         _policies_changed(con)
         con.commit()

@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS sdc.policies (
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS population VARCHAR;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS role VARCHAR;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS complete VARCHAR[];
+ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS records BIGINT;
 
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.

@@ -9,7 +9,7 @@ from sdcduck.udfs.publication import read_publication
 from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy
 from sdcduck.errors import SDCError, unknown
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -70,11 +70,16 @@ def plan_protect(
         counted = catalog.first_row(cursor, f"SELECT count(*), {known_values} FROM ({answers.records})")
         assert counted is not None
         complete = tuple(m.name for m, n in zip(answers.measures, counted[1:], strict=True) if n == counted[0])
-    rows, units, no_unit, no_key = _counts(session, table, who, key)
-    if no_unit:
-        raise SDCError(f"column '{who}' is NULL in {no_unit} rows: every record needs a unit")
-    if no_key:
-        raise SDCError(f"column '{key}' is NULL or out of range in {no_key} rows (see sdc_check_keys)")
+    if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
+        raise SDCError(f"column '{key}' must hold integers to be a record key")
+    facts = catalog.policy_facts(cursor, table.sql, who, key)
+    rows, units = facts.rows, facts.units
+    if facts.no_unit:
+        raise SDCError(f"column '{who}' is NULL in {facts.no_unit} rows: every record needs a unit")
+    if facts.no_key:
+        raise SDCError(f"column '{key}' is NULL or out of range in {facts.no_key} rows (see sdc_check_keys)")
+    if facts.several_keys:
+        raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
 
     def store() -> pa.Table:
         catalog.store_policy(
@@ -82,7 +87,7 @@ def plan_protect(
             Policy(
                 table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
                 min_units, base, publication, count_column, rows == units, population, role or "",
-                complete,
+                complete, rows,
             ),
         )  # fmt: skip
         return pa.table(
@@ -108,21 +113,6 @@ def _table(session: Session, text: str | None) -> Source:
 def _plain(table: Source, name: str | None, argument: str) -> str:
     """A column's name as the table has it."""
     return table.column(name, argument)[1:-1].replace('""', '"')
-
-
-def _counts(session: Session, table: Source, who: str, key: str | None) -> tuple[int, int, int, int]:
-    unit = identifier(who)
-    bad_key = "0"
-    if key is not None:
-        if table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
-            raise SDCError(f"column '{key}' must hold integers to be a record key")
-        bad_key = f"count(*) FILTER ({identifier(key)} IS NULL OR {identifier(key)} NOT BETWEEN 0 AND 99999999)"
-    row = catalog.first_row(
-        session.cursor(),
-        f"SELECT count(*), count(DISTINCT {unit}), count(*) FILTER ({unit} IS NULL), {bad_key} FROM {table.sql}",
-    )
-    assert row is not None
-    return (row[0], row[1], row[2], row[3])
 
 
 def plan_public(session: Session, text: str | None, role: str | None) -> Rows:

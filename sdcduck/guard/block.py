@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 10
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
-_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace)
+_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
+_LONGEST_TEXT = 300
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
 
@@ -217,8 +218,11 @@ class Block:
             if isinstance(inner, _GROWING):
                 # Texts that grow from one subquery to the next take time and memory where there are records.
                 again = any(self._role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
-                if again or any(part is not inner for part in inner.find_all(exp.Replace)):
+                within = _GROWING if isinstance(inner, exp.Replace) else (exp.Replace,)
+                if again or any(part is not inner for part in inner.find_all(*within)):
                     raise Refused("SDC005", "texts put together again and again")
+        if sum(len(text.this) for text in node.find_all(exp.Literal) if text.is_string) > _LONGEST_TEXT:
+            raise Refused("SDC002", "long texts")
         self.protection.unit_expressions.append(node.sql("duckdb"))
 
     def _is_asked_for(self, column: exp.Column) -> bool:

@@ -61,6 +61,7 @@ class Rewritten:
         unique: SQL of public relations, and columns that must identify their rows at the time it runs.
         tables: that have a policy and that the query names, for the audit log.
         methods: that protect those of unit-level records.
+        policies: of the unit-level tables, which must still be as they were declared.
     """
 
     sql: str
@@ -68,6 +69,7 @@ class Rewritten:
     unique: tuple[tuple[str, tuple[str, ...]], ...]
     tables: tuple[str, ...]
     methods: tuple[str, ...]
+    policies: tuple[Policy, ...]
 
 
 class Guard:
@@ -99,6 +101,7 @@ class Guard:
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
+        self._looked_at: dict[tuple[str, str], int] = {}
 
     def sql(
         self,
@@ -190,11 +193,30 @@ class Guard:
     def _rewrite(self, query: str, version: str) -> Rewritten:
         with self._alone:
             rewritten = self._remembered(query, version)
-        # Not part of what is remembered: a public table may have changed.
+        # Not part of what is remembered: tables may have changed.
+        for policy in rewritten.policies:
+            self._check_facts(policy)
         for source, columns in rewritten.unique:
             if not self._is_unique(source, columns):
                 raise Refused("SDC034", ", ".join(columns))
         return rewritten
+
+    def _check_facts(self, policy: Policy) -> None:
+        """Refuse a table that is not as it was declared: looked at again where the number of its records changed.
+
+        Raises:
+            Refused: a record without a unit or a proper key, or a second one of a unit where there was one each.
+        """
+        name = identifier(policy.name)
+        rows = self._run(f"SELECT count(*) AS n FROM {name}", None)["n"][0].as_py()
+        if rows == self._looked_at.get((policy.name, policy.role), policy.records):
+            return
+        with self._alone:
+            facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
+        broken = facts.no_unit or facts.no_key or facts.several_keys
+        if broken or (policy.one_row_per_unit and facts.rows > facts.units):
+            raise Refused("SDC060", policy.name)
+        self._looked_at[policy.name, policy.role] = rows
 
     def _remembered(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
@@ -254,6 +276,7 @@ class Guard:
             tuple(protection.unique),
             tuple(policy.name for policy in named),
             tuple(sorted({policy.method for policy in named if policy.method is not None})),
+            tuple(policy for policy in named if policy.label == "unit-level"),
         )
 
     def _schema(self, policies: Mapping[str, Policy]) -> dict[str, dict[str, str]]:

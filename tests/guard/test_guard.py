@@ -504,3 +504,72 @@ def test_policies_that_cannot_be(con: duckdb.DuckDBPyConnection, call: str, mess
         con.execute(f"FROM {call}").fetchall()
     assert message in str(caught.value)
     assert con.execute("FROM sdc_policies()").fetchall() == before
+
+
+# --- What an answer must not tell ---------------------------------------------------------------------------------------
+
+
+def test_a_sum_of_nobody_looks_like_one_of_somebody_who_is_published_as_nobody(con: duckdb.DuckDBPyConnection) -> None:
+    # NULL where the published count of values is 0, and only there; empty selections are among them.
+    guarded = guard(con)
+    for person in range(1, 40):
+        where = f"age = {18 + person * 31 % 60} AND seen = DATE '2020-01-01' + {person * 37 % 700} AND region <> 'West'"
+        row = guarded.sql(
+            f"SELECT sum(income) AS x, count(income) AS n, sum(age) AS a FROM people WHERE {where}"
+        ).to_pylist()[0]
+        assert (row["x"] is None) == (row["n"] == 0)
+        assert row["n"] > 0 or row["a"] is None or row["a"] >= 0
+
+
+def test_rounding_answers_nobody_as_too_few(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW people_few AS FROM people")
+    con.execute(
+        "FROM sdc_protect('people_few', unit := 'person_id', dimensions := ['region', 'age'], method := 'rounding', min_units := 5)"
+    ).fetchall()
+    guarded = guard(con)
+    few = "SELECT count(*) AS n FROM people_few WHERE age = 20 AND region = 'East'"
+    assert con.execute("SELECT count(*) BETWEEN 1 AND 4 FROM people WHERE age = 20 AND region = 'East'").fetchall() == [
+        (True,)
+    ]
+    nobody = "SELECT count(*) AS n FROM people_few WHERE age = 120"
+    assert guarded.sql(few).to_pylist() == guarded.sql(nobody).to_pylist() == [{"n": None}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT count(*) FROM people WHERE strftime(seen, '{'%A' * 200}') > ''",
+        "SELECT count(*) FROM people WHERE replace(strftime(seen, '%A%A%A'), 'a', 'bbbbbbbbbbbb') > ''",
+        "SELECT count(*) FROM people WHERE replace(region || region || region, 'o', 'bbbbbbbbbbbb') > ''",
+    ],
+)
+def test_texts_that_take_long_where_there_are_records_are_refused(guarded: Guard, query: str) -> None:
+    with pytest.raises(Refused, match=r"SDC002|SDC005"):
+        guarded.sql(query)
+
+
+def test_tables_must_stay_as_they_were_declared(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE TABLE living AS FROM people")
+    con.execute(
+        "FROM sdc_protect('living', unit := 'person_id', dimensions := ['region'], measures := ['income'])"
+    ).fetchall()
+    guarded = guard(con)
+    query = "SELECT region, count(*) FROM living GROUP BY region"
+    con.execute("INSERT INTO living SELECT * REPLACE (person_id + 5000 AS person_id) FROM people WHERE person_id < 9")
+    same(guarded, con, query, f"SELECT region, {COUNT} FROM living GROUP BY region")
+    con.execute("INSERT INTO living FROM people WHERE person_id = 7")  # a second row of a unit
+    with pytest.raises(Refused, match="SDC060"):
+        guarded.sql(query)
+    con.execute(
+        "FROM sdc_protect('living', unit := 'person_id', dimensions := ['region'], measures := ['income'])"
+    ).fetchall()
+    assert guarded.sql("SELECT count(*) AS n FROM living").num_rows == 1
+    con.execute(
+        "INSERT INTO living SELECT * REPLACE (NULL AS record_key, 9999 AS person_id) FROM people WHERE person_id = 7"
+    )
+    with pytest.raises(Refused, match="SDC060"):
+        guarded.sql(query)
+    con.execute("CREATE OR REPLACE TABLE mixed AS SELECT 1 AS who, unnest([5, 6]) AS record_key, 'a' AS g")
+    with pytest.raises(duckdb.Error, match="'record_key' differs between rows of one unit"):
+        con.execute("FROM sdc_protect('mixed', unit := 'who', dimensions := ['g'])").fetchall()
+    con.execute("FROM sdc_unprotect('living')").fetchall()

@@ -58,10 +58,8 @@ class CellKey:
     def figures(self, records: str, number: str) -> str:
         """The sum, exact to 4 decimals, with the noise of the number of those that are not 0 times the largest."""
         added = f"sum(CAST(round(({number}) * 1e4) AS HUGEINT)) / 1e4"
-        largest, behind = f"max(abs({number}))", f"({number}) <> 0"
-        return self._enough(
-            records, f"({number}) IS NOT NULL", f"({added} + {largest} * {self._noise(records, behind)})"
-        )
+        noise = f"max(abs({number})) * {self._noise(records, f'({number}) <> 0')}"
+        return self._where_known(records, f"({number})", "true", f"({added} + {noise})")
 
     def _noise(self, records: str, condition: str) -> str:
         """What ``sdc_count`` adds to a count."""
@@ -79,7 +77,12 @@ class CellKey:
         """``sdc_sum``."""
         ptable = literal(str(self.policy.magnitude_ptable))
         added = f"sdc_sum({measure}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
-        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", added)
+        return self._where_known(records, measure, condition, added)
+
+    def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
+        """A number where the published count of records with a value is not 0: NULL would tell that nobody has one."""
+        known = f"({condition}) AND {measure} IS NOT NULL"
+        return self._enough(records, known, f"CASE WHEN {self._counted(records, known)} > 0 THEN {value} END")
 
     def variance(self, records: str, measure: str, condition: str) -> str:
         """``sdc_variance``."""
@@ -88,7 +91,7 @@ class CellKey:
             f"sdc_variance({measure}, {self._key(records)}, ptable := {ptable}, count_ptable := {counts}, "
             f"filter := {condition})"
         )
-        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", spread)
+        return self._where_known(records, measure, condition, spread)
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""

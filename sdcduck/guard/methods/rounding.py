@@ -28,7 +28,12 @@ class Rounding:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
         rounded = f"({count} + {base // 2}) // {base} * {base}"
-        return f"CASE WHEN {behind} >= {self.policy.min_units} OR {behind} = 0 THEN {rounded} END"
+        # Nobody is answered like too few: a 0 beside NULLs would tell that there is somebody where there is NULL.
+        return (
+            rounded
+            if self.policy.min_units <= 1
+            else f"CASE WHEN {behind} >= {self.policy.min_units} THEN {rounded} END"
+        )
 
     def unit(self) -> str:
         """The unit."""
