@@ -31,8 +31,14 @@ STATEMENTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    hard_publication.compile_kernels()
+
+
 # DuckDB runs the statement in the main thread where it has no other, else mostly in another: the two ways to notice.
 @pytest.mark.parametrize(("statement", "threads"), [("publish", 1), ("publish", 2), ("table", 2)])
+@pytest.mark.usefixtures("compiled")
 def test_ctrl_c(statement: str, threads: int) -> None:
     command = [sys.executable, str(Path(hard_publication.__file__)), STATEMENTS[statement], str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -42,7 +48,7 @@ def test_ctrl_c(statement: str, threads: int) -> None:
         interrupted = time.time()
         process.send_signal(signal.SIGINT)
         answer = json.loads(process.stdout.readline())
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     assert answer["stopped"] - interrupted < SOON
     assert "interrupted" in answer["error"]
     assert answer["unchanged"]
@@ -51,6 +57,7 @@ def test_ctrl_c(statement: str, threads: int) -> None:
 
 
 @pytest.mark.parametrize("statement", ["suppress", "publish"])
+@pytest.mark.usefixtures("compiled")
 def test_interrupt_from_another_thread(statement: str) -> None:
     begun = threading.Event()
     with sdcduck.connect(progress=lambda share: begun.set() if share > 0 else None) as con:
