@@ -39,6 +39,9 @@ def compiled() -> None:
 # DuckDB runs the statement in the main thread where it has no other, else mostly in another: the two ways to notice.
 @pytest.mark.parametrize(("statement", "threads"), [("publish", 1), ("publish", 2), ("table", 2)])
 @pytest.mark.usefixtures("compiled")
+@pytest.mark.skipif(
+    duckdb.__version__.startswith("1."), reason="DuckDB 1.5 goes on with a statement stopped by Ctrl-C in the next one"
+)
 def test_ctrl_c(statement: str, threads: int) -> None:
     command = [sys.executable, str(Path(hard_publication.__file__)), STATEMENTS[statement], str(threads)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
