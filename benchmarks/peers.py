@@ -13,6 +13,7 @@ MOD also asks for a width of intervals, here the least it accepts; ours protects
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import statistics
 import sys
@@ -79,7 +80,8 @@ def theirs(data: dict[str, np.ndarray], singleton: bool) -> tuple[dict[Cell, tup
     """As `ours`."""
     from pytauargus import protect
 
-    with tempfile.TemporaryDirectory() as folder:
+    # It leaves files where it runs.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         files = {}
         for fine, coarse in (("r3", "r2"), ("i3", "i2")):
             lines = []
