@@ -167,6 +167,7 @@ _LAYOUT_NUMBERS = {
     "step": "BIGINT",
     "odd_first": "BIGINT",
     "last_variance": "DOUBLE",
+    "most": "BIGINT",
 }
 """The numbers of a `Lookup` that have a macro of their own, with their SQL types."""
 

@@ -293,6 +293,12 @@ CREATE MACRO IF NOT EXISTS _sdc_ptable_last_variance(p) AS
         WHEN 'default_magnitude' THEN 1.000000032::DOUBLE
         ELSE NULL
     END;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_most(p) AS
+    CASE p
+        WHEN 'default' THEN 5::BIGINT
+        WHEN 'default_magnitude' THEN 5::BIGINT
+        ELSE NULL
+    END;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_rows(p) AS
     CASE p
         WHEN 'default' THEN '[]'::DOUBLE[]
@@ -1177,3 +1183,69 @@ CREATE OR REPLACE MACRO sdc_variance(
                     / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
         END
     );
+
+-- A number to so many significant digits: a bin that everybody knows.
+CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
+    CASE
+        WHEN y = 0 THEN 0
+        ELSE round(y / 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1))
+            * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
+    END::DOUBLE;
+
+--| sdc_quantile(y, record_key, q, ptable := 'default', significant := 2, least_beyond := 5, filter := true, digits := 8) -> DOUBLE
+--| The perturbed quantile of a measure in each cell, such as the median.
+--|
+--| Values are put into bins of so many significant digits, and the records at or below each bin are counted with the noise
+--| of a count. The quantile is the first bin whose published count reaches the share q of the published count of all.
+--| NULL where fewer than `least_beyond` published records lie on either side: no minimum, no maximum, no small groups.
+--| All values of a cell are held in memory while it is worked on.
+--|
+--| @arg y numeric column: the measure
+--| @arg record_key integer column: keys of the records
+--| @arg q DOUBLE: share of the records below, between 0 and 1; 0.5 for the median
+--| @arg ptable VARCHAR: name of a stored p-table for counts
+--| @arg significant INTEGER: significant digits of the result
+--| @arg least_beyond INTEGER: published records that must lie on either side
+--| @arg filter BOOLEAN expression over the rows: which records to look at (as FILTER (WHERE ..))
+--| @arg digits INTEGER: number of decimal digits of the record keys
+--| @example
+--| SELECT median(y) AS original, sdc_quantile(y, record_key, 0.5) AS median
+--| FROM (SELECT 1000 + 37 * i AS y, i * 7919 * 6151 % 100000000 AS record_key FROM range(40) t(i));
+--| @output
+--| original | median
+--| ---------+-------
+--|   1721.5 | 1700.0
+--| @source this project: quantiles of perturbed cumulative counts (Giessing & Tent 2019 for the counts)
+CREATE OR REPLACE MACRO sdc_quantile(
+    y, record_key, q, ptable := 'default', significant := 2, least_beyond := 5, filter := true, digits := 8
+) AS
+    list_transform(
+        [{
+            'records': list({'bin': _sdc_significant(y, significant), 'key': record_key} ORDER BY y)
+                FILTER (filter AND y IS NOT NULL),
+            'n': sdc_count(record_key, ptable := ptable, filter := filter AND y IS NOT NULL, digits := digits)
+        }],
+        lambda cell: CASE
+            WHEN NOT (q > 0 AND q < 1) THEN error('sdc_quantile: q must lie between 0 and 1')
+            WHEN least(q, 1 - q) * cell['n'] >= least_beyond THEN
+                list_transform(
+                    [list_transform(
+                        list_distinct(list_transform(
+                            list_slice(
+                                cell['records'],
+                                greatest(1, least(len(cell['records']), ceil(q * cell['n'])::BIGINT) - _sdc_ptable_most(ptable) - 1),
+                                ceil(q * cell['n'])::BIGINT + 2 * _sdc_ptable_most(ptable) + 1),
+                            lambda near: near['bin'])),
+                        lambda bin_near: list_transform(
+                            [list_filter(cell['records'], lambda record: record['bin'] <= bin_near)],
+                            lambda below: {
+                                'bin': bin_near,
+                                'n': sdc_ckm_count(
+                                    len(below), list_sum(list_transform(below, lambda record: record['key'])),
+                                    ptable := ptable, digits := digits)
+                            })[1])],
+                    lambda steps: coalesce(
+                        list_min(list_transform(
+                            list_filter(steps, lambda step: step['n'] >= q * cell['n']), lambda step: step['bin'])),
+                        list_max(list_transform(steps, lambda step: step['bin']))))[1]
+        END)[1];

@@ -474,6 +474,8 @@ class Block:
             return self._sum_or_mean(node, sql, numbers)
         if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
             return self._spread(node, sql, numbers)
+        if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
+            return self._quantile(node, sql, numbers)
         raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
 
     def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
@@ -528,6 +530,20 @@ class Block:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
         known = numbers.count(every) if otherwise else numbers.known(added, condition)
         return f"{total}{scale} / nullif({known}, 0)"
+
+    def _quantile(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
+        """A median or another quantile of a measure or a numeric dimension."""
+        half: exp.Expr = exp.Literal.number("0.5")
+        share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
+        chosen, value, otherwise = case(node.this)
+        if chosen is not None and not otherwise:
+            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+        numeric = isinstance(value, exp.Column) and family(value) in ("whole", "real", "decimal")
+        if otherwise or not numeric or not isinstance(share, exp.Literal) or share.is_string:
+            raise Refused("SDC052", "a quantile of anything but a measure, or of a share that is not a number")
+        if self._role(value) is Role.UNIT or not 0 < float(share.this) < 1:
+            raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
+        return numbers.quantile(value.sql("duckdb"), share.this, condition)
 
     def _spread(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
         """A variance or standard deviation, of a sample unless the name says population."""

@@ -31,7 +31,9 @@ _DEEPEST = 200
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
-_MACROS = frozenset(["sdc_count", "sdc_count_units", "sdc_sum", "sdc_variance", "sdc_open_count", "sdc_open_sum"])
+_MACROS = frozenset(
+    ["sdc_count", "sdc_count_units", "sdc_sum", "sdc_variance", "sdc_quantile", "sdc_open_count", "sdc_open_sum"]
+)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ class Numbers(Protocol):
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
 
+    def quantile(self, measure: str, share: str, condition: str) -> str:
+        """The value that this share of the records lies below."""
+
     def grouping(self, asked: str) -> str:
         """GROUPING, which is about the group and not about its rows."""
 
@@ -69,6 +72,10 @@ class OfRecords:
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
         return self.method.variance(self.records, measure, condition)
+
+    def quantile(self, measure: str, share: str, condition: str) -> str:
+        """The value that this share of the records lies below."""
+        return self.method.quantile(self.records, measure, share, condition)
 
     def grouping(self, asked: str) -> str:
         """Which columns a group is of."""
@@ -117,6 +124,10 @@ class OfUnits:
     def variance(self, measure: str, condition: str) -> str:
         """Not answered: rows of one unit are not records of their own."""
         raise Refused("SDC052", "variance, where a unit has several rows")
+
+    def quantile(self, measure: str, share: str, condition: str) -> str:
+        """Not answered: rows of one unit are not records of their own."""
+        raise Refused("SDC052", "quantile, where a unit has several rows")
 
     def grouping(self, asked: str) -> str:
         """Which columns a group is of: the same for all its units."""

@@ -153,6 +153,15 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 
 def normalize(tree: exp.Expr) -> None:
     """Write aggregates that have several names, and truth values that are added up, in one way."""
+    for within in list(tree.find_all(exp.WithinGroup)):
+        ordered = within.expression.expressions
+        if isinstance(within.this, (exp.PercentileCont, exp.PercentileDisc)) and len(ordered) == 1:
+            share = within.this.this.copy()
+            if ordered[0].args.get("desc"):
+                share = exp.Literal.number(str(1 - float(share.this))) if isinstance(share, exp.Literal) else share
+            plain = type(within.this)(this=ordered[0].this, expression=share)
+            plain.type = within.type
+            within.replace(plain)
     for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
         aggregate: exp.Expr = node
         if isinstance(node, exp.GroupingId):

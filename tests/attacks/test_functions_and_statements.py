@@ -11,6 +11,7 @@ from sdcduck.guard.allowed import FUNCTIONS, UNIT_FUNCTIONS
 
 ANSWERED = frozenset(
     [
+        "median",
         "sum",
         "fsum",
         "sumkahan",

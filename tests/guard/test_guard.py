@@ -86,6 +86,8 @@ ANSWERED = {
     "SELECT n, count(*) FROM people JOIN (VALUES ('North', 1), ('East', 2)) x(region, n) USING (region) GROUP BY n": f"SELECT CASE region WHEN 'North' THEN 1 ELSE 2 END AS n, {COUNT} FROM people WHERE region IN ('North', 'East') GROUP BY n",
     "SELECT sex, stddev(income), var_pop(income) FROM people GROUP BY sex": "SELECT sex, sqrt(v), v * (n - 1) / n FROM (SELECT sex, sdc_variance(income, record_key) AS v, sdc_count(record_key, filter := income IS NOT NULL) AS n FROM people GROUP BY sex)",
     "SELECT variance(income) FILTER (sex = 'f') FROM people": "SELECT sdc_variance(income, record_key, filter := sex = 'f') FROM people",
+    "SELECT sex, median(income), quantile_cont(age, 0.25) FROM people GROUP BY sex": "SELECT sex, sdc_quantile(income, record_key, 0.5), sdc_quantile(age, record_key, 0.25) FROM people GROUP BY sex",
+    "SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY income), median(income) FILTER (sex = 'f') FROM people": "SELECT sdc_quantile(income, record_key, 0.9), sdc_quantile(income, record_key, 0.5, filter := sex = 'f') FROM people",
     "SELECT count_if(age > 30) FROM people": "SELECT sdc_count(record_key, filter := age > 30) FROM people",
     "SELECT region, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY region": f"SELECT region, n * 100.0 / sum(n) OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
     "SELECT region, rank() OVER (ORDER BY count(*) DESC) AS r FROM people GROUP BY region QUALIFY r <= 2": f"SELECT region, rank() OVER (ORDER BY n DESC) AS r FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) QUALIFY r <= 2",
@@ -255,7 +257,9 @@ def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT region, count(*) FROM people_r GROUP BY region",
         "SELECT region, (count(*) + 5) // 10 * 10 FROM people GROUP BY region",
     )
-    for aggregate in ("sum", "avg", "stddev"):
+    with pytest.raises(Refused, match="SDC052"):
+        guarded.sql("SELECT median(income) FROM people_t")
+    for aggregate in ("sum", "avg", "stddev", "median"):
         with pytest.raises(Refused, match="SDC052"):
             guarded.sql(f"SELECT {aggregate}(income) FROM people_r")
     same(

@@ -273,3 +273,41 @@ def test_variances_of_too_few_or_equal_values(con: duckdb.DuckDBPyConnection) ->
     ):
         with pytest.raises(duckdb.Error, match=message):
             con.execute(spread.format(values)).fetchall()
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_quantiles_by_hand(people: duckdb.DuckDBPyConnection, q: float) -> None:
+    """The first bin of two significant digits whose published cumulative count reaches the share of the published count."""
+    answers = people.execute(
+        f"SELECT region, sex, sdc_quantile(wealth, record_key, {q}) FROM people GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    found = 0
+    for region, sex, answer in answers:
+        columns = people.execute(
+            "SELECT wealth, record_key FROM people WHERE region = ? AND sex = ? AND wealth IS NOT NULL", [region, sex]
+        ).fetchnumpy()
+        wealth, keys = np.asarray(columns["wealth"], dtype=float), np.asarray(columns["record_key"], dtype=np.int64)
+        step = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(wealth), 1e-300))) - 1)
+        bins = np.where(wealth == 0, 0.0, np.round(wealth / step) * step)
+        edges = np.unique(np.round(bins, 9))
+        inside = [np.round(bins, 9) <= edge for edge in edges]
+        n = np.array([mask.sum() for mask in inside])
+        published = n + noise_of(people, "default", n, np.array([keys[mask].sum() % 10**8 for mask in inside]))
+        if min(q, 1 - q) * published[-1] < 5:
+            assert answer is None
+            continue
+        found += 1
+        assert answer == pytest.approx(edges[np.argmax(published >= q * published[-1])], rel=1e-9)
+    assert found
+
+
+def test_quantiles_of_small_groups_are_null(con: duckdb.DuckDBPyConnection) -> None:
+    quantile = "SELECT sdc_quantile(y, k, {}) FROM (SELECT i AS y, i * 48708721 % 100000000 AS k FROM range({}) t(i))"
+    assert con.execute(quantile.format(0.5, 4)).fetchall() == [(None,)]
+    assert con.execute(quantile.format(0.99, 100)).fetchall() == [(None,)]
+    assert con.execute(quantile.format(0.5, 0)).fetchall() == [(None,)]
+    assert con.execute(quantile.format(0.5, 100)).fetchall()[0][0] == pytest.approx(50, abs=6)
+    with pytest.raises(duckdb.Error, match="q must lie between 0 and 1"):
+        con.execute(quantile.format(1, 100)).fetchall()
+    with pytest.raises(duckdb.Error, match="a record without a key"):
+        con.execute("SELECT sdc_quantile(y, k, 0.5) FROM (VALUES (1, 5), (2, NULL)) t(y, k)").fetchall()

@@ -50,6 +50,9 @@ class Method(Protocol):
     def variance(self, records: str, measure: str, condition: str) -> str:
         """The variance of a measure among records."""
 
+    def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
+        """The value that this share of the records lies below."""
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value of a measure: what a mean divides by."""
 

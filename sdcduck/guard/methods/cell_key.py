@@ -93,6 +93,12 @@ class CellKey:
         )
         return self._where_known(records, measure, condition, spread)
 
+    def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
+        """``sdc_quantile``, NULL for small groups."""
+        ptable = literal(str(self.policy.ptable))
+        found = f"sdc_quantile({measure}, {self._key(records)}, {share}, ptable := {ptable}, filter := {condition})"
+        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", found)
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")

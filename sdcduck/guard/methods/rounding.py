@@ -64,6 +64,10 @@ class Rounding:
         """Not answered."""
         raise Refused("SDC052", "variance")
 
+    def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
+        """Not answered: it would be the value of a record."""
+        raise Refused("SDC052", "quantile")
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value, rounded."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")

@@ -58,6 +58,10 @@ class Suppression:
         """Not answered."""
         raise Refused("SDC052", "variance")
 
+    def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
+        """Not answered: it would be the value of a record."""
+        raise Refused("SDC052", "quantile")
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The records, where all of them have a value; inner cells do not say how many have."""
         name = parse_one(measure, read="duckdb").name

@@ -59,6 +59,10 @@ class Threshold:
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"var_samp(CASE WHEN {condition} THEN {measure} END)")
 
+    def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
+        """Not answered: it would be the value of a record."""
+        raise Refused("SDC052", "quantile")
+
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""
         return self.count(records, f"({condition}) AND {measure} IS NOT NULL")

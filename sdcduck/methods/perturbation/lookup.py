@@ -44,6 +44,7 @@ class Lookup:
         odd_rows: the same of the block for an odd number of contributors; empty when there is none.
         odd_first: position of the first row of that block.
         last_variance: noise variance of the last row (sets the separation point).
+        most: the largest absolute noise, rounded up.
         guide: two characters a bucket, ``buckets`` of them a row.
         intervals: for each row its intervals, int64 ``upper bound << 12 | noise + 2048``; no rows at all when no
             bucket holds a border.
@@ -60,6 +61,7 @@ class Lookup:
     odd_rows: tuple[float, ...]
     odd_first: int
     last_variance: float
+    most: int
     guide: str
     intervals: tuple[NDArray[np.int64], ...]
 
@@ -138,6 +140,7 @@ def encode(
         odd_rows=tuple(row_values[row_odd].tolist()) if magnitudes else (),
         odd_first=int((~row_odd).sum()) if row_odd.any() else 0,
         last_variance=float(np.sum(width * v[final] ** 2)),
+        most=int(np.ceil(np.abs(v).max(initial=0.0))),
         guide=guide.decode("ascii"),
         intervals=tuple(intervals) if _BORDER.encode() in guide else (),
     )
