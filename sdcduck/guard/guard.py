@@ -262,6 +262,10 @@ class Guard:
             raise Refused("SDC040", whole_row.sql("duckdb"))
         if tree.find(exp.Columns) is not None:  # sqlglot and DuckDB write them out differently
             raise Refused("SDC005", "columns(..)")
+        if _asks_for_columns(tree):
+            empty = _empty(tree)
+            check_query(self._con, empty)
+            return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         check_unit_expressions(self._con, protection.unit_expressions)
@@ -451,6 +455,24 @@ def _number_placeholders(tree: exp.Expr) -> None:
         if node.this is None:
             number += 1
             node.set("this", str(number))
+
+
+def _asks_for_columns(tree: exp.Expr) -> bool:
+    """Whether this is SELECT .. LIMIT 0: how programs ask for the columns of a table."""
+    limit = tree.args.get("limit") if isinstance(tree, exp.Select) else None
+    return isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Literal) and limit.expression.this == "0"
+
+
+def _empty(tree: exp.Expr) -> str:
+    """A query without rows that has the columns of another, and looks at no table."""
+    assert isinstance(tree, exp.Select)
+    columns = []
+    for item in tree.selects:
+        kind = item.unalias().type
+        known = kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
+        sql = kind.sql("duckdb") if kind is not None and known else "VARCHAR"
+        columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
+    return f"SELECT {', '.join(columns)} LIMIT 0"
 
 
 def _numbered(parameters: Sequence[object] | Mapping[str, object] | None) -> Any:

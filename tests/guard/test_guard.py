@@ -577,3 +577,20 @@ def test_tables_must_stay_as_they_were_declared(con: duckdb.DuckDBPyConnection) 
     with pytest.raises(duckdb.Error, match="'record_key' differs between rows of one unit"):
         con.execute("FROM sdc_protect('mixed', unit := 'who', dimensions := ['g'])").fetchall()
     con.execute("FROM sdc_unprotect('living')").fetchall()
+
+
+def test_the_columns_of_a_table_can_be_asked_for(guarded: Guard) -> None:
+    answer = guarded.sql("SELECT * FROM people LIMIT 0")
+    assert answer.num_rows == 0
+    assert dict(zip(answer.column_names, map(str, answer.schema.types), strict=True)) == {
+        "region": "string", "sex": "string", "age": "int64", "seen": "date32[day]", "income": "int64", "person_id": "int64",
+    }  # fmt: skip
+    assert guarded.sql("SELECT region, income / 2 AS half FROM people LIMIT 0").column_names == ["region", "half"]
+    assert "people" not in guarded.rewrite("SELECT * FROM people LIMIT 0")
+    for query in (
+        "SELECT secret FROM hidden LIMIT 0",
+        "SELECT record_key FROM people LIMIT 0",
+        "SELECT * FROM people LIMIT 1",
+    ):
+        with pytest.raises(Refused):
+            guarded.sql(query)
