@@ -39,6 +39,7 @@ check: lint test         ## lint, then the tests
 
 bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
+	@$(BIN)/python benchmarks/guard.py
 
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"

@@ -1,0 +1,235 @@
+"""What the guard costs: rewriting a query, and protected answers beside plain ones; seeded, interleaved, medians.
+
+A run asks every question of a shape once, one after the other, the order moving on by one from run to run; a ratio is
+taken within a run, and the figure printed is its median over the runs. A guarded time is what an analyst waits for: the
+policies looked up, the query parsed, checked and rewritten, executed and fetched. Every run asks a text of its own, so
+that nothing is remembered from the run before. Nothing here fails because of a clock: the goals are printed as met or
+missed.
+
+    python benchmarks/guard.py               10 million rows, 7 runs, a few minutes on two cores
+    python benchmarks/guard.py --quick       1 million rows, 3 runs
+    python benchmarks/guard.py --profile     where the time of rewriting goes, and nothing else
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import itertools
+import os
+import platform
+import pstats
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+import duckdb
+import sqlglot
+from cell_key import SHAPES, Goals, arrow, console, figures, make_firms, make_people, milliseconds, ratio
+from rich.table import Table
+
+import sdcduck
+from sdcduck.guard import Guard
+
+TYPICAL = """
+    SELECT area, branch, sex, count(*) AS n, sum(income) AS income, avg(income) AS mean, sum(turnover) AS turnover
+    FROM persons JOIN regions ON persons.region = regions.region JOIN sectors ON persons.sector = sectors.sector
+    WHERE age <> '90-99'
+    GROUP BY area, branch, sex
+    ORDER BY area, branch, sex
+"""
+"""Two joins, three groups, four aggregates."""
+
+COPIES = itertools.count()
+
+
+def fresh(query: str) -> str:
+    """A text that was not asked before."""
+    return f"/* {next(COPIES)} */ {query}"
+
+
+def prepare(con: duckdb.DuckDBPyConnection, rows: int) -> None:
+    """Persons with a unit, two public tables, and a publication of firms."""
+    make_people(con, rows)
+    make_firms(con, 1_000_000)
+    con.execute("""
+        CREATE TABLE persons AS SELECT rowid AS person_id, * FROM people;
+        DROP TABLE people;
+        CREATE TABLE regions AS SELECT DISTINCT region, 'area ' || hash(region) % 3 AS area FROM persons;
+        CREATE TABLE sectors AS SELECT DISTINCT sector, 'branch ' || hash(sector) % 5 AS branch FROM persons;
+        CREATE VIEW owners AS SELECT rowid AS firm_id, * FROM firms;
+    """)
+    columns = ["sex", "region", "age", "sector", "occupation", "municipality"]
+    con.execute(f"""FROM sdc_protect('persons', unit := 'person_id', dimensions := {columns},
+        measures := ['income', 'turnover'])""").fetchall()
+    for name in ("regions", "sectors"):
+        con.execute(f"FROM sdc_public('{name}')").fetchall()
+    con.execute("""FROM sdc_publish('firms', '
+        SELECT r2, r3, i2, sex, count(*) AS n, sum(turnover) AS turnover FROM owners
+        GROUP BY GROUPING SETS ((r3, i2), (r3, sex), (r2, i2, sex), (i2, sex), ())', max_count := 75)""").fetchall()
+    con.execute("""FROM sdc_protect('owners', unit := 'firm_id', dimensions := ['r2', 'r3', 'i2', 'sex'],
+        measures := ['turnover'], method := 'suppression', publication := 'firms')""").fetchall()
+
+
+def interleaved(actions: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
+    """Seconds of each action in each run, after one run that is not counted."""
+    names = list(actions)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for run in range(-1, runs):
+        for name in names[run % len(names) :] + names[: run % len(names)]:
+            start = time.perf_counter()
+            actions[name]()
+            if run >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def beside(con: duckdb.DuckDBPyConnection, one: Guard, query: str) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The query without protection, and the question."""
+    return lambda: arrow(con, query), lambda: one.sql(fresh(query))
+
+
+def bench_rewriting(con: duckdb.DuckDBPyConnection, one: Guard, runs: int, goals: Goals) -> None:
+    """Rewriting the typical query, and parts of that."""
+    count = "SELECT region, count(*) AS n FROM persons GROUP BY region"
+    unique = "SELECT coalesce(max(n), 0) <= 1 AS u FROM (SELECT count(*) AS n FROM regions GROUP BY region)"
+    seconds = interleaved(
+        {
+            "fresh": lambda: one.rewrite(fresh(TYPICAL)),
+            "from cache": lambda: one.rewrite(TYPICAL),
+            "fresh, one count, no join": lambda: one.rewrite(fresh(count)),
+            "from cache, one count, no join": lambda: one.rewrite(count),
+            "(parsing alone)": lambda: sqlglot.parse_one(TYPICAL, read="duckdb"),
+            "(one look whether a public table has one row for each value)": lambda: arrow(con, unique),
+            "(planning what is rewritten)": lambda: arrow(con, f"EXPLAIN {one.rewrite(TYPICAL)}"),
+        },
+        20 * runs,
+    )
+    table = Table(title="Rewriting: 2 joins, 3 groups, 4 aggregates", title_justify="left")
+    for heading in ("", "ms, least", "ms, median", "ms, nine in ten"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, values in seconds.items():
+        shown = (min(values), statistics.median(values), statistics.quantiles(values, n=10)[-1])
+        table.add_row(name, *(f"{1000 * value:.2f}" for value in shown))
+    console.print(table)
+    goals.at_most("rewriting, fresh, median", 1000 * statistics.median(seconds["fresh"]), 2, " ms")
+    goals.at_most("rewriting, from cache, median", 1000 * statistics.median(seconds["from cache"]), 0.1, " ms")
+
+
+def bench_answers(con: duckdb.DuckDBPyConnection, one: Guard, runs: int, goals: Goals) -> None:
+    """Guarded totals over plain DuckDB, for the groupings of the benchmark of cell keys."""
+    measures = {"count": "count(*)", "sum(i)": "sum(income)", "sum(d)": "sum(turnover)"}
+    names = [f"{kind} {name}" for name in measures for kind in ("plain", "guarded")]
+    times = figures("Answers, an INTEGER (i) and a DOUBLE (d), ms", names)
+    relative = figures("Answers, guarded / plain", list(measures))
+    ratios: list[list[float]] = []
+    for shape in (shape for shape in SHAPES if shape.counted):
+        actions: dict[str, Callable[[], object]] = {}
+        for name, measure in measures.items():
+            query = f"SELECT {shape.columns}, {measure} AS x FROM persons GROUP BY {shape.group_by}"
+            actions[f"plain {name}"], actions[f"guarded {name}"] = beside(con, one, query)
+        seconds = interleaved(actions, runs)
+        ratios.append([ratio(seconds, f"guarded {name}", f"plain {name}") for name in measures])
+        times.add_row(shape.name, *(milliseconds(seconds[name]) for name in names))
+        relative.add_row(shape.name, *(f"{value:.2f}" for value in ratios[-1]))
+    means = [statistics.geometric_mean(column) for column in zip(*ratios, strict=True)]
+    relative.add_section()
+    relative.add_row("geometric mean", *(f"{value:.2f}" for value in means))
+    console.print(times, relative)
+    for name, mean, column in zip(measures, means, zip(*ratios, strict=True), strict=True):
+        limit = 1.25 if name == "count" else 1.6
+        goals.at_most(f"guarded {name} to plain, geometric mean", mean, limit)
+        goals.at_most(f"guarded {name} to plain, worst grouping", max(column), limit)
+
+
+def bench_stencil(con: duckdb.DuckDBPyConnection, one: Guard, rows: int, runs: int, goals: Goals) -> None:
+    """Sums over the inner cells of a publication, checked by the stencil and not.
+
+    The publication has as many inner cells as publications have; so that rows count for something, its stencil table
+    is measured repeated, too.
+    """
+    cells = con.execute("SELECT count(*) FROM sdc.firms_stencil").fetchall()[0][0]
+    con.execute(f"""CREATE OR REPLACE TABLE repeated AS SELECT * FROM sdc.firms_stencil,
+        range({max(1, rows // cells)}) copies(copy_number)""")
+    shapes = {"20 groups": "i2", "860 groups": "r3, sex", "CUBE(3)": "CUBE (r2, i2, sex)"}
+    table = figures(
+        "Inner cells: counts and sums, checked by the stencil / plain",
+        ["plain\nms", "guarded\nms", "guarded\n/ plain", "repeated,\nplain, ms", "checked\nms", "checked\n/ plain"],
+    )
+    checked = []
+    for name, group_by in shapes.items():
+        columns = group_by.removeprefix("CUBE (").removesuffix(")")
+        plain = f"SELECT {columns}, sum(n) AS n, sum(turnover) AS turnover FROM %s GROUP BY {group_by}"
+        asked = f"SELECT {columns}, count(*) AS n, sum(turnover) AS turnover FROM owners GROUP BY {group_by}"
+        opened = (
+            f"SELECT {columns}, sdc_open_count(n, stencil) AS n, sdc_open_sum(turnover, stencil) AS turnover "
+            f"FROM repeated GROUP BY {group_by}"
+        )
+        seconds = interleaved(
+            {
+                "plain": lambda query=plain % "sdc.firms_stencil": arrow(con, query),
+                "guarded": lambda query=asked: one.sql(fresh(query)),
+                "repeated": lambda query=plain % "repeated": arrow(con, query),
+                "checked": lambda query=opened: arrow(con, query),
+            },
+            runs,
+        )
+        checked.append(ratio(seconds, "checked", "repeated"))
+        table.add_row(
+            name, *(f"{1000 * statistics.median(seconds[k]):.1f}" for k in ("plain", "guarded")),
+            f"{ratio(seconds, 'guarded', 'plain'):.2f}", *(milliseconds(seconds[k]) for k in ("repeated", "checked")),
+            f"{checked[-1]:.2f}",
+        )  # fmt: skip
+    console.print(f"\n{cells:,} inner cells")
+    console.print(table)
+    goals.at_most("stencil-checked to plain, geometric mean", statistics.geometric_mean(checked), 1.1)
+
+
+def profile(one: Guard, times: int = 200) -> None:
+    """Where the time of rewriting goes: functions by what they take with all that they call."""
+    one.rewrite(fresh(TYPICAL))
+    with cProfile.Profile(time.process_time) as found:  # the machine may be shared
+        for _ in range(times):
+            one.rewrite(fresh(TYPICAL))
+    console.print(f"{times} fresh rewritings, seconds of processor time with the profiler's own")
+    pstats.Stats(found).sort_stats("cumulative").print_stats(
+        r"sdcduck|sqlglot/(__init__|optimizer|generator)|duckdb|json", 45
+    )
+
+
+def main() -> None:
+    """Run all sections and print the goals."""
+    parser = argparse.ArgumentParser(description="What the guard costs.")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the table of persons")
+    parser.add_argument("--runs", type=int, default=7, help="interleaved runs of each query")
+    parser.add_argument("--quick", action="store_true", help="1 million rows, 3 runs")
+    parser.add_argument("--profile", action="store_true", help="the functions that rewriting spends its time in")
+    options = parser.parse_args()
+    rows, runs = (1_000_000, 3) if options.quick else (options.rows, options.runs)
+    if options.profile:
+        rows = 10_000
+    start = time.perf_counter()
+    goals = Goals()
+    con = sdcduck.connect()
+    console.print(
+        f"sdcduck {version('sdcduck')}, DuckDB {duckdb.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, {os.cpu_count()} cores; {rows:,} rows, {runs} interleaved runs"
+    )
+    prepare(con, rows)
+    console.print(f"data made in {time.perf_counter() - start:.0f} s")
+    one = sdcduck.guard(con)
+    if options.profile:
+        profile(one)
+        return
+    bench_rewriting(con, one, runs, goals)
+    bench_answers(con, one, runs, goals)
+    bench_stencil(con, one, rows, runs, goals)
+    console.print("\nGoals", style="bold")
+    for line in goals.lines:
+        console.print(line)
+    console.print(f"done in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
