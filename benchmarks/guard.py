@@ -186,7 +186,7 @@ def bench_stencil(con: duckdb.DuckDBPyConnection, one: Guard, rows: int, runs: i
     goals.at_most("stencil-checked to plain, geometric mean", statistics.geometric_mean(checked), 1.1)
 
 
-def profile(one: Guard, times: int = 200) -> None:
+def profile(one: Guard, times: int = 50) -> None:
     """Where the time of rewriting goes: functions by what they take with all that they call."""
     one.rewrite(fresh(TYPICAL))
     with cProfile.Profile(time.process_time) as found:  # the machine may be shared
