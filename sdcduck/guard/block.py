@@ -538,9 +538,10 @@ class Block:
         chosen, value, otherwise = case(node.this)
         if chosen is not None and not otherwise:
             condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
-        numeric = isinstance(value, exp.Column) and family(value) in ("whole", "real", "decimal")
-        if otherwise or not numeric or not isinstance(share, exp.Literal) or share.is_string:
-            raise Refused("SDC052", "a quantile of anything but a measure, or of a share that is not a number")
+        if otherwise or not isinstance(share, exp.Literal) or share.is_string:
+            raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
+        if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", "a quantile of anything but a measure")
         if self._role(value) is Role.UNIT or not 0 < float(share.this) < 1:
             raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
         return numbers.quantile(value.sql("duckdb"), share.this, condition)

@@ -88,6 +88,7 @@ ANSWERED = {
     "SELECT variance(income) FILTER (sex = 'f') FROM people": "SELECT sdc_variance(income, record_key, filter := sex = 'f') FROM people",
     "SELECT sex, median(income), quantile_cont(age, 0.25) FROM people GROUP BY sex": "SELECT sex, sdc_quantile(income, record_key, 0.5), sdc_quantile(age, record_key, 0.25) FROM people GROUP BY sex",
     "SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY income), median(income) FILTER (sex = 'f') FROM people": "SELECT sdc_quantile(income, record_key, 0.9), sdc_quantile(income, record_key, 0.5, filter := sex = 'f') FROM people",
+    "/* a */ SELECT region, count(*) -- b\n FROM people -- c\n GROUP BY region -- d": f"SELECT region, {COUNT} FROM people GROUP BY region",
     "SELECT count_if(age > 30) FROM people": "SELECT sdc_count(record_key, filter := age > 30) FROM people",
     "SELECT region, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY region": f"SELECT region, n * 100.0 / sum(n) OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
     "SELECT region, rank() OVER (ORDER BY count(*) DESC) AS r FROM people GROUP BY region QUALIFY r <= 2": f"SELECT region, rank() OVER (ORDER BY n DESC) AS r FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) QUALIFY r <= 2",
