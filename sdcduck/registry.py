@@ -177,12 +177,16 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         token = hashlib.sha256(json.dumps(arguments, default=str).encode()).hexdigest()
         tokens[token] = answer
         name = planner.name[4:]
-        # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
+        asked = ""
+        if _STOPS_ASKING:
+            # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
+            asked = (
+                f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
+                f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) LIMIT 1)"
+            )
         rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
-            f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer "
-            f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
-            f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) LIMIT 1))"
+            f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer {asked})"
         )
         return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
 
@@ -215,6 +219,7 @@ def _rows_type(columns: Mapping[str, str]) -> str:
 
 
 _ENDLESS = 10**15
+_STOPS_ASKING = not duckdb.__version__.startswith("1.")  # DuckDB 1 goes on with the range for seconds after LIMIT 1
 _TURN = 0.004  # seconds that one question waits: after Ctrl-C DuckDB asks up to a hundred times more
 
 

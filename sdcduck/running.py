@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 SILENCE = 1.0
 """Seconds without a question after which the work asks itself whether anybody still waits."""
+PATIENCE = 5.0
+"""Seconds that it then waits for a question: a busy machine may keep DuckDB from asking for long."""
 
 Show = Callable[[float], object]
 
@@ -86,7 +88,7 @@ class Work:
         self._share = -1.0
         self._done, self._heard = threading.Event(), threading.Event()
         self._last_heard = monotonic()
-        self._stopped = False
+        self._stopped = self._awaited = False
         self._table: pa.Table | None = None
         self._problem: BaseException | None = None
         # The interpreter waits for the thread at its end: a database must not vanish under it.
@@ -117,6 +119,7 @@ class Work:
         """The table, once the work is over; raises what the work raised, `Stopped` at once if it was stopped."""
         if self._stopped:
             raise Stopped
+        self._awaited = True
         self._done.wait()
         if self._problem is not None:
             raise self._problem
@@ -129,7 +132,7 @@ class Work:
 
     def check(self) -> None:
         """Raises `Stopped` when nobody waits any more."""
-        if not self._stopped and monotonic() - self._last_heard > SILENCE:
+        if not self._stopped and not self._awaited and monotonic() - self._last_heard > SILENCE:
             self.confirm()
         if self._stopped:
             raise Stopped
@@ -140,9 +143,10 @@ class Work:
         Whoever asks may have been kept from it by a long computation: they get their time here.
         """
         self._heard.clear()
-        if self._stopped or not self._heard.wait(SILENCE):
-            self._stopped = True
-            raise Stopped
+        if not self._stopped and (self._awaited or self._heard.wait(PATIENCE) or self._awaited):
+            return
+        self._stopped = True
+        raise Stopped
 
     def show(self, done: int, total: int) -> None:
         """Shows the share done; it never falls."""
