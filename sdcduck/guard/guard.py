@@ -144,18 +144,20 @@ class Guard:
         """Ask on a cursor of its own, for so long as a query may take; never with data in what is raised."""
         with self._alone:
             cursor = self._con.cursor()
-        stop = threading.Timer(self._seconds, cursor.interrupt) if self._seconds is not None else None
+        over = threading.Event()
+        watch = threading.Thread(target=_stop_after, args=(self._seconds, over, cursor), daemon=True)
         try:
-            if stop is not None:
-                stop.start()
+            if self._seconds is not None:
+                watch.start()
             return ask(cursor)
         except duckdb.InterruptException:
             raise Refused("SDC091") from None
         except duckdb.Error as problem:
             raise Refused("SDC090", type(problem).__name__) from None
         finally:
-            if stop is not None:
-                stop.cancel()
+            over.set()
+            if self._seconds is not None:
+                watch.join()
             cursor.close()
 
     def _write(
@@ -341,6 +343,14 @@ def guard(
         str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
     )
     return Guard(con, role=role, seconds=seconds, log=written)
+
+
+def _stop_after(seconds: float, over: threading.Event, cursor: duckdb.DuckDBPyConnection) -> None:
+    """Interrupt what runs on a cursor: again and again, for an interruption between planning and running is lost."""
+    wait = seconds
+    while not over.wait(wait):
+        cursor.interrupt()
+        wait = 0.05
 
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
