@@ -78,13 +78,14 @@ class Query:
 
         def number(what: str, condition: str | None) -> str:
             chosen = f", filter := {condition}" if condition else ""
+            known = f"{condition} AND p.income IS NOT NULL" if condition else "p.income IS NOT NULL"
+            published = f"sdc_count(p.record_key, filter := {known})"
+            # A sum of nobody looks like one of somebody who is published as nobody.
+            total = f"CASE WHEN {published} > 0 THEN sdc_sum(p.income, p.record_key{chosen}) END"
             if what == "s":
-                return f"sdc_sum(p.income, p.record_key{chosen})"
+                return total
             if what == "m":
-                known = f"{condition} AND p.income IS NOT NULL" if condition else "p.income IS NOT NULL"
-                return (
-                    f"sdc_sum(p.income, p.record_key{chosen}) / nullif(sdc_count(p.record_key, filter := {known}), 0)"
-                )
+                return f"({total}) / nullif({published}, 0)"
             return f"sdc_count(p.record_key{chosen})"
 
         shown = [f"{key} AS k{i}" for i, key in enumerate(self.keys)]
