@@ -147,7 +147,6 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
 
     # Every use of a p-table reads the guide and the top or last row, so an unknown name is refused there.
     return [
-        dispatch("_sdc_ptable_kind", lambda one: literal(one.kind), unknown),
         dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
         dispatch("_sdc_ptable_top", _top_row, unknown),
         dispatch("_sdc_ptable_last", lambda one: f"{one.last}::BIGINT", unknown),

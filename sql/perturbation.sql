@@ -233,12 +233,6 @@ INSERT INTO sdc.ptable_intervals SELECT * FROM (VALUES
     ('default_magnitude', 'all', 5, 2, 98920166, 100000000)
 ) WHERE NOT EXISTS (FROM sdc.ptables WHERE name = 'default_magnitude');
 INSERT INTO sdc.ptables SELECT 'default_magnitude', 'magnitudes', 100000000, 5, 1, 'built in: magnitudes, D = 5, V = 1, step = 5, icat = 1, 3, 5, modified' WHERE NOT EXISTS (FROM sdc.ptables WHERE name = 'default_magnitude');
-CREATE MACRO IF NOT EXISTS _sdc_ptable_kind(p) AS
-    CASE p
-        WHEN 'default' THEN 'counts'
-        WHEN 'default_magnitude' THEN 'magnitudes'
-        ELSE error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || 'default, default_magnitude' || ' (see sdc_store_ptable)')
-    END;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_row(p, n) AS
     CASE p
         WHEN 'default' THEN least(n, 5)

@@ -613,7 +613,7 @@ class Block:
                 self._check(other)
                 inverse = "1.0 / " if isinstance(node, exp.Div) else ""
                 return self._terms(with_measure, [*factors, f"({inverse}({other.sql('duckdb')}))"])
-        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")  # also a figure added
+        raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
 
     def _has_measure(self, node: exp.Expr) -> bool:
         return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))

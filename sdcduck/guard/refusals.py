@@ -37,7 +37,6 @@ REASONS = {
     "SDC051": ("DISTINCT in an aggregate", "Only count(DISTINCT unit) is answered."),
     "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
-    "SDC061": ("a column that the publication does not have", "Use the dimensions and measures of the publication."),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),
