@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -59,6 +60,8 @@ def works() -> list[str]:
 
 def main() -> None:
     """Runs the statement of the first argument; prints "started", then what happened as JSON."""
+    # A shell that runs the tests in the background has them ignore Ctrl-C, and so their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     compile_kernels()
     begun = threading.Event()
 
