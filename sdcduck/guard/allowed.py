@@ -7,7 +7,7 @@ has the last word on what functions and table references are in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -64,29 +64,44 @@ _SHAPES = _words(
 _JOINS = frozenset(["REGULAR", "CROSS", "NATURAL"])
 
 
+def check_syntax(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuse what DuckDB's parser does not read: it answers soon, where sqlglot's tries some wrong texts for ever."""
+    try:
+        con.extract_statements(sql)
+    except duckdb.Error:
+        raise Refused("SDC001") from None
+
+
 def check_query(con: duckdb.DuckDBPyConnection, sql: str, *, macros: frozenset[str] = frozenset()) -> None:
     """Refuse a query in which DuckDB's parser finds anything that is on no list.
 
     Args:
         macros: functions that the guard itself put into the query.
     """
-    for item in _items(_tree(con, sql)):
+    _check_tree(_trees(con, sql)[0], macros)
+
+
+def check_rewritten(
+    con: duckdb.DuckDBPyConnection, sql: str, expressions: Sequence[str], *, macros: frozenset[str]
+) -> None:
+    """As `check_query`; and refuse expressions over single records with anything but what is on the shorter list."""
+    listed = ", ".join(f"({expression})" for expression in expressions)
+    final, *over_records = _trees(con, sql, *([f"SELECT {listed}"] if expressions else []))
+    for item in _items(over_records):
+        if item.get("class") is not None and item["class"] not in _UNIT_CLASSES:
+            raise Refused("SDC010" if item["class"] == "WINDOW" else "SDC005", str(item["class"]).lower())
+        if item.get("class") == "FUNCTION":
+            _check_function(item, UNIT_FUNCTIONS)
+    _check_tree(final, macros)
+
+
+def _check_tree(tree: dict[str, Any], macros: frozenset[str]) -> None:
+    for item in _items(tree):
         _check_shape(item)
         if item.get("class") is not None and item["class"] not in _CLASSES:
             raise Refused("SDC005", str(item["class"]).lower().replace("_", " "))
         if item.get("class") == "FUNCTION":
             _check_function(item, FUNCTIONS | macros)
-
-
-def check_unit_expressions(con: duckdb.DuckDBPyConnection, expressions: list[str]) -> None:
-    """Refuse expressions over single records with anything but what is on the shorter list."""
-    if not expressions:
-        return
-    for item in _items(_tree(con, f"SELECT {', '.join(f'({sql})' for sql in expressions)}")):
-        if item.get("class") is not None and item["class"] not in _UNIT_CLASSES:
-            raise Refused("SDC010" if item["class"] == "WINDOW" else "SDC005", str(item["class"]).lower())
-        if item.get("class") == "FUNCTION":
-            _check_function(item, UNIT_FUNCTIONS)
 
 
 def _check_shape(item: dict[str, Any]) -> None:
@@ -105,17 +120,19 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
         raise Refused("SDC010", name)
 
 
-def _tree(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+def _trees(con: duckdb.DuckDBPyConnection, *queries: str) -> list[dict[str, Any]]:
+    """What DuckDB's parser makes of queries: one question, as each takes its time."""
     try:
-        row = con.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
+        row = con.execute(f"SELECT {', '.join(['json_serialize_sql(?)'] * len(queries))}", list(queries)).fetchall()[0]
     except duckdb.Error:
         raise Refused("SDC001") from None
-    tree: dict[str, Any] = json.loads(row[0])
-    if tree.get("error"):
-        raise Refused("SDC004" if "SELECT" in str(tree.get("error_message")) else "SDC001")
-    if len(tree["statements"]) != 1:
-        raise Refused("SDC003")
-    return tree
+    trees: list[dict[str, Any]] = [json.loads(text) for text in row]
+    for tree in trees:
+        if tree.get("error"):
+            raise Refused("SDC004" if "SELECT" in str(tree.get("error_message")) else "SDC001")
+        if len(tree["statements"]) != 1:
+            raise Refused("SDC003")
+    return trees
 
 
 def _items(tree: Any) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.calls import with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
 from sdcduck.guard.refusals import Refused
@@ -28,7 +29,6 @@ from sdcduck.guard.shapes import (
     is_zero,
     leaves,
     released,
-    set_having,
     tables_of,
     ties,
 )
@@ -367,13 +367,10 @@ class Block:
         inner = self._over_source()
         for place, (_, checked) in enumerate(keys.values()):
             inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
-        for sql, name in split.aggregates.items():
-            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
         group = self._grouping(keys)
         if group is not None:
             inner.set("group", group)
-            set_having(inner, self.method.kept(self.records_sql))
-        return inner
+        return with_numbers(inner, split.aggregates, "true" if group is None else self.method.kept(self.records_sql))
 
     def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> exp.Select:
         """Group keys and protected numbers, after the rows of each unit were brought together in each group.
@@ -403,14 +400,12 @@ class Block:
         alias = exp.TableAlias(this=exp.to_identifier(UNITS, quoted=True))
         inner = exp.Select(expressions=[], from_=exp.From(this=exp.Subquery(this=units, alias=alias)))
         for place in range(len(keys)):
-            inner.append("expressions", exp.column(f"_g{place}", UNITS, quoted=True))
-        for sql, name in split.aggregates.items():
-            inner.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+            key = exp.column(f"_g{place}", UNITS, quoted=True)
+            inner.append("expressions", exp.alias_(key, f"_g{place}", quoted=True))
         if group is not None and shown:
             inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
-        if group is not None:
-            set_having(inner, numbers.method.kept(identifier(UNITS)))
-        return inner
+        kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
+        return with_numbers(inner, split.aggregates, kept)
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
@@ -22,12 +23,15 @@ from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import check_query, check_unit_expressions
+from sdcduck.guard.allowed import check_query, check_rewritten, check_syntax
+from sdcduck.guard.known import Known
+from sdcduck.guard.limits import Limited
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
+_MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
@@ -84,6 +88,7 @@ class Guard:
         role: whose policies hold; those of a role come before those of everybody.
         seconds: a query that runs longer is stopped; None: no limit.
         log: where every question is written down; None: nowhere.
+        unchanging: nobody can change the database while the guard is there.
     """
 
     def __init__(
@@ -93,17 +98,19 @@ class Guard:
         role: str = "",
         seconds: float | None = None,
         log: AuditLog | None = None,
+        unchanging: bool = False,
     ) -> None:
         self._con = con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
-        self._role, self._seconds, self._log = role.lower(), seconds, log
+        self._log = log
+        self._limited = Limited(self._con, self._alone, seconds)
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
+        self._known = Known(self._con, self._alone, self._limited, role=role.lower(), unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
-        self._looked_at: dict[tuple[str, str], int] = {}
 
     def sql(
         self,
@@ -122,7 +129,7 @@ class Guard:
             Refused: a query that is not answered, or that failed while it ran; never with data in the message.
         """
         start = time.perf_counter()
-        version = self._version()
+        version = self._known.version()
         rewritten: Rewritten | None = None
         try:
             rewritten = self._rewrite(query, version)
@@ -134,31 +141,7 @@ class Guard:
         return answer
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
-        return self._timed(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
-
-    def _value(self, sql: str) -> Any:
-        """The first value of a query that the guard asks for itself."""
-        return self._timed(lambda cursor: cursor.execute(sql).fetchall()[0][0])
-
-    def _timed(self, ask: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
-        """Ask on a cursor of its own, for so long as a query may take; never with data in what is raised."""
-        with self._alone:
-            cursor = self._con.cursor()
-        over = threading.Event()
-        watch = threading.Thread(target=_stop_after, args=(self._seconds, over, cursor), daemon=True)
-        try:
-            if self._seconds is not None:
-                watch.start()
-            return ask(cursor)
-        except duckdb.InterruptException:
-            raise Refused("SDC091") from None
-        except duckdb.Error as problem:
-            raise Refused("SDC090", type(problem).__name__) from None
-        finally:
-            over.set()
-            if self._seconds is not None:
-                watch.join()
-            cursor.close()
+        return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
 
     def _write(
         self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
@@ -187,74 +170,46 @@ class Guard:
         Raises:
             Refused: the query cannot be shown to be safe.
         """
-        return self._rewrite(query, self._version()).sql
+        return self._rewrite(query, self._known.version()).sql
 
     def explain(self, query: str) -> Explanation:
         """What would be done with a query, without running it."""
         start = time.perf_counter()
         try:
-            rewritten = self._rewrite(query, self._version())
+            rewritten = self._rewrite(query, self._known.version())
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
         return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
 
-    def _version(self) -> str:
-        with self._alone:
-            return catalog.policies_version(self._con)
-
     def _rewrite(self, query: str, version: str) -> Rewritten:
-        with self._alone:
-            rewritten = self._remembered(query, version)
-        # Not part of what is remembered: tables may have changed.
-        for policy in rewritten.policies:
-            self._check_facts(policy)
-        for source, columns in rewritten.unique:
-            if not self._is_unique(source, columns):
-                raise Refused("SDC034", ", ".join(columns))
-        return rewritten
-
-    def _check_facts(self, policy: Policy) -> None:
-        """Refuse a table that is not as it was declared: looked at again where the number of its records changed.
-
-        Raises:
-            Refused: a record without a unit or a proper key, or a second one of a unit where there was one each.
-        """
-        name = identifier(policy.name)
-        rows = self._value(f"SELECT count(*) FROM {name}")
-        if rows == self._looked_at.get((policy.name, policy.role), policy.records):
-            return
-        with self._alone:
-            facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
-        broken = facts.no_unit or facts.no_key or facts.several_keys
-        if broken or (policy.one_row_per_unit and facts.rows > facts.units):
-            raise Refused("SDC060", policy.name)
-        self._looked_at[policy.name, policy.role] = rows
-
-    def _remembered(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
         if known is None or known[0] != version:
-            policies = self._policies()
-            try:
-                known = (version, self._protected(query, policies))
-            except (RecursionError, MemoryError):
-                raise Refused("SDC002") from None
-            except Refused:
-                raise
-            except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
-                raise Refused("SDC001") from None
+            with self._alone:
+                known = (version, self._made(query, self._known.policies(version)))
             if len(self._rewritten) >= _MOST_CACHED:
                 self._rewritten.clear()
             self._rewritten[query] = known
-        return known[1]
+        rewritten = known[1]
+        # Not part of what is remembered: tables may have changed.
+        for policy in rewritten.policies:
+            self._known.check_facts(policy)
+        for source, columns in rewritten.unique:
+            self._known.check_unique(source, columns)
+        return rewritten
 
-    def _policies(self) -> dict[str, Policy]:
-        """The policies that hold, by lower-case name."""
-        known = catalog.policies(self._con)
-        return {
-            policy.name.lower(): policy for role in ("", self._role) for policy in known if policy.role.lower() == role
-        }
+    def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
+        try:
+            return self._protected(query, policies)
+        except (RecursionError, MemoryError):
+            raise Refused("SDC002") from None
+        except Refused:
+            raise
+        except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
+            raise Refused("SDC001") from None
 
     def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
+        _check_text(query)
+        check_syntax(self._con, query)
         tree = _parsed(query)
         check_query(self._con, query)
         _check_words(tree)
@@ -265,7 +220,7 @@ class Guard:
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
         ]
         names = _output_names(tree)
-        schema = self._schema(policies)
+        schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
         for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
@@ -278,10 +233,9 @@ class Guard:
             return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
-        check_unit_expressions(self._con, protection.unit_expressions)
         sql = tree.sql("duckdb", comments=False)
+        check_rewritten(self._con, sql, protection.unit_expressions, macros=_MACROS)
         _check_rendering(tree, sql)
-        check_query(self._con, sql, macros=_MACROS)
         now = _output_names(tree)
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
@@ -294,22 +248,6 @@ class Guard:
             tuple(sorted({policy.method for policy in named if policy.method is not None})),
             tuple(policy for policy in named if policy.label == "unit-level"),
         )
-
-    def _schema(self, policies: Mapping[str, Policy]) -> dict[str, dict[str, str]]:
-        """The columns that analysts see of each table, with their types."""
-        schema: dict[str, dict[str, str]] = {}
-        for name, policy in policies.items():
-            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
-            visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
-            schema[name] = {
-                row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible
-            }
-        return schema
-
-    def _is_unique(self, source: str, columns: tuple[str, ...]) -> bool:
-        listed = ", ".join(identifier(column) for column in columns)
-        counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
-        return bool(self._value(f"SELECT coalesce(max(n), 0) <= 1 FROM ({counted})"))
 
 
 def guard(
@@ -342,15 +280,7 @@ def guard(
     con = duckdb.connect(
         str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
     )
-    return Guard(con, role=role, seconds=seconds, log=written)
-
-
-def _stop_after(seconds: float, over: threading.Event, cursor: duckdb.DuckDBPyConnection) -> None:
-    """Interrupt what runs on a cursor: again and again, for an interruption between planning and running is lost."""
-    wait = seconds
-    while not over.wait(wait):
-        cursor.interrupt()
-        wait = 0.05
+    return Guard(con, role=role, seconds=seconds, log=written, unchanging=True)
 
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
@@ -363,8 +293,12 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def _parsed(query: str) -> exp.Expr:
-    if len(query) > _LONGEST:
+_DUCKDB = Dialect.get_or_raise("duckdb")
+
+
+def _check_text(query: str) -> None:
+    """Refuse texts that could keep a parser busy: sqlglot's takes the square of the time for many brackets."""
+    if len(query) > _LONGEST or query.count("[") > _DEEPEST:
         raise Refused("SDC002")
     depth = deepest = 0
     for character in query:
@@ -372,8 +306,14 @@ def _parsed(query: str) -> exp.Expr:
         deepest = max(deepest, depth)
     if deepest > _DEEPEST:
         raise Refused("SDC002")
+
+
+def _parsed(query: str) -> exp.Expr:
     try:
-        trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
+        tokens = _DUCKDB.tokenize(query)
+        if len(tokens) > _MOST_TOKENS:
+            raise Refused("SDC002")
+        trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
     except SqlglotError:
         raise Refused("SDC001") from None
     if len(trees) != 1:
@@ -429,7 +369,7 @@ def _check_words(tree: exp.Expr) -> None:
                 raise Refused("SDC005", "an unusual word")
 
 
-def _qualified(tree: exp.Expr, schema: dict[str, dict[str, str]]) -> exp.Expr:
+def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> exp.Expr:
     """The tree with every column in full and its type, stars and names written out."""
     known: dict[str, object] = {**schema}
     try:

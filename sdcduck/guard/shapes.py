@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 RELEASED = "_sdc"
 """The alias of the inner part of a block: its columns are released numbers and group keys."""
@@ -67,11 +67,6 @@ def leaves(item: exp.Expr) -> list[exp.Expr]:
 def bounded(sql: str) -> str:
     """A number that neither fails nor overflows where it is added up."""
     return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -9e14), 9e14) END)"
-
-
-def set_having(select: exp.Select, condition: str) -> None:
-    if condition != "true":
-        select.set("having", exp.Having(this=parse_one(condition, read="duckdb")))
 
 
 def ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:

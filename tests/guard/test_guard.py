@@ -125,6 +125,9 @@ REFUSED = {
     "SELECT " + "(" * 500 + "1" + ")" * 500: "SDC002",
     "SELECT '" + "x" * 200_000 + "'": "SDC002",
     "SELECT 1" + " OR 1" * 4000: "SDC002",
+    # sqlglot alone would read these for years, and for minutes
+    "SELECT count(*) FROM people" + " JOIN people" * 60: "SDC001",
+    "SELECT region" + "[1]" * 5000 + " FROM people": "SDC002",
     "DROP TABLE people": "SDC004",
     "INSERT INTO people SELECT * FROM people": "SDC004",
     "COPY people TO 'x.csv'": "SDC004",

@@ -40,6 +40,31 @@ def test_a_file_is_answered_as_its_connection(file: Path) -> None:
     assert [tuple(row.values()) for row in answer] == direct
 
 
+def test_a_view_is_looked_at_again_in_a_file_that_nobody_changes(tmp_path: Path) -> None:
+    path = tmp_path / "views.duckdb"
+    con = sdcduck.connect(path, secret="the secret of the tests")
+    con.execute("""
+        CREATE TABLE people AS SELECT i AS person_id, i % 5 AS region FROM range(1000) t(i);
+        CREATE TABLE regions AS SELECT i AS region, 'r' || i AS name FROM range(5) t(i);
+        CREATE VIEW seasons AS SELECT i % (CASE WHEN random() < 2 THEN 5 END) AS region FROM range(5) t(i);
+        FROM sdc_add_record_key('people', unit := 'person_id');
+        FROM sdc_protect('people', unit := 'person_id', dimensions := ['region']);
+        FROM sdc_public('regions');
+        FROM sdc_public('seasons');
+    """)
+    con.close()
+    one = guard(path)
+    asked = []
+    value = one._known._limited.value
+    one._known._limited.value = lambda sql: asked.append(sql) or value(sql)
+    for _ in range(3):
+        for name in ("regions", "seasons"):
+            one.sql(f"SELECT p.region, count(*) AS n FROM people p JOIN {name} USING (region) GROUP BY p.region")
+    assert sum('"people"' in sql for sql in asked) == 1
+    assert sum('"regions"' in sql for sql in asked) == 1
+    assert sum('"seasons"' in sql for sql in asked) == 3
+
+
 def test_the_instance_is_locked(file: Path) -> None:
     con = guard(file)._con
     for statement in (

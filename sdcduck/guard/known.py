@@ -1,0 +1,139 @@
+"""What the guard knows of its database: policies, columns, and whether tables still are as they were declared."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+
+import duckdb
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sdcduck import catalog
+from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.limits import Limited
+from sdcduck.guard.refusals import Refused
+
+
+class Known:
+    """Looks things up: each time, or once where nobody can change them.
+
+    Args:
+        con: the guard's own connection.
+        alone: held while it is used.
+        limited: asks what may take long; not while `alone` is held.
+        role: whose policies hold, in lower case.
+        unchanging: nobody can change the database.
+    """
+
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        alone: threading.Lock,
+        limited: Limited,
+        *,
+        role: str,
+        unchanging: bool,
+    ) -> None:
+        self._con, self._alone, self._limited = con, alone, limited
+        self._role, self._unchanging = role, unchanging
+        self._version: str | None = None
+        self._policies: tuple[str, dict[str, Policy]] = ("", {})
+        self._columns: dict[str, dict[str, exp.DataType]] = {}
+        self._rows: dict[tuple[str, str], int] = {}
+        self._as_declared: set[tuple[str, str] | tuple[str, tuple[str, ...]]] = set()
+        # A view may show other rows tomorrow, of a database that nobody changes.
+        self._unchanging_sources = frozenset[str]()
+        if unchanging:
+            tables = con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary "
+                "AND schema_name = 'main'"
+            ).fetchall()
+            self._unchanging_sources = frozenset(identifier(name) for (name,) in tables)
+
+    def version(self) -> str:
+        """Another whenever a policy changed."""
+        if self._version is not None:
+            return self._version
+        with self._alone:
+            version = catalog.policies_version(self._con)
+        if self._unchanging:
+            self._version = version
+        return version
+
+    def policies(self, version: str) -> dict[str, Policy]:
+        """The policies that hold, by lower-case name; call it with the connection held."""
+        if self._policies[0] != version or not version:
+            known = catalog.policies(self._con)
+            held = {
+                policy.name.lower(): policy
+                for role in ("", self._role)
+                for policy in known
+                if policy.role.lower() == role
+            }
+            self._policies = (version, held)
+        return self._policies[1]
+
+    def columns(self, policy: Policy) -> dict[str, exp.DataType]:
+        """The columns that analysts see of a table, in lower case, with their types; with the connection held."""
+        known = self._columns.get(policy.name)
+        if known is None:
+            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+            visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
+            known = {
+                row[0].lower(): _type(row[1])
+                for row in described
+                if policy.label == "public" or row[0].lower() in visible
+            }
+            if self._unchanging:
+                self._columns[policy.name] = known
+        return known
+
+    def check_facts(self, policy: Policy) -> None:
+        """Refuse a table that is not as it was declared: looked at again where the number of its records changed.
+
+        Raises:
+            Refused: a record without a unit or a proper key, or a second one of a unit where there was one each.
+        """
+        asked = (policy.name, policy.role)
+        if asked in self._as_declared:
+            return
+        name = identifier(policy.name)
+        rows = self._limited.value(f"SELECT count(*) FROM {name}")
+        if rows != self._rows.get(asked, policy.records):
+            with self._alone:
+                facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
+            broken = facts.no_unit or facts.no_key or facts.several_keys
+            if broken or (policy.one_row_per_unit and facts.rows > facts.units):
+                raise Refused("SDC060", policy.name)
+            self._rows[asked] = rows
+        if name in self._unchanging_sources:
+            self._as_declared.add(asked)
+
+    def check_unique(self, source: str, columns: tuple[str, ...]) -> None:
+        """Refuse to join a relation with columns that do not identify its rows.
+
+        Args:
+            source: its SQL.
+
+        Raises:
+            Refused: two rows have the same values.
+        """
+        asked = (source, columns)
+        if asked in self._as_declared:
+            return
+        listed = ", ".join(identifier(column) for column in columns)
+        counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
+        if not self._limited.value(f"SELECT coalesce(max(n), 0) <= 1 FROM ({counted})"):
+            raise Refused("SDC034", ", ".join(columns))
+        if source in self._unchanging_sources:
+            self._as_declared.add(asked)
+
+
+@lru_cache(1000)
+def _type(name: str) -> exp.DataType:
+    """A type by its name in DuckDB; the unknown type for names that sqlglot cannot read."""
+    try:
+        return exp.DataType.build(name, dialect="duckdb", udt=True)
+    except SqlglotError:
+        return exp.DataType(this=exp.DataType.Type.UNKNOWN)
