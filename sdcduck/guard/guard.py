@@ -278,12 +278,12 @@ def guard(
     if not Path(database).exists():
         raise SDCError("there is no such database file")
     con = duckdb.connect(
-        str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
+        str(database), read_only=True, config={**LOCKED, **({"memory_limit": memory} if memory else {})}
     )
     return Guard(con, role=role, seconds=seconds, log=written, unchanging=True)
 
 
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -291,6 +291,7 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "lock_configuration": True,
 }
+"""The settings of an instance that only a guard holds."""
 
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
