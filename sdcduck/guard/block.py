@@ -75,11 +75,8 @@ class Block:
 
     @property
     def several(self) -> bool:
-        """Whether a unit may have several rows, so that its rows have to be brought together before they are protected.
-
-        Not under suppression, where cells are protected and not units.
-        """
-        return self.policy.method != "suppression" and any(self.sources[alias].several for alias in self.units)
+        """Whether a unit may have several rows, so that its rows have to be brought together before noise is added."""
+        return self.policy.method == "cell_key" and any(self.sources[alias].several for alias in self.units)
 
     @property
     def is_aggregate(self) -> bool:
@@ -381,13 +378,12 @@ class Block:
         The rows of a unit carry the same record key, so that `max` is that key.
         """
         units = self._over_source()
-        unit = exp.column(self.method.unit(), self.alias, quoted=True)
+        key, name_of_unit = self.method.hidden()
+        unit = exp.column(name_of_unit, self.alias, quoted=True)
         group = self._grouping(keys)
         for place, (_, checked) in enumerate(keys.values()):
             units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
-        for place, name in enumerate(self.method.hidden()):
-            column = exp.column(name, self.alias, quoted=True)
-            brought = column if name == self.method.unit() else exp.Max(this=column)
+        for place, brought in enumerate((exp.Max(this=exp.column(key, self.alias, quoted=True)), unit.copy())):
             units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
         shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
         if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):

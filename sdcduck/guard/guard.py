@@ -22,7 +22,7 @@ from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import check_query, check_unit_expressions
+from sdcduck.guard.allowed import MACROS, check_query, check_unit_expressions
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -31,9 +31,6 @@ _DEEPEST = 200
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
-_MACROS = frozenset(
-    ["sdc_count", "sdc_count_units", "sdc_sum", "sdc_variance", "sdc_quantile", "sdc_open_count", "sdc_open_sum"]
-)
 
 
 @dataclass(frozen=True)
@@ -281,7 +278,7 @@ class Guard:
         check_unit_expressions(self._con, protection.unit_expressions)
         sql = tree.sql("duckdb", comments=False)
         _check_rendering(tree, sql)
-        check_query(self._con, sql, macros=_MACROS)
+        check_query(self._con, sql, macros=MACROS)
         now = _output_names(tree)
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
