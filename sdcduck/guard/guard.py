@@ -23,6 +23,7 @@ from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_unit_expressions
+from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -253,7 +254,7 @@ class Guard:
 
     def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         tree = _parsed(query)
-        check_query(self._con, query)
+        check_query(self._con, query, pivots=True)
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
@@ -372,20 +373,29 @@ def _parsed(query: str) -> exp.Expr:
     try:
         trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
     except SqlglotError:
+        if _PIVOT.match(query):
+            raise Refused("SDC005", "PIVOT .. ORDER BY: write SELECT * FROM (PIVOT ..) ORDER BY") from None
         raise Refused("SDC001") from None
     if len(trees) != 1:
         raise Refused("SDC003")
     tree = trees[0]
-    if sum(1 for _ in tree.walk()) > _MOST_NODES:
-        raise Refused("SDC002")
-    if not isinstance(tree, exp.Query):
+    _check_size(tree)
+    if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():
         node.comments = None  # they would be part of an expression's text, by which group keys are known
     for name in tree.find_all(exp.Identifier):
         if name.name.lower().startswith(_OWN):
             raise Refused("SDC005", "names that begin with _sdc")
+    if tree.find(exp.Pivot) is not None:
+        tree = without_pivots(tree)
+        _check_size(tree)
     return tree
+
+
+def _check_size(tree: exp.Expr) -> None:
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        raise Refused("SDC002")
 
 
 def _normalize(tree: exp.Expr) -> None:
@@ -400,6 +410,7 @@ def _normalize(tree: exp.Expr) -> None:
 
 
 _WORD = re.compile(r"\w+")
+_PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\bORDER\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 

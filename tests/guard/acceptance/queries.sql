@@ -255,6 +255,21 @@ PIVOT (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) ON sex IN ('f
 -- PIVOT in FROM
 FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) PIVOT (sum(n) FOR sex IN ('f', 'm'));
 
+-- PIVOT of two columns with two numbers
+PIVOT (SELECT region, sex, age >= 60 AS old, count(*) AS n, sum(income) AS income FROM people GROUP BY ALL) ON sex IN ('f', 'm'), old IN (false, true) USING sum(n) AS n, sum(income) AS income GROUP BY region;
+
+-- PIVOT over records
+PIVOT people ON sex IN ('f', 'm') USING count(*) GROUP BY region;
+
+-- PIVOT without a list of values
+PIVOT people ON sex USING count(*) GROUP BY region;
+
+-- a sorted PIVOT
+SELECT * FROM (PIVOT people ON region IN ('North', 'South') USING count(*) AS n GROUP BY age) ORDER BY north_n DESC, age LIMIT 3;
+
+-- UNPIVOT in FROM
+SELECT what, max(amount) AS largest FROM (SELECT region, count(*) AS n, count(*) FILTER (sex = 'f') AS women FROM people GROUP BY region) UNPIVOT (amount FOR what IN (n, women)) GROUP BY what;
+
 -- UNPIVOT
 UNPIVOT (SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region) ON n, income INTO NAME what VALUE amount;
 
