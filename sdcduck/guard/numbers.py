@@ -14,8 +14,6 @@ UNITS = "_sdc_u"
 class Numbers(Protocol):
     """The protected SQL of what is counted and added up; ``condition`` is over single rows."""
 
-    method: Method
-
     def count(self, condition: str) -> str:
         """Rows."""
 

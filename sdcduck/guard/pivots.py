@@ -1,7 +1,7 @@
 """PIVOT and UNPIVOT as plain SELECT, before anything else looks at a query.
 
-What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT have to be
-written out: without IN the names of columns would come from the data.
+What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT have to
+be written out: without IN the names of columns would come from the data.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _MOST_COLUMNS = 200
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
 _UNPIVOT = frozenset(["this", "expressions", "fields", "into", "include_nulls", "alias", "with_"])
 _SAID = frozenset(
-    ["unpivot", "columns", "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming", "value_columns_first",
-     "default_on_null"]
+    ["unpivot", "columns", "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
+     "value_columns_first", "default_on_null"]
 )  # fmt: skip
 """What sqlglot notes beside that."""
 
@@ -26,7 +26,8 @@ def without_pivots(tree: exp.Expr) -> exp.Expr:
     """The tree with every PIVOT and UNPIVOT written as a SELECT.
 
     >>> from sqlglot import parse_one
-    >>> print(without_pivots(parse_one("PIVOT t ON sex IN ('f', 'm') USING sum(n) GROUP BY region", "duckdb")).sql("duckdb"))
+    >>> query = "PIVOT t ON sex IN ('f', 'm') USING sum(n) GROUP BY region"
+    >>> print(without_pivots(parse_one(query, "duckdb")).sql("duckdb"))
     SELECT region, SUM(n) FILTER(WHERE sex = 'f') AS "f", SUM(n) FILTER(WHERE sex = 'm') AS "m" FROM t GROUP BY region
 
     >>> print(without_pivots(parse_one("FROM t UNPIVOT (v FOR k IN (a, b))", "duckdb")).sql("duckdb"))
@@ -141,8 +142,8 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str) -> exp.Query:
             side.set("where", exp.Where(this=known))
         sides.append(side)
     whole = sides[0]
-    for side in sides[1:]:
-        whole = exp.Union(this=whole, expression=side, distinct=False)
+    for other in sides[1:]:
+        whole = exp.Union(this=whole, expression=other, distinct=False)
     plain = isinstance(source, exp.Subquery) and isinstance(source.this, exp.Query) and not source.args.get("with_")
     query = source.this.copy() if plain else exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
     alias = exp.TableAlias(this=exp.to_identifier(called, quoted=True))
