@@ -24,6 +24,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_unit_expressions
 from sdcduck.guard.pivots import without_pivots
+from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -32,6 +33,8 @@ _DEEPEST = 200
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
+NOTICE = "sdcduck.notice"
+"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Rewritten:
         tables: that have a policy and that the query names, for the audit log.
         methods: that protect those of unit-level records.
         policies: of the unit-level tables, which must still be as they were declared.
+        notice: what whoever asked has to be told with the answer.
     """
 
     sql: str
@@ -70,6 +74,7 @@ class Rewritten:
     tables: tuple[str, ...]
     methods: tuple[str, ...]
     policies: tuple[Policy, ...]
+    notice: str = ""
 
 
 class Guard:
@@ -112,6 +117,8 @@ class Guard:
     ) -> pa.Table:
         """The protected answer, as an Arrow table.
 
+        A preview (`sdc_protect(.., preview := ..)`) says so in the metadata of its schema, under ``sdcduck.notice``.
+
         Args:
             parameters: for ``?`` and ``$1``, or by name for ``$name``.
             user: who asks, for the audit log.
@@ -129,6 +136,8 @@ class Guard:
             self._write(query, user, start, refused.code, 0, rewritten, version)
             raise
         self._write(query, user, start, "answered", answer.num_rows, rewritten, version)
+        if rewritten.notice:
+            answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
@@ -274,6 +283,11 @@ class Guard:
             empty = _empty(tree)
             check_query(self._con, empty)
             return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
+        preview = preview_of(tree, policies, schema)
+        if preview is not None:
+            sql, notice = preview
+            check_query(self._con, sql)
+            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         check_unit_expressions(self._con, protection.unit_expressions)
