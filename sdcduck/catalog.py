@@ -375,23 +375,25 @@ class Policy:
     role: str = ""
     complete: tuple[str, ...] = ()
     records: int = 0
+    preview: str | None = None
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
-        "base, publication, count_column, one_row_per_unit, population, role, complete, records FROM sdc.policies "
+        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview "
+        "FROM sdc.policies "
         "ORDER BY name, role"
     ).fetchall()
     return [
         Policy(
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
-            role or "", tuple(complete or ()), records or 0,
+            role or "", tuple(complete or ()), records or 0, preview,
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
-            publication, count_column, one_row_per_unit, population, role, complete, records in rows
+            publication, count_column, one_row_per_unit, population, role, complete, records, preview in rows
     ]  # fmt: skip
 
 
@@ -447,11 +449,11 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     try:
         _delete_policy(con, policy.name, policy.role)
         con.execute(
-            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 18)})",
+            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
             [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
              policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
-             list(policy.complete), policy.records],
+             list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
         _policies_changed(con)
         con.commit()

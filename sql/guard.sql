@@ -21,6 +21,7 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS population VARCHAR;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS role VARCHAR;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS complete VARCHAR[];
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS records BIGINT;
+ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.
@@ -33,6 +34,7 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS records BIGINT;
 --| @column min_units INTEGER: fewer units than this are not answered
 --| @column population VARCHAR: what the units are, where tables may be joined on them
 --| @column role VARCHAR: who is answered under the policy; empty: everybody without one of their own
+--| @column preview VARCHAR: the table of made-up rows that answers SELECT * .. LIMIT
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -40,5 +42,5 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS records BIGINT;
 --| -----+-------+--------+---------
 --| @source this project
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
-    SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role
+    SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role, preview
     FROM sdc.policies ORDER BY name, role;

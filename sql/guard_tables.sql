@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound, so they are temporary.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL, population := NULL, role := '') -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
@@ -21,6 +21,8 @@
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
 --|      identifiers for the same units, may be joined on the unit. NULL: with no other table
 --| @arg role VARCHAR: whom the policy is for (`sdcduck.guard(con, role=..)`); '': everybody without a policy of their own
+--| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
+--|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered
 --| @column rows BIGINT: its records
@@ -36,11 +38,11 @@
 CREATE OR REPLACE TEMP MACRO sdc_protect(
     tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
     ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL,
-    population := NULL, role := ''
+    population := NULL, role := '', preview := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_protect(
         tbl, unit, record_key, dimensions::VARCHAR[], measures::VARCHAR[], method, ptable, magnitude_ptable, min_units,
-        base, publication, population, role));
+        base, publication, population, role, preview));
 
 --| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely.

@@ -1178,6 +1178,40 @@ CREATE OR REPLACE MACRO sdc_variance(
         END
     );
 
+-- The noise of a count of rows, where a record is a unit that has n of them: that of the number of units with rows,
+-- times the rows of the unit which has most.
+CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable) AS
+    greatest(
+        sum(n) + max(n) * (sdc_count(record_key, ptable := ptable, filter := n > 0) - count(CASE WHEN n > 0 THEN 1 END)),
+        0)::BIGINT;
+
+-- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
+-- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
+-- a unit it is `sdc_variance`. NULL where the published number of units does not make sure that there are two.
+CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable) AS
+    list_transform(
+        [{
+            'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
+            'mean': _sdc_exact_sum(total, 4) / sum(n),
+            'deviations': greatest(
+                sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
+            'key': sum(CASE WHEN n > 0 THEN record_key END),
+            'odd': _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1,
+            'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
+            'rows': _sdc_published_rows(n, record_key, count_ptable)
+        }],
+        lambda cell: CASE
+            WHEN cell['enough'] AND cell['rows'] > 1 THEN
+                _sdc_single_value(
+                    cell['deviations'],
+                    list_max(list_transform(
+                        cell['units'],
+                        lambda one: greatest(
+                            one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0))),
+                    cell['key'], ptable, 0.1, NULL, NULL, 3, NULL, 0, false, cell['odd'], true, 8, false)
+                    / (cell['rows'] - 1)
+        END)[1];
+
 -- A number to so many significant digits: a bin that everybody knows.
 CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
     CASE
@@ -1242,4 +1276,51 @@ CREATE OR REPLACE MACRO sdc_quantile(
                         list_min(list_transform(
                             list_filter(steps, lambda step: step['n'] >= q * cell['n']), lambda step: step['bin'])),
                         list_max(list_transform(steps, lambda step: step['bin']))))[1]
+        END)[1];
+
+-- The values of a unit, in bins.
+CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y) FILTER (y IS NOT NULL);
+
+-- The quantile of the rows of units, each with its list of bins: as `sdc_quantile`, but rows are counted with the noise of
+-- units. NULL where fewer published rows lie on either side than five units could have that have as many as any unit here;
+-- that number is taken up to a power of two, so that the places where the answer begins do not tell it. With one row a unit
+-- it is `sdc_quantile`.
+CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable) AS
+    list_transform(
+        [{
+            'units': list({'bins': bins, 'key': record_key}) FILTER (len(bins) > 0),
+            'rows': list_sort(flatten(list(bins) FILTER (len(bins) > 0))),
+            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable),
+            'most': max(len(bins)),
+            'noise': _sdc_ptable_most(ptable) * max(len(bins))
+        }],
+        lambda cell: CASE
+            WHEN least(q, 1 - q) * cell['n'] >= 5 * 2 ** ceil(log2(cell['most'])) THEN
+                list_min(list_transform(
+                    list_filter(
+                        list_transform(
+                            list_distinct(list_slice(
+                                cell['rows'],
+                                greatest(1, least(len(cell['rows']), ceil(q * cell['n'])::BIGINT - cell['noise'] - 1)),
+                                ceil(q * cell['n'])::BIGINT + cell['noise'] + 1)),
+                            lambda bin_near: list_transform(
+                                [list_filter(
+                                    list_transform(
+                                        cell['units'],
+                                        lambda one: {
+                                            'n': len(list_filter(one['bins'], lambda bin: bin <= bin_near)),
+                                            'key': one['key']
+                                        }),
+                                    lambda one: one['n'] > 0)],
+                                lambda below: {
+                                    'bin': bin_near,
+                                    'n': list_sum(list_transform(below, lambda one: one['n']))
+                                        + list_max(list_transform(below, lambda one: one['n'])) * (
+                                            sdc_ckm_count(
+                                                len(below), list_sum(list_transform(below, lambda one: one['key'])),
+                                                ptable := ptable)
+                                            - len(below))
+                                })[1]),
+                        lambda step: step['n'] >= q * cell['n']),
+                    lambda step: step['bin']))
         END)[1];

@@ -22,6 +22,7 @@ def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
     min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
+    preview: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -81,13 +82,15 @@ def plan_protect(
     if facts.several_keys:
         raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
 
+    shows = None if preview is None else _preview(session, table, preview, shown, summed)
+
     def store() -> pa.Table:
         catalog.store_policy(
             session.cursor(),
             Policy(
                 table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
                 min_units, base, publication, count_column, rows == units, population, role or "",
-                complete, rows,
+                complete, rows, shows,
             ),
         )  # fmt: skip
         return pa.table(
@@ -103,10 +106,36 @@ def plan_protect(
     return Rows(store)
 
 
-def _table(session: Session, text: str | None) -> Source:
-    table = source(session.cursor(), text, "tbl")
+def _preview(session: Session, table: Source, text: str, shown: Sequence[str], summed: Sequence[str]) -> str:
+    """The name of a table that can stand for another one where somebody wants to see rows.
+
+    Raises:
+        SDCError: a column is missing, or what is to be shown comes from records.
+    """
+    made_up = _table(session, text, "preview")
+    for name in (*shown, *summed):
+        made_up.column(name, "preview")
+    cursor = session.cursor()
+    records = {policy.name for policy in catalog.policies(cursor) if policy.label == "unit-level"} | {table.text}
+    behind = cursor.get_table_names(f"FROM {made_up.sql}")
+    for name in sorted(records):
+        if behind & cursor.get_table_names(f"FROM {catalog.identifier(name)}"):
+            raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
+    if summed:  # by dimensions alone made-up rows are like records
+        listed = ", ".join(f"{catalog.identifier(name)}::VARCHAR" for name in (*shown, *summed))
+        alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"
+        found = catalog.first_row(
+            cursor, f"SELECT (SELECT count(*) FROM ({alike})) * 2 > (SELECT count(*) FROM {made_up.sql})"
+        )
+        if found is not None and found[0]:
+            raise SDCError(f"most rows of the preview '{made_up.text}' are records of '{table.text}'; make rows up")
+    return made_up.text
+
+
+def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
+    table = source(session.cursor(), text, argument)
     if table.text.startswith("(") or not table.text.replace("_", "a").isalnum():
-        raise SDCError("argument 'tbl' must name a table or view of the main schema; for a query make a view")
+        raise SDCError(f"argument '{argument}' must name a table or view of the main schema; for a query make a view")
     return table
 
 
@@ -158,7 +187,7 @@ FAMILY = Family(
         Planner(
             "sdc_protect",
             ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT",
-             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR"),
+             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
             plan_protect,
             {"name": "VARCHAR", "method": "VARCHAR", "rows": "BIGINT", "units": "BIGINT",
              "one_row_per_unit": "BOOLEAN"},

@@ -15,7 +15,9 @@ from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, Role
 from sdcduck.guard.shapes import (
+    GROUPS,
     RELEASED,
+    VALUES,
     Keys,
     bounded,
     case,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from sdcduck.guard.protect import Protection
 
 _MOST_TERMS = 10
+_MOST_COUNTED = 20
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
@@ -47,9 +50,16 @@ class Block:
     """A SELECT over unit-level relations of the same units, and public ones joined to them."""
 
     def __init__(
-        self, protection: Protection, select: exp.Select, sources: Mapping[str, Relation], units: Sequence[str]
+        self,
+        protection: Protection,
+        select: exp.Select,
+        sources: Mapping[str, Relation],
+        units: Sequence[str],
+        known: Mapping[str, Relation],
+        original: exp.Select | None,
     ) -> None:
         self.protection, self.select, self.sources, self.units = protection, select, sources, tuple(units)
+        self.known, self.original = known, original
         self.alias = self.units[0]
         self.relation = sources[self.alias]
         self.policy = self._common_policy()
@@ -75,11 +85,8 @@ class Block:
 
     @property
     def several(self) -> bool:
-        """Whether a unit may have several rows, so that its rows have to be brought together before they are protected.
-
-        Not under suppression, where cells are protected and not units.
-        """
-        return self.policy.method != "suppression" and any(self.sources[alias].several for alias in self.units)
+        """Whether a unit may have several rows, so that its rows have to be brought together before noise is added."""
+        return self.policy.method == "cell_key" and any(self.sources[alias].several for alias in self.units)
 
     @property
     def is_aggregate(self) -> bool:
@@ -239,6 +246,9 @@ class Block:
         if isinstance(node, exp.And):
             left, right = (self._condition(part, queries=queries) for part in (node.this, node.expression))
             return exp.And(this=left, expression=right)
+        if isinstance(node, exp.Or) and queries and node.find(exp.Query) is not None:
+            left, right = (self._condition(part, queries=True) for part in (node.this, node.expression))
+            return exp.Paren(this=exp.Or(this=left, expression=right))
         if isinstance(node, exp.Paren):
             return exp.Paren(this=self._condition(node.this, queries=queries))
         if queries and node.find(exp.Query) is not None:
@@ -248,27 +258,38 @@ class Block:
         return exp.Try(this=exp.cast(inner, "BOOLEAN"))
 
     def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
-        """``column IN (SELECT ..)``, or a column compared with a scalar subquery, of one type: that cannot fail."""
-        if isinstance(node, exp.Not):
-            return exp.Not(this=self._compared_with_query(node.this))
+        """``column IN (SELECT ..)``, also of several columns, or a column compared with a scalar subquery.
+
+        Of one type, so that it cannot fail.
+        """
+        if isinstance(node, (exp.Not, exp.Paren)):
+            return type(node)(this=self._compared_with_query(node.this))
+        if (
+            isinstance(node, exp.Coalesce)
+            and len(node.expressions) == 1
+            and isinstance(node.expressions[0], exp.Boolean)
+        ):
+            return exp.Coalesce(this=self._compared_with_query(node.this), expressions=node.expressions)
         if isinstance(node, exp.Exists):
             return node
-        column: exp.Expr | None = None
+        columns: list[exp.Expr] = []
         query: exp.Expr | None = None
         if isinstance(node, exp.In) and node.args.get("query") is not None:
-            column, query = node.this, node.args["query"]
+            columns = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+            query = node.args["query"]
         elif isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
             sides = [node.this, node.expression]
-            column = next((side for side in sides if isinstance(side, exp.Column)), None)
+            columns = [side for side in sides if isinstance(side, exp.Column)]
             query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
-        if not isinstance(column, exp.Column) or not isinstance(query, exp.Query):
+        if not columns or not isinstance(query, exp.Query) or len(columns) != len(query.selects):
             raise Refused("SDC005", "compare a column alone with a subquery")
-        self._dimension(column)
-        selected = query.selects
-        families = (family(column), family(selected[0]) if len(selected) == 1 else None)
-        numbers = set(families) <= {"whole", "real"}
-        if None in families or (families[0] != families[1] and not numbers):
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
+        for column, selected in zip(columns, query.selects, strict=True):
+            if not isinstance(column, exp.Column):
+                raise Refused("SDC005", "compare a column alone with a subquery")
+            self._dimension(column)
+            families = (family(column), family(selected))
+            if None in families or (families[0] != families[1] and not set(families) <= {"whole", "real"}):
+                raise Refused("SDC005", "compare a column with a subquery of the same type")
         return node
 
     # --- Records --------------------------------------------------------------------------------------------------
@@ -334,14 +355,17 @@ class Block:
                 if not shown or not all(shown) or has_aggregate(ordered.this):
                     ordered.set("this", split.outer(ordered.this))
         if not keys and not split.aggregates:
-            raise Refused("SDC045", "nothing is counted or added up")
+            if not split.values:
+                raise Refused("SDC045", "nothing is counted or added up")
+            split.aggregates[numbers.count("true")] = "_a0"  # one row
         inner = self._of_units(keys, split, numbers) if isinstance(numbers, OfUnits) else self._of_records(keys, split)
         self.protection.made(inner)
+        if split.values:
+            inner = self._with_values(inner, split)
         for clause in ("joins", "where", "group", "having"):
             select.set(clause, None)
         select.set("expressions", outer_items)
-        subquery = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(RELEASED, quoted=True)))
-        select.set("from_", exp.From(this=subquery))
+        select.set("from_", exp.From(this=_aliased(inner, RELEASED)))
         if condition is not None:
             select.set("where", exp.Where(this=condition))
         brought = ", the rows of a unit brought together" if self.several else ""
@@ -350,6 +374,60 @@ class Block:
             f"{self.policy.method}{brought}"
         )
         return Relation(Label.RELEASED, column_names(select))
+
+    def _with_values(self, inner: exp.Select, split: _Split) -> exp.Select:
+        """Group keys and numbers, and beside them numbers of values, each a query of its own."""
+        made = exp.Select(expressions=[], from_=exp.From(this=_aliased(inner, GROUPS)))
+        for item in inner.expressions:
+            made.append("expressions", exp.column(item.alias_or_name, GROUPS, quoted=True))
+        for name, query in split.values.items():
+            called = exp.to_identifier(name, quoted=True)
+            made.append("expressions", exp.Alias(this=exp.Subquery(this=query), alias=called))
+        self.protection.made_around(made)
+        return made
+
+    def is_of_values(self, node: exp.Expr) -> bool:
+        """Whether this is count(DISTINCT ..) of dimensions and not of units."""
+        distinct = node.this if isinstance(node, exp.Count) else None
+        if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 1:
+            return False
+        columns = list(distinct.expressions[0].find_all(exp.Column))
+        return bool(columns) and all(self._role(column) is not Role.UNIT for column in columns)
+
+    def number_of_values(self, value: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
+        """How many values are published in a group: the rows of a SELECT DISTINCT of the group keys and the value.
+
+        So count(DISTINCT region) says how many regions appear in GROUP BY region, and nothing else.
+        """
+        group = self.select.args.get("group")
+        if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+            raise Refused("SDC051", "count(DISTINCT ..) with subtotals")
+        assert self.original is not None
+        self.protection.counted += 1
+        if self.protection.counted > _MOST_COUNTED:
+            raise Refused("SDC002", "many count(DISTINCT ..)")
+        groups: exp.Select = self.original.copy()
+        for clause in [clause for clause in groups.args if clause not in ("from_", "joins", "where")]:
+            groups.set(clause, None)
+        for place, sql in enumerate(keys):
+            groups.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), f"_g{place}", quoted=True))
+        groups.append("expressions", exp.alias_(value.copy(), "_value", quoted=True))
+        groups.set("distinct", exp.Distinct())
+        if condition is not None:
+            where = groups.args.get("where")
+            both = condition.copy() if where is None else exp.and_(where.this, condition.copy(), copy=False)
+            groups.set("where", exp.Where(this=both))
+        self.protection.query(groups, self.known)
+        counted = exp.Count(this=exp.column("_value", VALUES, quoted=True), big_int=True)
+        made = exp.Select(expressions=[counted], from_=exp.From(this=_aliased(groups, VALUES)))
+        same = [
+            exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(name, GROUPS, quoted=True))
+            for name, _ in keys.values()
+        ]
+        if same:
+            made.set("where", exp.Where(this=exp.and_(*same, copy=False)))
+        self.protection.made_around(made)
+        return made
 
     def _over_source(self) -> exp.Select:
         """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""
@@ -378,13 +456,12 @@ class Block:
         The rows of a unit carry the same record key, so that `max` is that key.
         """
         units = self._over_source()
-        unit = exp.column(self.method.unit(), self.alias, quoted=True)
+        key, name_of_unit = self.method.hidden()
+        unit = exp.column(name_of_unit, self.alias, quoted=True)
         group = self._grouping(keys)
         for place, (_, checked) in enumerate(keys.values()):
             units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
-        for place, name in enumerate(self.method.hidden()):
-            column = exp.column(name, self.alias, quoted=True)
-            brought = column if name == self.method.unit() else exp.Max(this=column)
+        for place, brought in enumerate((exp.Max(this=exp.column(key, self.alias, quoted=True)), unit.copy())):
             units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
         shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
         if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
@@ -397,11 +474,10 @@ class Block:
         by_unit = group if group is not None else exp.Group(expressions=[])
         by_unit.append("expressions", unit)
         units.set("group", by_unit)
-        alias = exp.TableAlias(this=exp.to_identifier(UNITS, quoted=True))
-        inner = exp.Select(expressions=[], from_=exp.From(this=exp.Subquery(this=units, alias=alias)))
+        inner = exp.Select(expressions=[], from_=exp.From(this=_aliased(units, UNITS)))
         for place in range(len(keys)):
-            key = exp.column(f"_g{place}", UNITS, quoted=True)
-            inner.append("expressions", exp.alias_(key, f"_g{place}", quoted=True))
+            column = exp.column(f"_g{place}", UNITS, quoted=True)
+            inner.append("expressions", exp.alias_(column, f"_g{place}", quoted=True))
         if group is not None and shown:
             inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
@@ -614,12 +690,17 @@ class Block:
         return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
 
 
+def _aliased(query: exp.Select, alias: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
 class _Split:
     """What is written around the aggregates of a block, in terms of the released numbers."""
 
     def __init__(self, block: Block, keys: Keys, numbers: Numbers) -> None:
         self.block, self.keys, self.numbers = block, keys, numbers
         self.aggregates: dict[str, str] = {}
+        self.values: dict[str, exp.Select] = {}
 
     def outer(self, node: exp.Expr) -> exp.Expr:
         """The expression with group keys and aggregates replaced by released columns."""
@@ -670,6 +751,10 @@ class _Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        if self.block.is_of_values(node):
+            name = f"_n{len(self.values)}"
+            self.values[name] = self.block.number_of_values(node.this.expressions[0], condition, self.keys)
+            return released(name, node)
         return self._named(self.block.number(node, condition, self.numbers), node)
 
     def _grouping(self, node: exp.Grouping) -> exp.Expr:

@@ -23,9 +23,11 @@ from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import check_query, check_rewritten, check_syntax
+from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, check_syntax
 from sdcduck.guard.known import Known
 from sdcduck.guard.limits import Limited
+from sdcduck.guard.pivots import without_pivots
+from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
 
@@ -35,9 +37,8 @@ _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _OWN = "_sdc"
-_MACROS = frozenset(
-    ["sdc_count", "sdc_count_units", "sdc_sum", "sdc_variance", "sdc_quantile", "sdc_open_count", "sdc_open_sum"]
-)
+NOTICE = "sdcduck.notice"
+"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Rewritten:
         tables: that have a policy and that the query names, for the audit log.
         methods: that protect those of unit-level records.
         policies: of the unit-level tables, which must still be as they were declared.
+        notice: what whoever asked has to be told with the answer.
     """
 
     sql: str
@@ -76,6 +78,7 @@ class Rewritten:
     tables: tuple[str, ...]
     methods: tuple[str, ...]
     policies: tuple[Policy, ...]
+    notice: str = ""
 
 
 class Guard:
@@ -121,6 +124,8 @@ class Guard:
     ) -> pa.Table:
         """The protected answer, as an Arrow table.
 
+        A preview (`sdc_protect(.., preview := ..)`) says so in the metadata of its schema, under ``sdcduck.notice``.
+
         Args:
             parameters: for ``?`` and ``$1``, or by name for ``$name``.
             user: who asks, for the audit log.
@@ -138,6 +143,8 @@ class Guard:
             self._write(query, user, start, refused.code, 0, rewritten, version)
             raise
         self._write(query, user, start, "answered", answer.num_rows, rewritten, version)
+        if rewritten.notice:
+            answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
@@ -211,7 +218,7 @@ class Guard:
         _check_text(query)
         check_syntax(self._con, query)
         tree = _parsed(query)
-        check_query(self._con, query)
+        check_query(self._con, query, pivots=True)
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
@@ -231,10 +238,15 @@ class Guard:
             empty = _empty(tree)
             check_query(self._con, empty)
             return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
+        preview = preview_of(tree, policies, schema)
+        if preview is not None:
+            sql, notice = preview
+            check_query(self._con, sql)
+            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         sql = tree.sql("duckdb", comments=False)
-        check_rewritten(self._con, sql, protection.unit_expressions, macros=_MACROS)
+        check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
         _check_rendering(tree, sql)
         now = _output_names(tree)
         if names is not None and now is not None and names != now and len(names) == len(now):
@@ -316,20 +328,29 @@ def _parsed(query: str) -> exp.Expr:
             raise Refused("SDC002")
         trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
     except SqlglotError:
+        if _PIVOT.match(query):
+            raise Refused("SDC005", "PIVOT .. ORDER BY: write SELECT * FROM (PIVOT ..) ORDER BY") from None
         raise Refused("SDC001") from None
     if len(trees) != 1:
         raise Refused("SDC003")
     tree = trees[0]
-    if sum(1 for _ in tree.walk()) > _MOST_NODES:
-        raise Refused("SDC002")
-    if not isinstance(tree, exp.Query):
+    _check_size(tree)
+    if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():
         node.comments = None  # they would be part of an expression's text, by which group keys are known
     for name in tree.find_all(exp.Identifier):
         if name.name.lower().startswith(_OWN):
             raise Refused("SDC005", "names that begin with _sdc")
+    if tree.find(exp.Pivot) is not None:
+        tree = without_pivots(tree)
+        _check_size(tree)
     return tree
+
+
+def _check_size(tree: exp.Expr) -> None:
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        raise Refused("SDC002")
 
 
 def _normalize(tree: exp.Expr) -> None:
@@ -344,6 +365,7 @@ def _normalize(tree: exp.Expr) -> None:
 
 
 _WORD = re.compile(r"\w+")
+_PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\bORDER\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 

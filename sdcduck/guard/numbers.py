@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.methods import Method, method_of
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.methods import Method, cell_key_of_units
 
 UNITS = "_sdc_u"
 """The alias of the units of a group, their rows brought together."""
@@ -15,8 +13,6 @@ UNITS = "_sdc_u"
 
 class Numbers(Protocol):
     """The protected SQL of what is counted and added up; ``condition`` is over single rows."""
-
-    method: Method
 
     def count(self, condition: str) -> str:
         """Rows."""
@@ -83,14 +79,14 @@ class OfRecords:
 
 
 class OfUnits:
-    """Where a unit has several records: figures of each unit, then protected figures of these.
+    """Where a unit has several records, under cell keys: figures of each unit, then protected figures of these.
 
     Attributes:
         columns: SQL of the figures of a unit, over its records, and their names.
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.method = method_of(replace(policy, one_row_per_unit=True), carried=True)
+        self.method = cell_key_of_units(policy)
         self.columns: dict[str, str] = {}
 
     def _column(self, sql: str) -> str:
@@ -122,12 +118,16 @@ class OfUnits:
         return self.method.figures(identifier(UNITS), figure)
 
     def variance(self, measure: str, condition: str) -> str:
-        """Not answered: rows of one unit are not records of their own."""
-        raise Refused("SDC052", "variance, where a unit has several rows")
+        """The variance among rows, with the deviations of a unit's rows taken together."""
+        values = f"CASE WHEN {condition} THEN {measure} END"
+        rows, total = self._column(f"count({values})"), self._column(f"_sdc_exact_sum({values}, 4)")
+        squares = self._column(f"_sdc_exact_squares({values})")
+        return self.method.variance_of_units(identifier(UNITS), rows, total, squares)
 
     def quantile(self, measure: str, share: str, condition: str) -> str:
-        """Not answered: rows of one unit are not records of their own."""
-        raise Refused("SDC052", "quantile, where a unit has several rows")
+        """The value that this share of the rows lies below."""
+        bins = self._column(f"_sdc_bins(CASE WHEN {condition} THEN {measure} END)")
+        return self.method.quantile_of_units(identifier(UNITS), bins, share)
 
     def grouping(self, asked: str) -> str:
         """Which columns a group is of: the same for all its units."""

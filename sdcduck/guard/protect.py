@@ -24,7 +24,8 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, of_policy
-from sdcduck.guard.shapes import column_names, normalize, tables_of
+from sdcduck.guard.semijoins import without_correlation, without_semi_joins
+from sdcduck.guard.shapes import column_names, normalize, owner, tables_of
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Protection:
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
         unique: SQL of public relations, and columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
+        counted: how many queries were made to count values; they stand inside each other.
     """
 
     policies: Mapping[str, Policy]
@@ -44,6 +46,7 @@ class Protection:
     unit_expressions: list[str] = field(default_factory=list)
     unique: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    counted: int = 0
     _seen: set[int] = field(default_factory=set)
     _over_units: set[int] = field(default_factory=set)
 
@@ -65,6 +68,10 @@ class Protection:
     def made(self, node: exp.Expr) -> None:
         """The guard wrote this part itself: it needs no look."""
         self._seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
+
+    def made_around(self, select: exp.Select) -> None:
+        """The guard wrote this SELECT around parts that were looked at."""
+        self._seen.add(id(select))
 
     def query(self, node: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """Label a query and protect what it aggregates, in place; its relation."""
@@ -96,20 +103,26 @@ class Protection:
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self._seen.add(id(select))
+        without_semi_joins(select)
+        # Records are looked at once more to count values; protecting a query changes it.
+        original = (
+            select.copy() if any(isinstance(d.parent, exp.Count) for d in select.find_all(exp.Distinct)) else None
+        )
         sources = self._sources(select, known)
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         if units:
             self._over_units.add(id(select))
+            without_correlation(select)
         for column in select.find_all(exp.Column):
             # A name that its source does not have would be looked for further out by DuckDB.
             unknown = column.table in sources and column.name.lower() not in sources[column.table].columns
-            if unknown and _owner(column) is select:
+            if unknown and owner(column) is select:
                 raise Refused("SDC030", column.name)
         self._subqueries(select, known)
         if not units:
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
-        block = Block(self, select, sources, units)
+        block = Block(self, select, sources, units, known, original)
         return block.aggregate() if block.is_aggregate else block.records()
 
     def _sources(self, select: exp.Select, known: Mapping[str, Relation]) -> dict[str, Relation]:
@@ -160,36 +173,14 @@ class Protection:
         in_from = {id(table) for table in tables_of(select)}
         for query in list(_outermost_queries(select, in_from)):
             inside = {id(inner) for inner in query.find_all(exp.Select)}
-            owners = [_owner(column) for column in query.find_all(exp.Column) if column.table]
+            owners = [owner(column) for column in query.find_all(exp.Column) if column.table]
             outer = [owner for owner in owners if owner is None or id(owner) not in inside]
             label = self.query(query, known).label
             if label is Label.UNIT:
-                raise Refused("SDC040")
+                raise Refused("SDC044")
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
             if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")
-
-
-def _owner(column: exp.Column) -> exp.Select | None:
-    """The SELECT that a qualified column belongs to: the innermost one with a source of that name.
-
-    Raises:
-        Refused: a subquery in FROM that reaches for its neighbours.
-    """
-    node: exp.Expr = column
-    left_a_select = False
-    while node.parent is not None:
-        parent = node.parent
-        if isinstance(parent, exp.Select):
-            through = node.arg_key
-            names = {table.alias_or_name for table in tables_of(parent)}
-            if through != "with_" and column.table in names:
-                if through in ("from_", "joins") and left_a_select:
-                    raise Refused("SDC044", column.name)
-                return parent
-            left_a_select = True
-        node = parent
-    return None
 
 
 def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:

@@ -31,10 +31,16 @@ REASONS = {
     "SDC041": ("a measure outside of sum and avg", "Measures are added up. Group by and filter on dimensions."),
     "SDC042": ("a column that is neither grouped nor aggregated", "Add it to GROUP BY, or aggregate it."),
     "SDC043": ("unit-level rows in UNION, INTERSECT or EXCEPT", "Aggregate each part first."),
-    "SDC044": ("a correlated subquery over unit-level rows", "Use a join of two aggregated WITH queries."),
+    "SDC044": (
+        "a subquery over unit-level rows, or correlated with them",
+        "Tie EXISTS to a public table by equality, or join two aggregated WITH queries.",
+    ),
     "SDC045": ("LIMIT, DISTINCT, ORDER BY or a window over unit-level rows", "Aggregate first, then sort and cut."),
     "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
-    "SDC051": ("DISTINCT in an aggregate", "Only count(DISTINCT unit) is answered."),
+    "SDC051": (
+        "DISTINCT in an aggregate",
+        "Only count(DISTINCT unit), and count(DISTINCT dimension) without subtotals, are answered.",
+    ),
     "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),

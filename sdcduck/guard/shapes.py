@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sdcduck.guard.refusals import Refused
+
 RELEASED = "_sdc"
 """The alias of the inner part of a block: its columns are released numbers and group keys."""
+
+GROUPS, VALUES = "_sdc_b", "_sdc_d"
+"""The aliases of groups with their numbers, and of the values in them, where values are counted."""
 
 Keys = dict[str, tuple[str, exp.Expr]]
 """The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
@@ -157,6 +162,8 @@ def normalize(tree: exp.Expr) -> None:
             plain = type(within.this)(this=ordered[0].this, expression=share)
             plain.type = within.type
             within.replace(plain)
+    for rows in list(tree.find_all(exp.In, exp.EQ)):
+        _compare_by_column(rows)
     for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
         aggregate: exp.Expr = node
         if isinstance(node, exp.GroupingId):
@@ -180,6 +187,24 @@ def normalize(tree: exp.Expr) -> None:
                     filtered.set("this", aggregate)
 
 
+def _compare_by_column(node: exp.Expr) -> None:
+    """Write ``(a, b) IN ((1, 2), (3, 4))`` and ``(a, b) = (1, 2)`` by column; NULL is a value, as DuckDB has it."""
+    rows = node.expressions if isinstance(node, exp.In) else [node.expression]
+    if not isinstance(node.this, exp.Tuple) or not rows:
+        return
+    wide = len(node.this.expressions)
+    if not all(isinstance(row, exp.Tuple) and len(row.expressions) == wide for row in rows):
+        return
+    alike = [
+        exp.Paren(this=exp.and_(*(
+            exp.NullSafeEQ(this=column.copy(), expression=value)
+            for column, value in zip(node.this.expressions, row.expressions, strict=True)
+        ), copy=False))
+        for row in rows
+    ]  # fmt: skip
+    node.replace(exp.Paren(this=exp.or_(*alike, copy=False)))
+
+
 def tables_of(select: exp.Select) -> list[exp.Expr]:
     from_ = select.args.get("from_")
     return ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
@@ -188,3 +213,25 @@ def tables_of(select: exp.Select) -> list[exp.Expr]:
 def column_names(query: exp.Query) -> frozenset[str]:
     """The names of a query's columns."""
     return frozenset(name.lower() for name in query.named_selects)
+
+
+def owner(column: exp.Column) -> exp.Select | None:
+    """The SELECT that a qualified column belongs to: the innermost one with a source of that name.
+
+    Raises:
+        Refused: a subquery in FROM that reaches for its neighbours.
+    """
+    node: exp.Expr = column
+    left_a_select = False
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(parent, exp.Select):
+            through = node.arg_key
+            names = {table.alias_or_name for table in tables_of(parent)}
+            if through != "with_" and column.table in names:
+                if through in ("from_", "joins") and left_a_select:
+                    raise Refused("SDC044", column.name)
+                return parent
+            left_a_select = True
+        node = parent
+    return None

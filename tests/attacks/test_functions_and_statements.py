@@ -145,7 +145,14 @@ CREATE SCHEMA s|CREATE SEQUENCE s|CREATE TYPE s AS ENUM (SELECT region FROM peop
 INSERT INTO people SELECT * FROM people|INSERT INTO regions SELECT region, income, 1 FROM people RETURNING *|UPDATE people SET income = 1|DELETE FROM people
 DELETE FROM people RETURNING *|TRUNCATE people|DROP TABLE people|ALTER TABLE people ADD COLUMN z INTEGER|MERGE INTO regions USING people ON true WHEN MATCHED THEN DELETE
 PIVOT people ON region USING sum(income)|UNPIVOT people ON income, age INTO NAME n VALUE v|SELECT * FROM (PIVOT people ON region USING sum(income))
-SELECT * FROM people PIVOT (sum(income) FOR region IN ('N', 'S'))|SELECT * FROM people UNPIVOT (v FOR n IN (income, age))|FROM (DESCRIBE people)|FROM (SUMMARIZE people)
+SELECT * FROM people PIVOT (sum(income) FOR region IN ('N', 'S'))|PIVOT people ON region IN (SELECT region FROM regions) USING count(*) GROUP BY age
+PIVOT people ON region IN ('N') USING max(income) GROUP BY age|PIVOT people ON income IN (1) USING count(*) GROUP BY age|PIVOT people ON region IN ('N') USING list(income) GROUP BY age
+PIVOT people ON region IN ('N') USING sum(income)|PIVOT people ON region IN ('N') USING count(*) GROUP BY person_id|PIVOT people ON region IN ('N') USING count(*) GROUP BY record_key
+PIVOT people ON region IN ('N') USING sum((SELECT max(income) FROM people))|PIVOT (FROM people LIMIT 1) ON region IN ('N') USING count(*) GROUP BY age|PIVOT nobody ON x IN (1) USING count(*)
+PIVOT people ON region IN (region) USING count(*) GROUP BY age|PIVOT people ON people IN ('N') USING count(*) GROUP BY age|PIVOT people ON region IN ((SELECT max(income) FROM people)) USING count(*) GROUP BY age
+WITH c AS (UNPIVOT people ON income) SELECT value, count(*) FROM c GROUP BY value|SELECT v, count(*) FROM people UNPIVOT (v FOR n IN (income)) GROUP BY v|UNPIVOT people ON * INTO NAME n VALUE v
+UNPIVOT people ON COLUMNS(*) INTO NAME n VALUE v|SELECT value, count(*) FROM (UNPIVOT (SELECT region, income FROM people) ON income) GROUP BY value|UNPIVOT (SELECT income FROM people) ON income
+UNPIVOT regions ON (SELECT max(income) FROM people) INTO NAME n VALUE v|PIVOT regions ON label IN ('North') USING sum((SELECT max(income) FROM people))|FROM people PIVOT (count(*) FOR income IN (1, 2) GROUP BY age)|SELECT * FROM people UNPIVOT (v FOR n IN (income, age))|FROM (DESCRIBE people)|FROM (SUMMARIZE people)
 FROM (SHOW TABLES)|SELECT * FROM (DESCRIBE people)|SELECT count(*) FROM people USING SAMPLE 10%|SELECT count(*) FROM people TABLESAMPLE RESERVOIR (1)
 SELECT * FROM 'people.parquet'|SELECT * FROM '/etc/passwd'|SELECT * FROM "people.csv"|SELECT * FROM people.csv|SELECT * FROM duckdb_tables|SELECT * FROM information_schema.tables
 SELECT * FROM pg_catalog.pg_class|SELECT * FROM sqlite_master|SELECT * FROM sdc.settings|SELECT * FROM sdc.ptables|TABLE people|VALUES (1)|VALUES ((SELECT max(income) FROM people))

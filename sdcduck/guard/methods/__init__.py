@@ -29,14 +29,8 @@ class Method(Protocol):
     def hidden(self) -> tuple[str, ...]:
         """Columns that protection needs and analysts do not see."""
 
-    def unit(self) -> str:
-        """The hidden column that says whose record it is."""
-
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-
-    def rows(self, records: str, number: str) -> str:
-        """The sum of a column that says how many rows each unit has."""
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
@@ -76,3 +70,9 @@ def method_of(policy: Policy, *, carried: bool) -> Method:
     if policy.method == "rounding":
         return rounding.Rounding(replace(policy, unit=first) if carried else policy)
     raise Refused("SDC052", f"method of {identifier(policy.name)}")
+
+
+def cell_key_of_units(policy: Policy) -> cell_key.CellKey:
+    """The method for records that are units: their rows brought together, with the hidden columns carried along."""
+    first, second = (f"{CARRIED}{place}" for place in (0, 1))
+    return cell_key.CellKey(replace(policy, record_key=first, unit=second, one_row_per_unit=True))

@@ -52,8 +52,9 @@ class CellKey:
 
         With one row a unit this is ``sdc_count``.
         """
-        noise = self._noise(records, f"{number} > 0")
-        return self._enough(records, f"{number} > 0", f"greatest(sum({number}) + max({number}) * {noise}, 0)::BIGINT")
+        ptable = literal(str(self.policy.ptable))
+        published = f"_sdc_published_rows({number}, {self._key(records)}, {ptable})"
+        return self._enough(records, f"{number} > 0", published)
 
     def figures(self, records: str, number: str) -> str:
         """The sum, exact to 4 decimals, with the noise of the number of those that are not 0 times the largest."""
@@ -85,13 +86,26 @@ class CellKey:
         return self._enough(records, known, f"CASE WHEN {self._counted(records, known)} > 0 THEN {value} END")
 
     def variance(self, records: str, measure: str, condition: str) -> str:
-        """``sdc_variance``."""
+        """``sdc_variance``, where the published count makes sure that there are two values: NULL would tell of one."""
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
+        known = f"({condition}) AND {measure} IS NOT NULL"
         spread = (
             f"sdc_variance({measure}, {self._key(records)}, ptable := {ptable}, count_ptable := {counts}, "
             f"filter := {condition})"
         )
-        return self._where_known(records, measure, condition, spread)
+        sure = f"{self._counted(records, known)} > 1 + _sdc_ptable_most({counts})"
+        return self._enough(records, known, f"CASE WHEN {sure} THEN {spread} END")
+
+    def variance_of_units(self, records: str, rows: str, total: str, squares: str) -> str:
+        """The variance among the rows of units, of which each has so many with this sum and this sum of squares."""
+        ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
+        spread = f"_sdc_variance_of_units({rows}, {total}, {squares}, {self._key(records)}, {ptable}, {counts})"
+        return self._enough(records, f"{rows} > 0", spread)
+
+    def quantile_of_units(self, records: str, bins: str, share: str) -> str:
+        """The quantile of the rows of units, of which each has these values, in bins."""
+        found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {literal(str(self.policy.ptable))})"
+        return self._enough(records, f"len({bins}) > 0", found)
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """``sdc_quantile``, NULL for small groups."""

@@ -35,17 +35,9 @@ class Rounding:
             else f"CASE WHEN {behind} >= {self.policy.min_units} THEN {rounded} END"
         )
 
-    def unit(self) -> str:
-        """The unit."""
-        return str(self.policy.unit)
-
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
         return self._rounded(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
-
-    def rows(self, records: str, number: str) -> str:
-        """The sum of the rows, rounded."""
-        return self._rounded(records, f"{number} > 0", f"coalesce(sum({number}), 0)::BIGINT")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""

@@ -28,14 +28,6 @@ class Suppression:
         """The stencil."""
         return (self.stencil, self.records)
 
-    def unit(self) -> str:
-        """None: cells are protected, not units."""
-        raise Refused("SDC052", "units")
-
-    def rows(self, records: str, number: str) -> str:
-        """None, as there are no units."""
-        raise Refused("SDC052", "units")
-
     def count(self, records: str, condition: str) -> str:
         """``sdc_open_count``."""
         return f"sdc_open_count({records}.{self.records}, {records}.{self.stencil}, filter := {condition})"

@@ -28,17 +28,9 @@ class Threshold:
         behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
         return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
 
-    def unit(self) -> str:
-        """The unit."""
-        return str(self.policy.unit)
-
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
         return self._enough(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
-
-    def rows(self, records: str, number: str) -> str:
-        """The sum of the rows."""
-        return self._enough(records, f"{number} > 0", f"sum({number})::BIGINT")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""

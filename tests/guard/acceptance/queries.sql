@@ -29,6 +29,12 @@ SELECT DISTINCT region, sex FROM people ORDER BY ALL;
 -- how many values occur
 SELECT count(DISTINCT region) AS regions FROM people;
 
+-- how many values occur in each group
+SELECT region, count(*) AS n, count(DISTINCT age // 20) AS bands FROM people GROUP BY region ORDER BY bands DESC, region;
+
+-- how many values occur, with subtotals
+SELECT region, count(DISTINCT sex) AS sexes FROM people GROUP BY ROLLUP (region);
+
 -- FILTER
 SELECT region, count(*) FILTER (WHERE sex = 'f') AS women, count(*) FILTER (sex = 'm') AS men FROM people GROUP BY region;
 
@@ -255,6 +261,21 @@ PIVOT (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) ON sex IN ('f
 -- PIVOT in FROM
 FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) PIVOT (sum(n) FOR sex IN ('f', 'm'));
 
+-- PIVOT of two columns with two numbers
+PIVOT (SELECT region, sex, age >= 60 AS old, count(*) AS n, sum(income) AS income FROM people GROUP BY ALL) ON sex IN ('f', 'm'), old IN (false, true) USING sum(n) AS n, sum(income) AS income GROUP BY region;
+
+-- PIVOT over records
+PIVOT people ON sex IN ('f', 'm') USING count(*) GROUP BY region;
+
+-- PIVOT without a list of values
+PIVOT people ON sex USING count(*) GROUP BY region;
+
+-- a sorted PIVOT
+SELECT * FROM (PIVOT people ON region IN ('North', 'South') USING count(*) AS n GROUP BY age) ORDER BY north_n DESC, age LIMIT 3;
+
+-- UNPIVOT in FROM
+SELECT what, max(amount) AS largest FROM (SELECT region, count(*) AS n, count(*) FILTER (sex = 'f') AS women FROM people GROUP BY region) UNPIVOT (amount FOR what IN (n, women)) GROUP BY what;
+
 -- UNPIVOT
 UNPIVOT (SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region) ON n, income INTO NAME what VALUE amount;
 
@@ -310,6 +331,27 @@ SELECT sex, count(*) AS n FROM people WHERE region IN (SELECT region FROM people
 
 -- SEMI JOIN
 SELECT sex, count(*) AS n FROM people SEMI JOIN (SELECT region FROM regions WHERE climate = 'cold') USING (region) GROUP BY sex;
+
+-- ANTI JOIN
+SELECT sex, count(*) AS n FROM people p ANTI JOIN regions r ON p.region = r.region AND r.climate = 'cold' GROUP BY sex;
+
+-- NOT EXISTS
+SELECT count(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 FROM regions r JOIN zones z USING (climate) WHERE r.region = p.region AND z.zone = 'polar');
+
+-- EXISTS by an inequality
+SELECT count(*) AS n FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.population > p.age);
+
+-- IN of two columns
+SELECT count(*) AS n FROM people WHERE (region, sex) IN (SELECT region, 'f' AS sex FROM regions WHERE climate = 'cold');
+
+-- IN, or something else
+SELECT count(*) AS n FROM people WHERE sex = 'f' OR region IN (SELECT region FROM cold_regions);
+
+-- SEMI JOIN of numbers
+SELECT region, n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) SEMI JOIN cold_regions USING (region);
+
+-- SEMI JOIN of a public table to records
+SELECT region FROM regions SEMI JOIN people USING (region);
 
 -- a list of VALUES
 SELECT label, count(*) AS n FROM people JOIN (VALUES ('f', 'women'), ('m', 'men')) v(code, label) ON people.sex = v.code GROUP BY label;

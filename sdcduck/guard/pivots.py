@@ -1,0 +1,173 @@
+"""PIVOT and UNPIVOT as plain SELECT, before anything else looks at a query.
+
+What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT have to
+be written out: without IN the names of columns would come from the data.
+"""
+
+from __future__ import annotations
+
+from itertools import count, product
+
+from sqlglot import exp
+
+from sdcduck.guard.refusals import Refused
+
+_MOST_COLUMNS = 200
+_PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
+_UNPIVOT = frozenset(["this", "expressions", "fields", "into", "include_nulls", "alias", "with_"])
+_SAID = frozenset(
+    ["unpivot", "columns", "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
+     "value_columns_first", "default_on_null"]
+)  # fmt: skip
+"""What sqlglot notes beside that."""
+
+
+def without_pivots(tree: exp.Expr) -> exp.Expr:
+    """The tree with every PIVOT and UNPIVOT written as a SELECT.
+
+    >>> from sqlglot import parse_one
+    >>> query = "PIVOT t ON sex IN ('f', 'm') USING sum(n) GROUP BY region"
+    >>> print(without_pivots(parse_one(query, "duckdb")).sql("duckdb"))
+    SELECT region, SUM(n) FILTER(WHERE sex = 'f') AS "f", SUM(n) FILTER(WHERE sex = 'm') AS "m" FROM t GROUP BY region
+
+    >>> print(without_pivots(parse_one("FROM t UNPIVOT (v FOR k IN (a, b))", "duckdb")).sql("duckdb"))
+    SELECT * FROM (WITH "_sdc_unpivoted0" AS (SELECT * FROM t) SELECT * EXCLUDE ("a", "b"), 'a' AS "k", "a" AS "v" FROM
+    "_sdc_unpivoted0" WHERE NOT "a" IS NULL UNION ALL SELECT * EXCLUDE ("a", "b"), 'b' AS "k", "b" AS "v" FROM
+    "_sdc_unpivoted0" WHERE NOT "b" IS NULL)
+
+    Raises:
+        Refused: a form of PIVOT or UNPIVOT that has no such SELECT.
+    """
+    number = count()
+    for pivot in sorted(tree.find_all(exp.Pivot), key=lambda found: -found.depth):
+        unpivot = bool(pivot.args.get("unpivot"))
+        for part, value in pivot.args.items():
+            if value and part not in (_UNPIVOT if unpivot else _PIVOT) | _SAID:
+                raise Refused("SDC005", "an unusual PIVOT")
+        source, place = _source(pivot)
+        made = _unpivoted(pivot, source, f"_sdc_unpivoted{next(number)}") if unpivot else _pivoted(pivot, source)
+        with_ = pivot.args.get("with_")
+        if with_ is not None:
+            inner = made.args.get("with_")
+            made.set("with_", exp.With(expressions=[*with_.expressions, *(inner.expressions if inner else [])]))
+        if pivot.arg_key == "pivots":
+            place.replace(exp.Subquery(this=made, alias=pivot.args.get("alias")))
+        elif pivot is tree:
+            tree = made
+        else:
+            pivot.replace(made)
+    return tree
+
+
+def _source(pivot: exp.Pivot) -> tuple[exp.Expr, exp.Expr]:
+    """What is pivoted, on its own, and the node that the result takes the place of."""
+    if pivot.arg_key != "pivots":
+        return pivot.this, pivot
+    table = pivot.parent
+    if table is None or len(table.args["pivots"]) > 1 or table.args.get("joins") or table.args.get("sample"):
+        raise Refused("SDC005", "several PIVOTs, or joins, of one table")
+    alone = table.copy()
+    alone.set("pivots", None)
+    return alone, table
+
+
+def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
+    statement = pivot.arg_key != "pivots"
+    ons = pivot.expressions if statement else pivot.args.get("fields") or []
+    aggregates = (pivot.args.get("using") or [exp.Count(this=exp.Star())]) if statement else pivot.expressions
+    if any(part.find(exp.Query) is not None for part in (*ons, *aggregates)):  # it would be written many times
+        raise Refused("SDC005", "a subquery in PIVOT")
+    choices = [_values(on) for on in ons]
+    wanted = list(product(*choices))
+    if len(wanted) * len(aggregates) > _MOST_COLUMNS:
+        raise Refused("SDC002", "a PIVOT into many columns")
+    numbers = []
+    for values in wanted:
+        name = "_".join(text for text, _ in values)
+        for aggregate in aggregates:
+            what = aggregate.unalias()
+            if not isinstance(what, exp.AggFunc):
+                raise Refused("SDC005", "PIVOT takes aggregates such as sum(n)")
+            label = aggregate.alias or ("" if len(aggregates) == 1 else what.sql("duckdb").lower())
+            chosen = exp.and_(*(condition.copy() for _, condition in values), copy=False)
+            filtered = exp.Filter(this=what.copy(), expression=exp.Where(this=chosen))
+            numbers.append(exp.alias_(filtered, f"{name}_{label}" if label else name, quoted=True))
+    group = pivot.args.get("group")
+    if group is not None:
+        if group.args.get("all") or not all(isinstance(key, exp.Column) for key in group.expressions):
+            raise Refused("SDC005", "GROUP BY of a PIVOT takes columns")
+        shown = [key.copy() for key in group.expressions]
+        by = exp.Group(expressions=[key.copy() for key in group.expressions])
+    else:
+        used = [column for part in (*ons, *aggregates) for column in part.find_all(exp.Column)]
+        shown, by = [_all_but(used)], exp.Group(all=True)
+    return exp.Select(expressions=[*shown, *numbers], from_=exp.From(this=source.copy()), group=by)
+
+
+def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    """What ``column IN ('f' AS women, 'm')`` lists: names and conditions."""
+    if not isinstance(on, exp.In) or not isinstance(on.this, exp.Column) or not on.expressions:
+        raise Refused("SDC005", "PIVOT without a list of values: ON column IN ('a', 'b')")
+    found: list[tuple[str, exp.Expr]] = []
+    for item in on.expressions:
+        value = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
+        if not isinstance(value, (exp.Literal, exp.Boolean)):
+            raise Refused("SDC005", "PIVOT takes a list of values: ON column IN ('a', 'b')")
+        name = str(value.this).lower() if isinstance(value, exp.Boolean) else value.this
+        found.append((item.alias or name, exp.EQ(this=on.this.copy(), expression=value.copy())))
+    return found
+
+
+def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str) -> exp.Query:
+    listed, name, value = _names(pivot)
+    columns: list[tuple[exp.Column, str]] = []
+    for item in listed:
+        column = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
+        if not isinstance(column, exp.Column) or column.is_star or column.table:
+            raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
+        label = item.alias or column.name
+        columns.append((exp.column(column.name, quoted=True), label))
+    sides: list[exp.Query] = []
+    for column, label in columns:
+        side = exp.Select(
+            expressions=[
+                _all_but([column for column, _ in columns]),
+                exp.alias_(exp.Literal.string(label), name, quoted=True),
+                exp.alias_(column.copy(), value, quoted=True),
+            ],
+            from_=exp.From(this=exp.Table(this=exp.to_identifier(called, quoted=True))),
+        )
+        if not pivot.args.get("include_nulls"):
+            known = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+            side.set("where", exp.Where(this=known))
+        sides.append(side)
+    whole = sides[0]
+    for other in sides[1:]:
+        whole = exp.Union(this=whole, expression=other, distinct=False)
+    plain = isinstance(source, exp.Subquery) and isinstance(source.this, exp.Query) and not source.args.get("with_")
+    query = source.this.copy() if plain else exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
+    alias = exp.TableAlias(this=exp.to_identifier(called, quoted=True))
+    whole.set("with_", exp.With(expressions=[exp.CTE(this=query, alias=alias)]))
+    return whole
+
+
+def _names(pivot: exp.Pivot) -> tuple[list[exp.Expr], str, str]:
+    """The columns that an UNPIVOT stacks, and what it calls their names and their values."""
+    if pivot.arg_key == "pivots":
+        fields = pivot.args.get("fields") or []
+        if len(fields) != 1 or len(pivot.expressions) != 1:
+            raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
+        return fields[0].expressions, fields[0].this.name, pivot.expressions[0].name
+    into = pivot.args.get("into")
+    if into is None:
+        return pivot.expressions, "name", "value"
+    if len(into.expressions) != 1:
+        raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
+    return pivot.expressions, into.this.name, into.expressions[0].name
+
+
+def _all_but(columns: list[exp.Column]) -> exp.Star:
+    names = dict.fromkeys(column.name.lower() for column in columns)
+    if not names:
+        return exp.Star()
+    return exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in names])

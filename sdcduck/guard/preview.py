@@ -1,0 +1,63 @@
+"""Previews: a table of made-up rows that answers where somebody only wants to see what a table looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from sdcduck.catalog import Policy, identifier
+
+_CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
+
+
+def preview_of(
+    tree: exp.Expr, policies: Mapping[str, Policy], schema: Mapping[str, Mapping[str, exp.DataType]]
+) -> tuple[str, str] | None:
+    """What runs in place of SELECT columns FROM records LIMIT n, and the notice with it; None: it is something else.
+
+    Nothing may be asked of the rows, so that nobody takes them for an answer: no condition, no aggregate, no order.
+    There is no unit in them.
+
+    Args:
+        tree: with every column in full.
+        schema: the types of the columns that analysts see, by table and column.
+    """
+    if not isinstance(tree, exp.Select) or any(value and part not in _CLAUSES for part, value in tree.args.items()):
+        return None
+    from_ = tree.args.get("from_")
+    table = from_.this if from_ is not None else None
+    policy = policies.get(table.name.lower()) if isinstance(table, exp.Table) else None
+    if table is None or policy is None or policy.label != "unit-level" or policy.preview is None:
+        return None
+    stands_for = policies.get(policy.preview.lower())
+    if (stands_for is not None and stands_for.label == "unit-level") or any(
+        table.args.get(part) for part in ("joins", "pivots", "sample", "db", "catalog")
+    ):
+        return None
+    rows = [_number(tree.args.get(part)) for part in ("limit", "offset")]
+    if rows[0] is None or (rows[1] is None and tree.args.get("offset") is not None):
+        return None
+    types = schema[table.name.lower()]
+    columns = []
+    for item in tree.selects:
+        column = item.unalias()
+        if not isinstance(column, exp.Column) or column.name.lower() not in types:
+            return None
+        is_unit = policy.unit is not None and column.name.lower() == policy.unit.lower()
+        shown = "NULL" if is_unit else identifier(column.name)
+        columns.append(
+            f"TRY_CAST({shown} AS {types[column.name.lower()].sql('duckdb')}) AS {identifier(item.alias_or_name)}"
+        )
+    limits = f"LIMIT {rows[0]}" + (f" OFFSET {rows[1]}" if rows[1] is not None else "")
+    notice = f"a preview: rows of '{policy.preview}', which are made up; no record of '{policy.name}' is shown"
+    return f"SELECT {', '.join(columns)} FROM {identifier(policy.preview)} {limits}", notice
+
+
+def _number(clause: exp.Expr | None) -> int | None:
+    """The whole number in LIMIT or OFFSET."""
+    if clause is None or any(value and part != "expression" for part, value in clause.args.items()):
+        return None  # a percentage, or more
+    value = clause.expression
+    plain = isinstance(value, exp.Literal) and not value.is_string and value.this.isdecimal()
+    return int(value.this) if plain else None

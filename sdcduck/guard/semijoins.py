@@ -1,0 +1,126 @@
+"""SEMI JOIN, ANTI JOIN and correlated EXISTS as IN: conditions on single records that a table of its own answers.
+
+::
+
+    FROM people SEMI JOIN cold USING (region)
+    WHERE EXISTS (SELECT 1 FROM cold WHERE cold.region = people.region)
+
+    WHERE people.region IN (SELECT cold.region FROM cold WHERE cold.region IS NOT NULL)
+
+Only equalities can tie the two sides. Everything else stays as it is, to be refused where records are concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sdcduck.guard.shapes import conjuncts, has_aggregate, owner, tables_of
+
+_PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
+
+
+def without_semi_joins(select: exp.Select) -> None:
+    """Write SEMI and ANTI JOIN of a SELECT as conditions, in place."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    if any(join.side in ("RIGHT", "FULL") for join in joins):
+        return
+    kept = []
+    for join in joins:
+        condition = _condition_of(join)
+        if condition is None:
+            kept.append(join)
+            continue
+        where = select.args.get("where")
+        whole = condition if where is None else exp.and_(where.this, condition, copy=False)
+        select.set("where", exp.Where(this=whole))
+    select.set("joins", kept)
+
+
+def _condition_of(join: exp.Join) -> exp.Expr | None:
+    if join.kind not in ("SEMI", "ANTI") or join.side or join.method or join.args.get("on") is None:
+        return None
+    if not isinstance(join.this, (exp.Table, exp.Subquery)):
+        return None
+    alias = join.this.alias_or_name
+    pairs: list[tuple[exp.Column, exp.Column]] = []
+    narrowing: list[exp.Expr] = []
+    for condition in conjuncts(join.args["on"]):
+        if condition.find(exp.Query) is not None:
+            return None
+        if {column.table for column in condition.find_all(exp.Column)} == {alias}:
+            narrowing.append(condition)
+            continue
+        pair = _tied(condition, [alias])
+        if pair is None:
+            return None
+        pairs.append(pair)
+    if not pairs:
+        return None
+    query = exp.Select(expressions=[], from_=exp.From(this=join.this))
+    return _in(pairs, query, narrowing) if join.kind == "SEMI" else exp.Not(this=_in(pairs, query, narrowing))
+
+
+def without_correlation(select: exp.Select) -> None:
+    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in its WHERE and in place."""
+    where = select.args.get("where")
+    if where is None:
+        return
+    for exists in list(where.find_all(exp.Exists)):
+        query = exists.this
+        if exists.find_ancestor(exp.Select) is not select or not isinstance(query, exp.Select):
+            continue
+        ties = _ties(query, select)
+        if ties:
+            pairs, others = ties
+            query.set("distinct", None)
+            exists.replace(_in(pairs, query, others))
+
+
+def _ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]] | None:
+    """The equalities that tie a subquery to a SELECT around it, and its other conditions; None where more does."""
+    where = query.args.get("where")
+    if where is None or any(value and part not in _PLAIN for part, value in query.args.items()):
+        return None
+    if any(has_aggregate(item) for item in query.expressions):
+        return None
+    inside = {id(one) for one in query.find_all(exp.Select)}
+    outer = {id(column) for column in query.find_all(exp.Column) if id(owner(column)) not in inside}
+    names = [table.alias_or_name for table in tables_of(query)]
+    pairs: list[tuple[exp.Column, exp.Column]] = []
+    others: list[exp.Expr] = []
+    for condition in conjuncts(where.this):
+        pair = _tied(condition, names)
+        if pair is not None and id(pair[1]) in outer and owner(pair[1]) is select:
+            pairs.append(pair)
+            outer.remove(id(pair[1]))
+        else:
+            others.append(condition)
+    return (pairs, others) if pairs and not outer else None
+
+
+def _tied(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.Column] | None:
+    """The two columns of an equality, that of the inner relations first."""
+    if not isinstance(condition, exp.EQ):
+        return None
+    sides = (condition.this, condition.expression)
+    mine = [side for side in sides if isinstance(side, exp.Column) and side.table in inner]
+    other = [side for side in sides if isinstance(side, exp.Column) and side.table not in inner]
+    return (mine[0], other[0]) if len(mine) == len(other) == 1 else None
+
+
+def _in(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, conditions: list[exp.Expr]) -> exp.Expr:
+    """``(a, b) IN (SELECT x, y ..)`` that is never NULL."""
+    items, known = [], []
+    for place, (mine, _) in enumerate(pairs):
+        item = exp.alias_(mine.copy(), f"_k{place}", quoted=True)
+        item.type = mine.type
+        items.append(item)
+        known.append(exp.Not(this=exp.Is(this=mine.copy(), expression=exp.Null())))
+    query.set("expressions", items)
+    query.set("where", exp.Where(this=exp.and_(*conditions, *known, copy=False)))
+    others = [other.copy() for _, other in pairs]
+    left = others[0] if len(others) == 1 else exp.Tuple(expressions=others)
+    found = exp.In(this=left, query=exp.Subquery(this=query))
+    return exp.Coalesce(this=found, expressions=[exp.false()])

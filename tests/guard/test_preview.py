@@ -1,0 +1,135 @@
+"""Previews: made-up rows for whoever wants to see what a table looks like, and never a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused, guard
+
+PROTECT = (
+    "FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income'], preview := {})"
+)
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with sdcduck.connect(secret="the secret of the tests") as connection:
+        connection.execute("""
+            CREATE TABLE people AS
+            SELECT 9000 + i AS id, 'N' AS region, (20 + i % 50)::TINYINT AS age, 7000 + i AS income FROM range(100) t(i);
+            CREATE TABLE made_up AS
+            SELECT 'made up' AS remark, 'S' AS region, 30 + i AS age, 100 + i AS income, 9000 + i AS id FROM range(20) t(i);
+            CREATE TABLE regions AS SELECT 'N' AS region;
+        """)
+        connection.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        connection.execute("FROM sdc_public('regions')").fetchall()
+        connection.execute(PROTECT.format("'made_up'")).fetchall()
+        yield connection
+
+
+@pytest.fixture
+def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
+    return guard(con)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM people LIMIT 10",
+        "FROM people LIMIT 10",
+        "SELECT p.* FROM people AS p LIMIT 10",
+        'SELECT "region", "age", "income", "id" FROM "people" LIMIT 10 OFFSET 0',
+    ],
+)
+def test_the_preview_answers(guarded: Guard, query: str) -> None:
+    answer = guarded.sql(query)
+    expected = {"region": "S", "age": 30, "income": 100, "id": None}
+    assert answer.num_rows == 10
+    assert answer.to_pylist()[0] == {name: expected[name] for name in answer.column_names}
+    assert (
+        answer.schema.metadata[b"sdcduck.notice"].decode().startswith("a preview: rows of 'made_up', which are made up")
+    )
+
+
+def test_its_columns_are_those_of_the_table(guarded: Guard) -> None:
+    assert guarded.sql("FROM people LIMIT 5").schema.types == guarded.sql("FROM people LIMIT 0").schema.types
+    answer = guarded.sql("SELECT age AS years, region FROM people LIMIT 3 OFFSET 18")
+    assert answer.to_pylist() == [{"years": 48, "region": "S"}, {"years": 49, "region": "S"}]
+    assert guarded.explain("FROM people LIMIT 5").notes[0].startswith("a preview")
+    assert b"sdcduck.notice" not in (guarded.sql("SELECT count(*) FROM people LIMIT 5").schema.metadata or {})
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("SELECT * FROM people", "SDC040"),
+        ("SELECT * FROM people WHERE age > 30 LIMIT 10", "SDC045"),
+        ("SELECT * FROM people ORDER BY age LIMIT 10", "SDC045"),
+        ("SELECT income * 2 AS x FROM people LIMIT 10", "SDC045"),
+        ("SELECT DISTINCT income FROM people LIMIT 10", "SDC041"),
+        ("SELECT remark FROM people LIMIT 10", "SDC030"),
+        ("SELECT record_key FROM people LIMIT 10", "SDC030"),
+        ("SELECT * FROM people JOIN regions USING (region) LIMIT 10", "SDC045"),
+        ("SELECT * FROM (SELECT * FROM people) LIMIT 10", "SDC045"),
+        ("SELECT * FROM (SELECT * FROM people LIMIT 10)", "SDC045"),
+        ("SELECT count(*) FROM (SELECT * FROM people LIMIT 10)", "SDC045"),
+        ("SELECT region FROM people LIMIT 10 UNION ALL SELECT region FROM regions", "SDC001"),
+        ("SELECT * FROM people LIMIT (SELECT max(income) FROM people)", "SDC050"),
+        ("SELECT * FROM people LIMIT 10%", "SDC045"),
+        ("SELECT * FROM people LIMIT $1", "SDC045"),
+        ("SELECT * FROM made_up LIMIT 10", "SDC020"),
+    ],
+)
+def test_nothing_is_asked_of_a_preview(guarded: Guard, query: str, code: str) -> None:
+    with pytest.raises(Refused) as caught:
+        guarded.sql(query)
+    assert caught.value.code == code
+
+
+def test_what_cannot_be_a_preview(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE VIEW copied AS SELECT region, age, income FROM people WHERE age > 30")
+    con.execute("CREATE TABLE copies AS SELECT region, age, income FROM people UNION ALL SELECT 'X', 1, 2")
+    con.execute("CREATE TABLE narrow AS SELECT 'N' AS region, 3 AS age")
+    for preview, message in (
+        ("people", "made of the records of 'people'"),
+        ("copied", "made of the records of 'people'"),
+        ("copies", "are records of 'people'"),
+        ("narrow", "unknown column 'income'"),
+        ("nothing", "unknown table 'nothing'"),
+        ("(FROM made_up)", "must name a table or view"),
+    ):
+        with pytest.raises(duckdb.Error) as caught:
+            con.execute(PROTECT.format(f"'{preview}'")).fetchall()
+        assert message in str(caught.value)
+    assert guard(con).sql("FROM people LIMIT 1").num_rows == 1
+
+
+def test_a_preview_that_became_a_table_of_records_is_not_shown(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("FROM sdc_add_record_key('made_up', unit := 'id')").fetchall()
+    con.execute("FROM sdc_protect('made_up', unit := 'id', dimensions := ['region'])").fetchall()
+    with pytest.raises(Refused, match="SDC045"):
+        guard(con).sql("FROM people LIMIT 5")
+
+
+def test_a_preview_can_be_taken_back_and_is_of_a_role(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(PROTECT.format("NULL")).fetchall()
+    con.execute(PROTECT.format("'made_up', role := 'guest'")).fetchall()
+    with pytest.raises(Refused, match="SDC045"):
+        guard(con).sql("FROM people LIMIT 5")
+    assert guard(con, role="guest").sql("FROM people LIMIT 5").num_rows == 5
+    assert con.execute("SELECT role, preview FROM sdc_policies() WHERE name = 'people' ORDER BY ALL").fetchall() == [
+        ("", None),
+        ("guest", "made_up"),
+    ]
+
+
+def test_the_log_tells_a_preview(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    guard(con, log=tmp_path / "log.jsonl").sql("FROM people LIMIT 5")
+    line = json.loads((tmp_path / "log.jsonl").read_text())
+    assert (line["verdict"], line["methods"], line["tables"], line["rows"]) == ("answered", ["preview"], ["people"], 5)

@@ -1,0 +1,205 @@
+"""Variances and quantiles where a unit has several rows: computed again from the records, by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused, guard
+
+MOST = 5
+"""The largest noise of the built-in p-table for counts."""
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Visits of 400 people: up to 7 each in the wards 0 to 3; ward 8 is that of one person, who comes often, and ward 9
+    that of eight people and one who comes more often than all of them."""
+    with sdcduck.connect(secret="the secret of the tests") as connection:
+        connection.execute("""
+            CREATE TABLE visits AS
+            SELECT i AS person, nth % 4 AS ward, CASE WHEN (i + nth) % 9 > 0 THEN i * 7919 % 500 + nth END AS cost,
+                (i * 104729 % 1000) / 7 AS share FROM range(400) people(i), range(1 + i % 7) numbers(nth)
+            UNION ALL SELECT 500, 8, 100 + nth, nth FROM range(30) numbers(nth)
+            UNION ALL SELECT 600 + i, 9, 10 * i, 1 FROM range(8) people(i)
+            UNION ALL SELECT 700, 9, 5000 + nth, 2 FROM range(100) numbers(nth);
+            CREATE TABLE single AS SELECT i AS person, 0 AS ward, i * 7919 % 500 AS cost FROM range(300) people(i);
+        """)
+        for table, measures in (("visits", "['cost', 'share']"), ("single", "['cost']")):
+            connection.execute(f"FROM sdc_add_record_key('{table}', unit := 'person')").fetchall()
+            connection.execute(
+                f"FROM sdc_protect('{table}', unit := 'person', dimensions := ['ward'], measures := {measures})"
+            ).fetchall()
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
+    return guard(con)
+
+
+class Ward:
+    """The visits of one ward with a value, by person."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, column: str, condition: str) -> None:
+        self.con = con
+        self.values: dict[int, list[float]] = defaultdict(list)
+        self.keys: dict[int, int] = {}
+        for person, key, value in con.execute(
+            f"SELECT person, record_key, {column} FROM visits WHERE {condition} AND {column} IS NOT NULL"
+        ).fetchall():
+            self.values[person].append(float(value))
+            self.keys[person] = key
+
+    def published(self, limit: float = math.inf) -> tuple[int, int]:
+        """The published numbers of people and of visits with values up to a limit."""
+        rows = {who: sum(value <= limit for value in values) for who, values in self.values.items()}
+        rows = {who: n for who, n in rows.items() if n}
+        key = sum(self.keys[who] for who in rows)
+        units = self.con.execute("SELECT sdc_ckm_count(?, ?)", [len(rows), key]).fetchall()[0][0]
+        return units, max(0, sum(rows.values()) + max(rows.values()) * (units - len(rows)))
+
+    def variance(self) -> float | None:
+        """Squared deviations from the mean, perturbed by as much as goes with those of one person together."""
+        units, rows = self.published()
+        if units <= 1 + MOST or rows <= 1:
+            return None
+        everything = [value for values in self.values.values() for value in values]
+        mean = math.fsum(everything) / len(everything)
+        of_units = [math.fsum((value - mean) ** 2 for value in values) for values in self.values.values()]
+        perturbed = self.con.execute(
+            "SELECT sdc_ckm_sum(?, [?], ?)", [math.fsum(of_units), max(of_units), sum(self.keys.values())]
+        ).fetchall()[0][0]
+        return float(perturbed) / (rows - 1)
+
+    def quantile(self, share: float) -> float | None:
+        """The first bin whose published cumulative number of visits reaches the share."""
+        rows = self.published()[1]
+        most = max(map(len, self.values.values()))
+        if min(share, 1 - share) * rows < 5 * 2 ** math.ceil(math.log2(most)):
+            return None
+        binned = {who: [_two_digits(value) for value in values] for who, values in self.values.items()}
+        self.values, original = defaultdict(list, binned), self.values
+        edges = sorted({value for values in binned.values() for value in values})
+        found = next(edge for edge in edges if self.published(edge)[1] >= share * rows)
+        self.values = original
+        return found
+
+
+def _two_digits(value: float) -> float:
+    if value == 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return math.floor(value / step + 0.5) * step
+
+
+def close(one: float | None, other: float | None) -> bool:
+    """Whether two numbers are the same but for rounding, or both missing."""
+    return one is other if one is None or other is None else math.isclose(one, other, rel_tol=1e-6)
+
+
+CONDITIONS = ("true", "ward = 0", "ward = 3", "ward = 8", "ward = 9", "ward < 2")
+
+
+@pytest.mark.parametrize("column", ["cost", "share"])
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_variances_and_quantiles_by_hand(
+    guarded: Guard, con: duckdb.DuckDBPyConnection, column: str, condition: str
+) -> None:
+    ward = Ward(con, column, condition)
+    row = guarded.sql(
+        f"SELECT variance({column}) AS v, median({column}) AS m, quantile_cont({column}, 0.8) AS q FROM visits WHERE {condition}"
+    ).to_pylist()[0]
+    assert close(row["v"], ward.variance())
+    assert close(row["m"], ward.quantile(0.5))
+    assert close(row["q"], ward.quantile(0.8))
+    if condition == "true":
+        original = con.execute(f"SELECT variance({column}), median({column}) FROM visits").fetchall()[0]
+        assert row["v"] == pytest.approx(original[0], rel=0.5)
+    if condition == "ward = 0":
+        original = con.execute(f"SELECT median({column}) FROM visits WHERE ward = 0").fetchall()[0]
+        assert row["m"] == pytest.approx(original[0], rel=0.2)
+
+
+def test_groups_filters_and_the_other_forms(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    rows = guarded.sql(
+        "SELECT ward, stddev(cost) AS s, var_pop(cost) AS p, count(cost) AS n, median(cost) AS m, "
+        "median(cost) FILTER (ward < 2) AS f FROM visits GROUP BY ROLLUP (ward)"
+    ).to_pylist()
+    assert len(rows) >= 6
+    for row in rows:
+        condition = "true" if row["ward"] is None else f"ward = {row['ward']}"
+        ward = Ward(con, "cost", condition)
+        variance = ward.variance()
+        assert row["s"] == (None if variance is None else pytest.approx(math.sqrt(variance), rel=1e-6))
+        if variance is not None:
+            assert row["p"] == pytest.approx(variance * (row["n"] - 1) / row["n"], rel=1e-6)
+        assert close(row["m"], ward.quantile(0.5))
+        few = Ward(con, "cost", f"{condition} AND ward < 2")
+        assert close(row["f"], few.quantile(0.5) if few.values else None)
+
+
+def test_a_unit_that_dominates_is_not_the_median(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    """Of the 108 visits of ward 9 one person made 100: every quantile would be a value of theirs."""
+    shares = [place / 100 for place in range(1, 100)]
+    asked = ", ".join(f"quantile_cont(cost, {share})" for share in shares)
+    for condition in ("ward = 9", "ward = 8"):
+        answers = guarded.sql(f"SELECT {asked} FROM visits WHERE {condition}").to_pylist()[0]
+        assert set(answers.values()) == {None}
+    assert guarded.sql("SELECT variance(cost) AS v FROM visits WHERE ward = 8").to_pylist() == [{"v": None}]
+
+
+def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnection) -> None:
+    together = "SELECT {} FROM single"
+    variance = together.format(
+        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default'), "
+        "sdc_variance(cost, record_key)"
+    )
+    one, other = con.execute(variance).fetchall()[0]
+    assert one == pytest.approx(other, rel=1e-9)
+    for share in (0.1, 0.5, 0.77):
+        quantile = together.format(
+            f"_sdc_quantile_of_units([_sdc_significant(cost, 2)], record_key, {share}, 'default'), "
+            f"sdc_quantile(cost, record_key, {share})"
+        )
+        one, other = con.execute(quantile).fetchall()[0]
+        assert one == other is not None
+
+
+def test_too_few_units_get_no_variance(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW few AS FROM visits")
+    con.execute(
+        "FROM sdc_protect('few', unit := 'person', dimensions := ['ward'], measures := ['cost'], min_units := 10)"
+    ).fetchall()
+    row: dict[str, Any] = (
+        guard(con).sql("SELECT variance(cost) AS v, median(cost) AS m FROM few WHERE ward = 9").to_pylist()[0]
+    )
+    assert row == {"v": None, "m": None}
+
+
+@pytest.mark.parametrize("method", ["threshold", "rounding"])
+def test_other_methods(con: duckdb.DuckDBPyConnection, method: str) -> None:
+    con.execute("CREATE OR REPLACE VIEW other AS FROM visits")
+    con.execute(
+        f"FROM sdc_protect('other', unit := 'person', dimensions := ['ward'], measures := ['cost'], method := '{method}', "
+        "min_units := 5, base := 5)"
+    ).fetchall()
+    guarded = guard(con)
+    variance = "SELECT ward, variance(cost) AS v FROM other GROUP BY ward ORDER BY ward"
+    if method == "rounding":
+        with pytest.raises(Refused, match="SDC052"):
+            guarded.sql(variance)
+    else:
+        answer = [tuple(row.values()) for row in guarded.sql(variance).to_pylist()]
+        assert answer == con.execute(
+            "SELECT ward, var_samp(cost) FROM visits WHERE ward <> 8 GROUP BY ward ORDER BY ward"
+        ).fetchall()  # fmt: skip
+    with pytest.raises(Refused, match="SDC052"):
+        guarded.sql("SELECT median(cost) FROM other")
+    con.execute("FROM sdc_unprotect('other')").fetchall()
