@@ -7,7 +7,7 @@ WHERE _c0 > 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp, parse_one
 
@@ -27,23 +27,21 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) ->
     """
     keys = [item.alias for item in grouped.expressions]
     parsed = parse_one(f"SELECT {', '.join([*formulas, kept])}", read="duckdb").expressions
+    values: dict[exp.Expr, str] = {}
     calls: dict[exp.Expr, str] = {}
-
-    def lifted(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, _CALLS):
-            return node
-        return exp.column(calls.setdefault(node, f"_c{len(calls)}"), NUMBERS, quoted=True)
-
-    *numbers, condition = [formula.transform(lifted, copy=False) for formula in parsed]
-    if any(column.table != NUMBERS for part in (*numbers, condition) for column in part.find_all(exp.Column)):
-        raise Refused("SDC005", "a number that depends on single records")
+    parts = [_lifted(formula, values, "_f", _is_value) for formula in parsed]
+    *numbers, condition = [_lifted(part, calls, "_c", _is_call) for part in parts]
+    columns = {name: _lifted(value, calls, "_c", _is_call) for value, name in values.items()}
+    for part in (*numbers, condition, *columns.values()):
+        if any(column.table != NUMBERS for column in part.find_all(exp.Column)):
+            raise Refused("SDC005", "a number that depends on single records")
     for call, name in calls.items():
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
-    alias = exp.TableAlias(this=exp.to_identifier(NUMBERS, quoted=True))
-    made = exp.Select(
-        expressions=[exp.column(key, NUMBERS, quoted=True) for key in keys],
-        from_=exp.From(this=exp.Subquery(this=grouped, alias=alias)),
-    )
+    source = _aliased(grouped)
+    if columns:
+        shown = [exp.alias_(value, name, quoted=True, copy=False) for name, value in columns.items()]
+        source = _aliased(exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=source)))
+    made = exp.Select(expressions=[exp.column(key, NUMBERS, quoted=True) for key in keys], from_=exp.From(this=source))
     for number, name in zip(numbers, formulas.values(), strict=True):
         made.append("expressions", exp.alias_(number, name, quoted=True, copy=False))
     if kept != "true":
@@ -51,4 +49,31 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) ->
     return made
 
 
-_CALLS = (exp.AggFunc, exp.Anonymous, exp.Filter, exp.WithinGroup)
+def _aliased(query: exp.Select) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(NUMBERS, quoted=True)))
+
+
+def _lifted(node: exp.Expr, found: dict[exp.Expr, str], prefix: str, is_one: Callable[[exp.Expr], bool]) -> exp.Expr:
+    """The expression with some of its parts, the outermost ones, replaced by columns; they are added to those found."""
+
+    def lifted(part: exp.Expr) -> exp.Expr:
+        if not is_one(part):
+            return part
+        return exp.column(found.setdefault(part, f"{prefix}{len(found)}"), NUMBERS, quoted=True)
+
+    return node.transform(lifted)
+
+
+_VALUES = frozenset(["_sdc_default_sum"])
+"""Functions of what is called, that take long to plan themselves."""
+_OF_NUMBERS = _VALUES | {"_sdc_ptable_most", "typeof"}
+
+
+def _is_value(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name in _VALUES
+
+
+def _is_call(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name not in _OF_NUMBERS
+    return isinstance(node, (exp.AggFunc, exp.Filter, exp.WithinGroup))

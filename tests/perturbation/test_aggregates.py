@@ -214,13 +214,18 @@ def test_the_short_cut_for_large_cells_gives_the_same_bits(people: duckdb.DuckDB
     assert all(a == b and c == d for a, b, c, d in rows)
 
 
-def test_even_and_odd_tables(con: duckdb.DuckDBPyConnection) -> None:
+def store_parity(con: duckdb.DuckDBPyConnection) -> None:
+    """A p-table with one block for even and one for odd numbers of contributors."""
     con.execute(
         """CREATE TABLE parity AS
             FROM sdc_ptable(D := 8, V := 1, kind := 'magnitudes', icat := [1, 5, 8], type := 'even')
             UNION ALL FROM sdc_ptable(D := 10, V := 2, kind := 'magnitudes', icat := [1, 10], type := 'odd', optim := [4, 1])"""
     )
     assert con.execute("SELECT rows FROM sdc_store_ptable('parity', 'parity')").fetchall() == [(7,)]
+
+
+def test_even_and_odd_tables(con: duckdb.DuckDBPyConnection) -> None:
+    store_parity(con)
     for name in ("even", "odd"):
         con.execute(
             f"FROM sdc_store_ptable('{name}', '(SELECT * REPLACE (''all'' AS type) FROM parity WHERE type = ''{name}'')')"
@@ -311,3 +316,30 @@ def test_quantiles_of_small_groups_are_null(con: duckdb.DuckDBPyConnection) -> N
         con.execute(quantile.format(1, 100)).fetchall()
     with pytest.raises(duckdb.Error, match="a record without a key"):
         con.execute("SELECT sdc_quantile(y, k, 0.5) FROM (VALUES (1, 5), (2, NULL)) t(y, k)").fetchall()
+
+
+@pytest.mark.parametrize("ptable", ["default_magnitude", "parity"])
+@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "DECIMAL(12, 2)"])
+def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
+    con: duckdb.DuckDBPyConnection, ptable: str, kind: str
+) -> None:
+    if ptable == "parity":
+        store_parity(con)
+    figures = (
+        "_sdc_exact_sum(CASE WHEN f THEN y END, 4) AS x, max(_sdc_contribution(y, k, f)) AS t, "
+        "_sdc_contributors_key_sum(y, k, f, false) AS key, count(CASE WHEN f THEN y END) AS n, "
+        "typeof(max(k)) AS key_type, typeof(sum(y)) AS type"
+    )
+    rows = con.execute(
+        f"""WITH records AS (
+            SELECT i % 5000 AS g, hash(i) % 100000000 AS k, hash(i + 99) % 7 > 0 AS f,
+                CASE WHEN hash(i + 7) % 5 = 0 THEN NULL WHEN hash(i + 5) % 6 = 0 THEN 0
+                ELSE ((hash(i + 3) % 100000)::BIGINT - 20000) * CASE WHEN i % 3 = 0 THEN 1 ELSE 0.01 END END::{kind} AS y
+            FROM range(20000) t(i) WHERE i % 5000 < 3000 OR i < 10000)
+        SELECT plain, _sdc_default_sum(x, t, key, n, key_type, type, '{ptable}')
+        FROM (SELECT sdc_sum(y, k, ptable := '{ptable}', filter := f) AS plain, {figures} FROM records GROUP BY g)"""
+    ).fetchall()
+    assert len(rows) == 5000
+    assert all(plain == short for plain, short in rows)
+    assert len({plain for plain, _ in rows}) > 3000
+    assert any(plain is None for plain, _ in rows)

@@ -75,9 +75,14 @@ class CellKey:
         return self._enough(records, condition, counted)
 
     def total(self, records: str, measure: str, condition: str) -> str:
-        """``sdc_sum``."""
-        ptable = literal(str(self.policy.magnitude_ptable))
-        added = f"sdc_sum({measure}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
+        """``sdc_sum``, in the form that DuckDB plans fastest: see ``_sdc_default_sum``."""
+        key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
+        figures = (
+            f"_sdc_exact_sum({chosen}, 4), max(_sdc_contribution({measure}, {key}, {condition})), "
+            f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false), count({chosen}), "
+            f"typeof(max({key})), typeof(sum({measure}))"
+        )
+        added = f"_sdc_default_sum({figures}, {literal(str(self.policy.magnitude_ptable))})"
         return self._where_known(records, measure, condition, added)
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
