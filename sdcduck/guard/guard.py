@@ -27,6 +27,7 @@ from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.running import batches, watched
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -140,6 +141,52 @@ class Guard:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
 
+    def stream(
+        self,
+        query: str,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        *,
+        user: str = "",
+        rows: int = 100_000,
+    ) -> pa.RecordBatchReader:
+        """The protected answer of `sql` as a stream: only so many rows at a time are in memory.
+
+        The audit log has a line ``begun`` before the first row goes out, and one more at the end: ``answered``, the
+        code of a refusal, or ``abandoned`` if nobody read on. Read it to the end, or let go of it.
+
+        Args:
+            rows: of a batch, at most.
+
+        Raises:
+            Refused: as `sql` does; while it is read, too.
+        """
+        start = time.perf_counter()
+        version = self._version()
+        rewritten: Rewritten | None = None
+        with self._alone:
+            cursor = self._con.cursor()
+        try:
+            rewritten = ran = self._rewrite(query, version)
+            self._write(query, user, start, "begun", 0, ran, version)
+            answer = watched(
+                cursor,
+                lambda: cursor.sql(ran.sql, params=_numbered(parameters)).to_arrow_reader(rows),
+                self._seconds,
+            )
+        except Refused as refused:
+            cursor.close()
+            self._write(query, user, start, refused.code, 0, rewritten, version)
+            raise
+
+        def finish(verdict: str, shown: int) -> None:
+            self._write(query, user, start, verdict, shown, ran, version)
+
+        schema = answer.schema.with_metadata({NOTICE: ran.notice}) if ran.notice else answer.schema
+        read = batches(cursor, answer, self._seconds, finish)
+        return pa.RecordBatchReader.from_batches(
+            schema, (batch.cast(schema) if ran.notice else batch for batch in read)
+        )
+
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._timed(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
 
@@ -151,20 +198,9 @@ class Guard:
         """Ask on a cursor of its own, for so long as a query may take; never with data in what is raised."""
         with self._alone:
             cursor = self._con.cursor()
-        over = threading.Event()
-        watch = threading.Thread(target=_stop_after, args=(self._seconds, over, cursor), daemon=True)
         try:
-            if self._seconds is not None:
-                watch.start()
-            return ask(cursor)
-        except duckdb.InterruptException:
-            raise Refused("SDC091") from None
-        except duckdb.Error as problem:
-            raise Refused("SDC090", type(problem).__name__) from None
+            return watched(cursor, lambda: ask(cursor), self._seconds)
         finally:
-            over.set()
-            if self._seconds is not None:
-                watch.join()
             cursor.close()
 
     def _write(
@@ -355,14 +391,6 @@ def guard(
         str(database), read_only=True, config={**_LOCKED, **({"memory_limit": memory} if memory else {})}
     )
     return Guard(con, role=role, seconds=seconds, log=written)
-
-
-def _stop_after(seconds: float, over: threading.Event, cursor: duckdb.DuckDBPyConnection) -> None:
-    """Interrupt what runs on a cursor: again and again, for an interruption between planning and running is lost."""
-    wait = seconds
-    while not over.wait(wait):
-        cursor.interrupt()
-        wait = 0.05
 
 
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
