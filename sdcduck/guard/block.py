@@ -32,6 +32,7 @@ from sdcduck.guard.shapes import (
     leaves,
     released,
     tables_of,
+    text,
     ties,
 )
 
@@ -230,7 +231,7 @@ class Block:
                     raise Refused("SDC005", "texts put together again and again")
         if sum(len(text.this) for text in node.find_all(exp.Literal) if text.is_string) > _LONGEST_TEXT:
             raise Refused("SDC002", "long texts")
-        self.protection.unit_expressions.append(node.sql("duckdb"))
+        self.protection.unit_expressions.append(text(node))
 
     def _is_asked_for(self, column: exp.Column) -> bool:
         """Whether this is a measure in ``IS NULL``: that a value is known is no secret, as count(measure) shows it."""
@@ -492,7 +493,7 @@ class Block:
         if group is not None:
             result: exp.Group = group.copy()
             for leaf in [leaf for item in result.expressions for leaf in leaves(item)]:
-                leaf.replace(keys[leaf.sql("duckdb")][1].copy())
+                leaf.replace(keys[text(leaf)][1].copy())
             return result
         return exp.Group(expressions=every) if self.select.args.get("distinct") is not None and keys else None
 
@@ -513,7 +514,7 @@ class Block:
                 found.extend(leaves(item))
         keys: Keys = {}
         for node in found:
-            sql = node.sql("duckdb")
+            sql = text(node)
             if sql not in keys:
                 keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
         return keys
@@ -537,7 +538,7 @@ class Block:
             if isinstance(column, exp.Literal):
                 return numbers.count(sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
-                return numbers.known(column.sql("duckdb"), sql)
+                return numbers.known(text(column), sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
                 return numbers.count(self._where_unit(column, sql))
             return numbers.count(f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL")
@@ -569,7 +570,7 @@ class Block:
         """A condition, and that there is a unit: the first relation has one in each row, others after LEFT JOIN not."""
         if isinstance(column, exp.Column) and column.table == self.alias:
             return condition
-        return f"({condition}) AND {column.sql('duckdb')} IS NOT NULL"
+        return f"({condition}) AND {text(column)} IS NOT NULL"
 
     def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: Numbers) -> str:
         if isinstance(node.this, exp.Distinct):
@@ -615,7 +616,7 @@ class Block:
             raise Refused("SDC052", "a quantile of anything but a measure")
         if self._role(value) is Role.UNIT or not 0 < float(share.this) < 1:
             raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
-        return numbers.quantile(value.sql("duckdb"), share.this, condition)
+        return numbers.quantile(text(value), share.this, condition)
 
     def _spread(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
         """A variance or standard deviation, of a sample unless the name says population."""
@@ -629,7 +630,7 @@ class Block:
             raise Refused("SDC052", "a variance of anything but a measure")
         if self._role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
-        column = value.sql("duckdb")
+        column = text(value)
         variance = numbers.variance(column, condition)
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
@@ -646,7 +647,7 @@ class Block:
         if node.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
-            return node.sql("duckdb")
+            return text(node)
         if not self.method.weighted:
             found = node.find(exp.Column)
             raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
@@ -654,7 +655,7 @@ class Block:
             if family(node) not in ("whole", "real", "decimal"):
                 raise Refused("SDC052", "sum and avg take numbers")
             self._check(node)
-            return bounded(f"TRY(CAST({node.sql('duckdb')} AS DOUBLE))")
+            return bounded(f"TRY(CAST({text(node)} AS DOUBLE))")
         terms = self._terms(node, [])
         if len(terms) > _MOST_TERMS:
             raise Refused("SDC002", "a sum of many terms")
@@ -669,7 +670,7 @@ class Block:
         if isinstance(node, exp.Paren):
             return self._terms(node.this, factors)
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
-            return [(factors, node.sql("duckdb"))]
+            return [(factors, text(node))]
         if isinstance(node, exp.Neg):
             return self._terms(node.this, [*factors, "-1"])
         if isinstance(node, exp.Add):
@@ -683,7 +684,7 @@ class Block:
             if not self._has_measure(other):
                 self._check(other)
                 inverse = "1.0 / " if isinstance(node, exp.Div) else ""
-                return self._terms(with_measure, [*factors, f"({inverse}({other.sql('duckdb')}))"])
+                return self._terms(with_measure, [*factors, f"({inverse}({text(other)}))"])
         raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
 
     def _has_measure(self, node: exp.Expr) -> bool:
@@ -706,7 +707,7 @@ class _Split:
         """The expression with group keys and aggregates replaced by released columns."""
         if isinstance(node, exp.Ordered):  # its text is that of what it orders by
             return self._children(node)
-        key = self.keys.get(node.sql("duckdb"))
+        key = None if is_aggregate(node) else self.keys.get(text(node))
         if key is not None:
             return released(key[0], node)
         if is_query(node) or isinstance(node, (exp.Subquery, exp.Exists)):
@@ -760,7 +761,7 @@ class _Split:
     def _grouping(self, node: exp.Grouping) -> exp.Expr:
         places = []
         for part in node.expressions:
-            key = self.keys.get(part.sql("duckdb"))
+            key = self.keys.get(text(part))
             if key is None:
                 raise Refused("SDC042", "GROUPING of a column that is not grouped")
             places.append(key[1].sql("duckdb"))

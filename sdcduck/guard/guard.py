@@ -25,11 +25,11 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, check_syntax
 from sdcduck.guard.known import Known
-from sdcduck.guard.limits import Limited
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.running import Limited, batches, watched
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -146,6 +146,52 @@ class Guard:
         if rewritten.notice:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
+
+    def stream(
+        self,
+        query: str,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        *,
+        user: str = "",
+        rows: int = 100_000,
+    ) -> pa.RecordBatchReader:
+        """The protected answer of `sql` as a stream: only so many rows at a time are in memory.
+
+        The audit log has a line ``begun`` before the first row goes out, and one more at the end: ``answered``, the
+        code of a refusal, or ``abandoned`` if nobody read on. Read it to the end, or let go of it.
+
+        Args:
+            rows: of a batch, at most.
+
+        Raises:
+            Refused: as `sql` does; while it is read, too.
+        """
+        start = time.perf_counter()
+        version = self._known.version()
+        rewritten: Rewritten | None = None
+        with self._alone:
+            cursor = self._con.cursor()
+        try:
+            rewritten = ran = self._rewrite(query, version)
+            self._write(query, user, start, "begun", 0, ran, version)
+            answer = watched(
+                cursor,
+                lambda: cursor.sql(ran.sql, params=_numbered(parameters)).to_arrow_reader(rows),
+                self._limited.seconds,
+            )
+        except Refused as refused:
+            cursor.close()
+            self._write(query, user, start, refused.code, 0, rewritten, version)
+            raise
+
+        def finish(verdict: str, shown: int) -> None:
+            self._write(query, user, start, verdict, shown, ran, version)
+
+        schema = answer.schema.with_metadata({NOTICE: ran.notice}) if ran.notice else answer.schema
+        read = batches(cursor, answer, self._limited.seconds, finish)
+        return pa.RecordBatchReader.from_batches(
+            schema, (batch.cast(schema) if ran.notice else batch for batch in read)
+        )
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())

@@ -11,8 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.limits import Limited
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.running import Limited
 
 
 class Known:

@@ -57,6 +57,12 @@ def test_the_preview_answers(guarded: Guard, query: str) -> None:
     )
 
 
+def test_a_stream_says_so_too(guarded: Guard) -> None:
+    reader = guarded.stream("FROM people LIMIT 3")
+    assert reader.schema.metadata[b"sdcduck.notice"].decode().startswith("a preview")
+    assert reader.read_all() == guarded.sql("FROM people LIMIT 3")
+
+
 def test_its_columns_are_those_of_the_table(guarded: Guard) -> None:
     assert guarded.sql("FROM people LIMIT 5").schema.types == guarded.sql("FROM people LIMIT 0").schema.types
     answer = guarded.sql("SELECT age AS years, region FROM people LIMIT 3 OFFSET 18")
