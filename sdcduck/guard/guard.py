@@ -453,6 +453,13 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for named in tree.find_all(exp.Table, exp.Column):
+        # main.people, as many programs write; a query's own relation of that name is not in a schema.
+        schema = named.args.get("db")
+        if isinstance(schema, exp.Identifier) and schema.name.lower() == "main" and not named.args.get("catalog"):
+            relation = named.name if isinstance(named, exp.Table) else named.text("table")
+            if relation.lower() not in ctes:
+                named.set("db", None)
     for table in tree.find_all(exp.Table):
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
             raise Refused("SDC020", table.name)
