@@ -27,7 +27,7 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) ->
     """
     keys = [item.alias for item in grouped.expressions]
     parsed = parse_one(f"SELECT {', '.join([*formulas, kept])}", read="duckdb").expressions
-    values: dict[exp.Expr, str] = {}
+    values: dict[exp.Expr, str] = {}  # changed in place later on, so that it is good for no more questions
     calls: dict[exp.Expr, str] = {}
     parts = [_lifted(formula, values, "_f", _is_value) for formula in parsed]
     *numbers, condition = [_lifted(part, calls, "_c", _is_call) for part in parts]
@@ -54,14 +54,14 @@ def _aliased(query: exp.Select) -> exp.Subquery:
 
 
 def _lifted(node: exp.Expr, found: dict[exp.Expr, str], prefix: str, is_one: Callable[[exp.Expr], bool]) -> exp.Expr:
-    """The expression with some of its parts, the outermost ones, replaced by columns; they are added to those found."""
+    """The expression, changed in place: some parts, the outermost ones, become columns and are added to those found."""
 
     def lifted(part: exp.Expr) -> exp.Expr:
         if not is_one(part):
             return part
         return exp.column(found.setdefault(part, f"{prefix}{len(found)}"), NUMBERS, quoted=True)
 
-    return node.transform(lifted)
+    return node.transform(lifted, copy=False)
 
 
 _VALUES = frozenset(["_sdc_default_sum"])
