@@ -7,10 +7,10 @@ DUCKDB ?=
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test lint check bench docs ptables examples acceptance lock clean
+.PHONY: help demo test lint check bench guard-suppression docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ -/'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
 
 $(STAMP):
 	@echo "sdcduck: making $(VENV) and installing into it (a minute or two, once)"
@@ -40,6 +40,9 @@ check: lint test         ## lint, then the tests
 bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
 	@$(BIN)/python benchmarks/guard.py
+
+guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all
+	@SHARE=$(or $(SHARE),0.01) $(BIN)/python tests/attacks/suppression_audit.py
 
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"

@@ -1,4 +1,4 @@
-"""Attacks with many answers: averages, differences, trackers; and everything that suppression answers, taken together.
+"""Attacks with many answers: averages, differences, trackers.
 
 Each prints its success beside that of who only guesses the most common value.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -150,108 +149,6 @@ def test_differences_and_trackers(show, attack: str, min_units: int) -> None:  #
     show(f"{attack}, min_units {min_units}: {found} of {total} secrets right, modal guess {modal} of {total}")
     assert total >= 20
     assert found <= modal + 0.05 * total
-
-
-# --- Suppression: everything answered, taken together -----------------------------------------------------------------
-
-
-class Span:
-    """The linear combinations of vectors, exactly: reduced rows over the rational numbers."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, list[Fraction]] = {}
-
-    def remainder(self, vector: list[int]) -> list[Fraction]:
-        left = [Fraction(value) for value in vector]
-        for place in range(len(left)):
-            if left[place] and place in self.rows:
-                factor = left[place]
-                left = [a - factor * b for a, b in zip(left, self.rows[place], strict=True)]
-        return left
-
-    def __contains__(self, vector: list[int]) -> bool:
-        return not any(self.remainder(vector))
-
-    def add(self, vector: list[int]) -> None:
-        left = self.remainder(vector)
-        place = next((i for i, value in enumerate(left) if value), None)
-        if place is not None:
-            self.rows[place] = [value / left[place] for value in left]
-
-
-DIMENSIONS = {"region": "NSEW", "sector": "abc", "size": "xy"}
-
-
-def test_suppression_answers_nothing_new_and_nothing_less(show) -> None:  # type: ignore[no-untyped-def]
-    answered = withheld = disclosed = suppressed = 0
-    for seed in range(20 if LONG else 3):
-        chance = random.Random(seed)
-        firms = [
-            (i, chance.choice("NSEW"), chance.choice("abc"), chance.choice("xy"), 15485863 + i * 104729)
-            for i in range(60)
-        ]
-        con = sdcduck.connect(secret="the secret of the tests")
-        con.execute("CREATE TABLE firms (firm INTEGER, region VARCHAR, sector VARCHAR, size VARCHAR, turnover BIGINT)")
-        con.executemany("INSERT INTO firms VALUES (?, ?, ?, ?, ?)", firms)
-        con.execute(
-            "FROM sdc_publish('p', 'SELECT region, sector, size, count(*) AS n, sum(turnover) AS turnover FROM firms GROUP BY CUBE(region, sector, size)', max_count := 2)"
-        ).fetchall()
-        con.execute(
-            "FROM sdc_protect('firms', unit := 'firm', dimensions := ['region', 'sector', 'size'], measures := ['turnover'], method := 'suppression', publication := 'p')"
-        ).fetchall()
-        guarded = guard(con)
-        inner = con.execute("SELECT region, sector, size FROM sdc.p_stencil ORDER BY ALL").fetchall()
-
-        def cell(values: tuple[str | None, ...], inner: list[Any] = inner) -> list[int]:
-            return [int(all(v is None or v == w for v, w in zip(values, key, strict=True))) for key in inner]
-
-        published, hidden = Span(), []
-        for *values, status in con.execute("SELECT region, sector, size, status FROM sdc.p_cells").fetchall():
-            if status in ("primary", "secondary"):
-                hidden.append(cell(tuple(values)))
-            else:
-                published.add(cell(tuple(values)))
-        assert hidden
-        assert not [vector for vector in hidden if vector in published]
-        together = Span()
-        for _ in range(400 if LONG else 40):
-            conditions = [
-                " AND ".join(
-                    f"{name} {chance.choice(['=', '<>', '>='])} '{chance.choice(values)}'"
-                    for name, values in chance.sample(sorted(DIMENSIONS.items()), chance.randint(1, 3))
-                )
-                for _ in range(chance.randint(1, 3))
-            ]
-            where = " OR ".join(f"({condition})" for condition in conditions)
-            keys = chance.sample(sorted(DIMENSIONS), chance.randint(0, 3))
-            group = f" GROUP BY CUBE({', '.join(keys)})" if keys else ""
-            listed = "".join(f"{key}, " for key in keys)
-            chosen = [
-                bool(row[0])
-                for row in con.execute(f"SELECT {where} FROM sdc.p_stencil ORDER BY region, sector, size").fetchall()
-            ]
-            for row in guarded.sql(
-                f"SELECT {listed}sum(turnover) AS total, count(*) AS n FROM firms WHERE {where}{group}"
-            ).to_pylist():
-                values = tuple(row.get(name) for name in DIMENSIONS)
-                vector = [a * b for a, b in zip(cell(values), chosen, strict=True)]
-                shown = row["n"] is not None
-                assert shown == (vector in published), (where, keys, row)
-                assert (row["total"] is not None) == (shown and any(vector))
-                if shown:
-                    truth = sum(
-                        f[4] for f in firms if f[1:4] in {key for key, one in zip(inner, vector, strict=True) if one}
-                    )
-                    assert int(row["total"] or 0) == truth
-                    together.add(vector)
-                answered, withheld = answered + shown, withheld + (not shown)
-        disclosed += sum(vector in together for vector in hidden)
-        suppressed += len(hidden)
-        con.close()
-    show(
-        f"suppression: {answered} numbers shown, {withheld} withheld, {disclosed} of {suppressed} suppressed cells derivable from all of them"
-    )
-    assert disclosed == 0
 
 
 def test_differences_of_rounded_counts(attacked: Attacked, show) -> None:  # type: ignore[no-untyped-def]
