@@ -52,8 +52,9 @@ FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
 
 MACROS = _words(
-    "sdc_count sdc_count_units sdc_sum sdc_variance sdc_quantile sdc_open_count sdc_open_sum _sdc_published_rows "
-    "_sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units _sdc_ptable_most"
+    "sdc_count sdc_count_units sdc_sum sdc_variance sdc_quantile sdc_open_count sdc_open_sum "
+    "_sdc_published_rows _sdc_noise_of_rows _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins "
+    "_sdc_quantile_of_units _sdc_ptable_most"
 )
 """What the guard itself puts into a query; analysts cannot."""
 

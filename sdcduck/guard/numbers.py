@@ -115,7 +115,8 @@ class OfUnits:
     def figures(self, added: str, condition: str) -> str:
         """A sum of the sums of units."""
         figure = self._column(f"fsum(CASE WHEN {condition} THEN {added} END)")
-        return self.method.figures(identifier(UNITS), figure)
+        rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
+        return self.method.figures_of_units(identifier(UNITS), figure, rows)
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""
