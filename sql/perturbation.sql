@@ -1183,11 +1183,11 @@ CREATE OR REPLACE MACRO sdc_variance(
 -- number of rows of somebody who is alone in a cell. Where nobody has more than one row there is nothing to hide.
 CREATE OR REPLACE MACRO _sdc_noise_of_rows(n, total, record_key, magnitude_ptable) AS
     CASE
-        WHEN max(n) > 1 THEN round((sdc_ckm_sum(
+        WHEN max(n) > 1 AND max(abs(total)) > 0 THEN round((sdc_ckm_sum(
             sum(total)::DOUBLE, [max(abs(total))::DOUBLE], sum(CASE WHEN n > 0 THEN record_key END),
             ptable := magnitude_ptable, same_key := false,
             is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
-            - sum(total)::DOUBLE) / nullif(max(abs(total)) / max(n), 0)) * (max(abs(total)) / max(n))
+            - sum(total)::DOUBLE) / (max(abs(total)) / max(n))) * (max(abs(total)) / max(n))
         ELSE 0
     END;
 

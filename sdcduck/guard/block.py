@@ -652,7 +652,8 @@ class Block:
         if node.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
-            return bounded(node.sql("duckdb")) if family(node) == "real" else node.sql("duckdb")
+            may_fail = family(node) == "real" and self.policy.method != "suppression"
+            return bounded(node.sql("duckdb")) if may_fail else node.sql("duckdb")
         if not self.method.weighted:
             found = node.find(exp.Column)
             raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")

@@ -318,6 +318,22 @@ def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) ->
         guarded.sql("SELECT age, count(*) FROM published GROUP BY age")
 
 
+def test_suppression_answers_floating_point_measures(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW weighed AS SELECT person_id, region, sex, age / 4 AS weight FROM people")
+    con.execute(
+        "FROM sdc_publish('weights', 'SELECT region, sex, count(*) AS n, sum(weight) AS weight FROM weighed GROUP BY CUBE(region, sex)', max_count := 5)"
+    ).fetchall()
+    con.execute(
+        "FROM sdc_protect('weighed', unit := 'person_id', dimensions := ['region', 'sex'], measures := ['weight'], method := 'suppression', publication := 'weights')"
+    ).fetchall()
+    same(
+        guard(con),
+        con,
+        "SELECT region, sum(weight), avg(weight) FROM weighed GROUP BY region",
+        "SELECT region, sum(weight), avg(weight) FROM weighed GROUP BY region",
+    )
+
+
 def test_several_rows_of_one_unit(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "CREATE OR REPLACE TABLE visits AS SELECT person_id, record_key, region, unnest(range(1 + person_id % 3)) AS nth FROM people"
