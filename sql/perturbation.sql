@@ -1195,11 +1195,25 @@ CREATE OR REPLACE MACRO sdc_variance(
         END
     );
 
--- The noise of a count of rows, where a record is a unit that has n of them: that of the number of units with rows,
--- times the rows of the unit which has most.
-CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable) AS
+-- What a sum of whole numbers, of which each unit has n, gets beside the noise of the number of units: the noise of a sum,
+-- from a key of its own, in whole steps. Without it a count of rows, divided by the count of units, would be the exact
+-- number of rows of somebody who is alone in a cell. Where nobody has more than one row there is nothing to hide.
+CREATE OR REPLACE MACRO _sdc_noise_of_rows(n, total, record_key, magnitude_ptable) AS
+    CASE
+        WHEN max(n) > 1 AND max(abs(total)) > 0 THEN round((sdc_ckm_sum(
+            sum(total)::DOUBLE, [max(abs(total))::DOUBLE], sum(CASE WHEN n > 0 THEN record_key END),
+            ptable := magnitude_ptable, same_key := false,
+            is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
+            - sum(total)::DOUBLE) / (max(abs(total)) / max(n))) * (max(abs(total)) / max(n))
+        ELSE 0
+    END;
+
+-- The published number of rows, where a record is a unit that has n of them: with the noise of the number of units, times
+-- the rows of the unit which has most, and that of a sum.
+CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable) AS
     greatest(
-        sum(n) + max(n) * (sdc_count(record_key, ptable := ptable, filter := n > 0) - count(CASE WHEN n > 0 THEN 1 END)),
+        sum(n) + max(n) * (sdc_count(record_key, ptable := ptable, filter := n > 0) - count(CASE WHEN n > 0 THEN 1 END))
+            + _sdc_noise_of_rows(n, n, record_key, magnitude_ptable),
         0)::BIGINT;
 
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
@@ -1215,7 +1229,7 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
             'key': sum(CASE WHEN n > 0 THEN record_key END),
             'odd': _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1,
             'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
-            'rows': _sdc_published_rows(n, record_key, count_ptable)
+            'rows': _sdc_published_rows(n, record_key, count_ptable, ptable)
         }],
         lambda cell: CASE
             WHEN cell['enough'] AND cell['rows'] > 1 THEN
@@ -1302,42 +1316,43 @@ CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y) 
 -- units. NULL where fewer published rows lie on either side than five units could have that have as many as any unit here;
 -- that number is taken up to a power of two, so that the places where the answer begins do not tell it. With one row a unit
 -- it is `sdc_quantile`.
-CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable) AS
+CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magnitude_ptable) AS
     list_transform(
         [{
             'units': list({'bins': bins, 'key': record_key}) FILTER (len(bins) > 0),
             'rows': list_sort(flatten(list(bins) FILTER (len(bins) > 0))),
-            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable),
+            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable, magnitude_ptable),
             'most': max(len(bins)),
             'noise': _sdc_ptable_most(ptable) * max(len(bins))
         }],
         lambda cell: CASE
             WHEN least(q, 1 - q) * cell['n'] >= 5 * 2 ** ceil(log2(cell['most'])) THEN
-                list_min(list_transform(
-                    list_filter(
-                        list_transform(
-                            list_distinct(list_slice(
-                                cell['rows'],
-                                greatest(1, least(len(cell['rows']), ceil(q * cell['n'])::BIGINT - cell['noise'] - 1)),
-                                ceil(q * cell['n'])::BIGINT + cell['noise'] + 1)),
-                            lambda bin_near: list_transform(
-                                [list_filter(
-                                    list_transform(
-                                        cell['units'],
-                                        lambda one: {
-                                            'n': len(list_filter(one['bins'], lambda bin: bin <= bin_near)),
-                                            'key': one['key']
-                                        }),
-                                    lambda one: one['n'] > 0)],
-                                lambda below: {
-                                    'bin': bin_near,
-                                    'n': list_sum(list_transform(below, lambda one: one['n']))
-                                        + list_max(list_transform(below, lambda one: one['n'])) * (
-                                            sdc_ckm_count(
-                                                len(below), list_sum(list_transform(below, lambda one: one['key'])),
-                                                ptable := ptable)
-                                            - len(below))
-                                })[1]),
-                        lambda step: step['n'] >= q * cell['n']),
-                    lambda step: step['bin']))
+                list_transform(
+                    [list_transform(
+                        list_distinct(list_slice(
+                            cell['rows'],
+                            greatest(1, least(len(cell['rows']), ceil(q * cell['n'])::BIGINT - cell['noise'] - 1)),
+                            ceil(q * cell['n'])::BIGINT + cell['noise'] + 1)),
+                        lambda bin_near: list_transform(
+                            [list_filter(
+                                list_transform(
+                                    cell['units'],
+                                    lambda one: {
+                                        'n': len(list_filter(one['bins'], lambda bin: bin <= bin_near)),
+                                        'key': one['key']
+                                    }),
+                                lambda one: one['n'] > 0)],
+                            lambda below: {
+                                'bin': bin_near,
+                                'n': list_sum(list_transform(below, lambda one: one['n']))
+                                    + list_max(list_transform(below, lambda one: one['n'])) * (
+                                        sdc_ckm_count(
+                                            len(below), list_sum(list_transform(below, lambda one: one['key'])),
+                                            ptable := ptable)
+                                        - len(below))
+                            })[1])],
+                    lambda steps: coalesce(
+                        list_min(list_transform(
+                            list_filter(steps, lambda step: step['n'] >= q * cell['n']), lambda step: step['bin'])),
+                        list_max(list_transform(steps, lambda step: step['bin']))))[1]
         END)[1];

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 10
 _MOST_COUNTED = 20
+_LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
@@ -630,7 +631,7 @@ class Block:
             raise Refused("SDC052", "a variance of anything but a measure")
         if self._role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
-        column = text(value)
+        column = bounded(text(value), _LARGEST_SQUARED)
         variance = numbers.variance(column, condition)
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
@@ -647,7 +648,8 @@ class Block:
         if node.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
-            return text(node)
+            may_fail = family(node) == "real" and self.policy.method != "suppression"
+            return bounded(text(node)) if may_fail else text(node)
         if not self.method.weighted:
             found = node.find(exp.Column)
             raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")

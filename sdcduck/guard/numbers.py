@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.methods import Method, cell_key_of_units
+from sdcduck.guard.shapes import bounded
 
 UNITS = "_sdc_u"
 """The alias of the units of a group, their rows brought together."""
@@ -105,7 +106,8 @@ class OfUnits:
 
     def total(self, added: str, condition: str, *, exact: bool) -> str:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
-        figure = self._column(f"{'sum' if exact else 'fsum'}(CASE WHEN {condition} THEN {added} END)")
+        values = f"CASE WHEN {condition} THEN {added} END"
+        figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
         return self.method.total(identifier(UNITS), figure, "true")
 
     def known(self, added: str, condition: str) -> str:
@@ -115,7 +117,8 @@ class OfUnits:
     def figures(self, added: str, condition: str) -> str:
         """A sum of the sums of units."""
         figure = self._column(f"fsum(CASE WHEN {condition} THEN {added} END)")
-        return self.method.figures(identifier(UNITS), figure)
+        rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
+        return self.method.figures_of_units(identifier(UNITS), figure, rows)
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""

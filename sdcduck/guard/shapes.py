@@ -79,9 +79,9 @@ def leaves(item: exp.Expr) -> list[exp.Expr]:
     return [item]
 
 
-def bounded(sql: str) -> str:
-    """A number that neither fails nor overflows where it is added up."""
-    return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -9e14), 9e14) END)"
+def bounded(sql: str, limit: str = "9e14") -> str:
+    """A number that neither fails nor overflows where it is added up: NaN, too, is the limit."""
+    return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -{limit}), {limit}) END)"
 
 
 def ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:

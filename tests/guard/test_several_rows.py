@@ -63,7 +63,14 @@ class Ward:
         rows = {who: n for who, n in rows.items() if n}
         key = sum(self.keys[who] for who in rows)
         units = self.con.execute("SELECT sdc_ckm_count(?, ?)", [len(rows), key]).fetchall()[0][0]
-        return units, max(0, sum(rows.values()) + max(rows.values()) * (units - len(rows)))
+        counted = sum(rows.values()) + max(rows.values()) * (units - len(rows))
+        if limit < math.inf or max(rows.values()) == 1:
+            return units, max(0, counted)
+        noise = self.con.execute(
+            "SELECT sdc_ckm_sum(?, [?], ?, same_key := false) - ?",
+            [sum(rows.values()), max(rows.values()), key, sum(rows.values())],
+        ).fetchall()[0][0]  # fmt: skip
+        return units, max(0, counted + math.floor(abs(noise) + 0.5) * (1 if noise > 0 else -1))
 
     def variance(self) -> float | None:
         """Squared deviations from the mean, perturbed by as much as goes with those of one person together."""
@@ -87,7 +94,7 @@ class Ward:
         binned = {who: [_two_digits(value) for value in values] for who, values in self.values.items()}
         self.values, original = defaultdict(list, binned), self.values
         edges = sorted({value for values in binned.values() for value in values})
-        found = next(edge for edge in edges if self.published(edge)[1] >= share * rows)
+        found = next((edge for edge in edges if self.published(edge)[1] >= share * rows), edges[-1])
         self.values = original
         return found
 
@@ -155,6 +162,29 @@ def test_a_unit_that_dominates_is_not_the_median(guarded: Guard, con: duckdb.Duc
     assert guarded.sql("SELECT variance(cost) AS v FROM visits WHERE ward = 8").to_pylist() == [{"v": None}]
 
 
+def test_rows_over_units_are_not_the_rows_of_somebody_who_is_alone(
+    guarded: Guard, con: duckdb.DuckDBPyConnection
+) -> None:
+    """Each of 200 people is alone in a ward: the count of rows divided by that of people told how often they came."""
+    con.execute("""
+        CREATE OR REPLACE TABLE alone AS SELECT i AS person, i AS ward FROM range(200) people(i), range(20 + i * 7 % 80)""")
+    con.execute("FROM sdc_add_record_key('alone', unit := 'person')").fetchall()
+    con.execute("FROM sdc_protect('alone', unit := 'person', dimensions := ['ward'])").fetchall()
+    rows = (
+        guard(con)
+        .sql(
+            "SELECT ward, count(*) / count(DISTINCT person) AS one, sum(ward * 0 + 0.001) / count(DISTINCT person) AS other "
+            "FROM alone GROUP BY ward"
+        )
+        .to_pylist()
+    )
+    assert len(rows) > 80
+    for name, scale in (("one", 1), ("other", 1000)):
+        right = sum(abs(row[name] * scale - (20 + row["ward"] * 7 % 80)) < 0.5 for row in rows)
+        assert right < len(rows) / 4
+    con.execute("FROM sdc_unprotect('alone')").fetchall()
+
+
 def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnection) -> None:
     together = "SELECT {} FROM single"
     variance = together.format(
@@ -165,7 +195,7 @@ def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnectio
     assert one == pytest.approx(other, rel=1e-9)
     for share in (0.1, 0.5, 0.77):
         quantile = together.format(
-            f"_sdc_quantile_of_units([_sdc_significant(cost, 2)], record_key, {share}, 'default'), "
+            f"_sdc_quantile_of_units([_sdc_significant(cost, 2)], record_key, {share}, 'default', 'default_magnitude'), "
             f"sdc_quantile(cost, record_key, {share})"
         )
         one, other = con.execute(quantile).fetchall()[0]

@@ -50,17 +50,25 @@ class CellKey:
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, with the noise of the number of units times the rows of that unit which has most.
 
-        With one row a unit this is ``sdc_count``.
+        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
-        ptable = literal(str(self.policy.ptable))
-        published = f"_sdc_published_rows({number}, {self._key(records)}, {ptable})"
+        ptable, magnitudes = literal(str(self.policy.ptable)), literal(str(self.policy.magnitude_ptable))
+        published = f"_sdc_published_rows({number}, {self._key(records)}, {ptable}, {magnitudes})"
         return self._enough(records, f"{number} > 0", published)
 
     def figures(self, records: str, number: str) -> str:
         """The sum, exact to 4 decimals, with the noise of the number of those that are not 0 times the largest."""
+        return self._where_known(records, f"({number})", "true", f"({self._with_noise(records, number)})")
+
+    def figures_of_units(self, records: str, number: str, rows: str) -> str:
+        """The same, where a unit has this number from so many rows: with the noise of a sum, as `rows` has it."""
+        magnitudes = literal(str(self.policy.magnitude_ptable))
+        more = f"_sdc_noise_of_rows({rows}, {number}, {self._key(records)}, {magnitudes})"
+        return self._where_known(records, f"({number})", "true", f"({self._with_noise(records, number)} + {more})")
+
+    def _with_noise(self, records: str, number: str) -> str:
         added = f"sum(CAST(round(({number}) * 1e4) AS HUGEINT)) / 1e4"
-        noise = f"max(abs({number})) * {self._noise(records, f'({number}) <> 0')}"
-        return self._where_known(records, f"({number})", "true", f"({added} + {noise})")
+        return f"{added} + max(abs({number})) * {self._noise(records, f'({number}) <> 0')}"
 
     def _noise(self, records: str, condition: str) -> str:
         """What ``sdc_count`` adds to a count."""
@@ -109,7 +117,8 @@ class CellKey:
 
     def quantile_of_units(self, records: str, bins: str, share: str) -> str:
         """The quantile of the rows of units, of which each has these values, in bins."""
-        found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {literal(str(self.policy.ptable))})"
+        tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
+        found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {tables})"
         return self._enough(records, f"len({bins}) > 0", found)
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:

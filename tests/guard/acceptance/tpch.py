@@ -96,13 +96,19 @@ def _noise(behind: str) -> str:
 
 
 def _rows(n: str = "n") -> str:
-    """Rows, from those of each customer: the noise of the customers, times the most rows of one."""
-    return f"greatest(sum({n}) + max({n}) * {_noise(f'{n} > 0')}, 0)::BIGINT"
+    """Rows, from those of each customer: the noise of the customers, times the most rows of one, and that of a sum."""
+    return f"greatest(sum({n}) + max({n}) * {_noise(f'{n} > 0')} + {_more(n, n)}, 0)::BIGINT"
 
 
-def _figure(x: str) -> str:
-    """A sum of a dimension, from that of each customer: the noise of the customers, times the largest."""
-    return f"(sum({x})::DOUBLE + max(abs({x})) * {_noise(f'{x} <> 0')})"
+def _figure(x: str, n: str = "n") -> str:
+    """A sum of a dimension, from that of each customer: the noise of the customers, times the largest, and of a sum."""
+    return f"(sum({x})::DOUBLE + max(abs({x})) * {_noise(f'{x} <> 0')} + {_more(x, n)})"
+
+
+def _more(x: str, n: str) -> str:
+    """The noise of a sum, from a key of its own, in steps of what one row has at most."""
+    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum(key) FILTER ({n} > 0), same_key := false) - sum({x})"
+    return f"CASE WHEN max({n}) > 1 THEN round(({noise}) / (max({x}) / max({n}))) * (max({x}) / max({n})) ELSE 0 END"
 
 
 QUESTIONS = (
@@ -115,11 +121,11 @@ QUESTIONS = (
         FROM lineitem WHERE l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
         GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus""",
         f"""SELECT l_returnflag, l_linestatus, {_figure("qty")}, sdc_sum(price, key), sdc_sum(disc_price, key), sdc_sum(charge, key),
-            {_figure("qty")} / {_rows()}, sdc_sum(price, key) / {_rows()}, {_figure("disc")} / {_rows()}, {_rows()}
+            {_figure("qty")} / {_rows()}, sdc_sum(price, key) / {_rows()}, {_figure("disc", "discounted")} / {_rows()}, {_rows()}
         FROM (SELECT l_returnflag, l_linestatus, max(record_key) AS key, sum(l_quantity)::DOUBLE AS qty,
                 sum(l_extendedprice) AS price, fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS disc_price,
                 fsum(l_extendedprice::DOUBLE * ((1 - l_discount)::DOUBLE * (1 + l_tax)::DOUBLE)) AS charge,
-                sum(l_discount)::DOUBLE AS disc, count(*) AS n
+                sum(l_discount)::DOUBLE AS disc, count(*) FILTER (l_discount <> 0) AS discounted, count(*) AS n
             FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY l_returnflag, l_linestatus, l_custkey)
         GROUP BY ALL HAVING sdc_count(key) > 0""",
     ),
@@ -210,7 +216,7 @@ QUESTIONS = (
         GROUP BY nation, o_year ORDER BY nation, o_year DESC""",
         f"""SELECT n_name, o_year, sdc_sum(revenue, key) - {_figure("cost")}
         FROM (SELECT n_name, year(o_orderdate) AS o_year, l.record_key AS key,
-                fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue, fsum((ps_supplycost * l_quantity)::DOUBLE) AS cost
+                fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue, fsum((ps_supplycost * l_quantity)::DOUBLE) AS cost, count(*) AS n
             FROM lineitem l JOIN part ON p_partkey = l_partkey JOIN partsupp ON ps_partkey = l_partkey AND ps_suppkey = l_suppkey
                 JOIN supplier ON s_suppkey = l_suppkey JOIN nation ON s_nationkey = n_nationkey JOIN orders ON o_orderkey = l_orderkey
             WHERE p_name LIKE '%green%' GROUP BY n_name, o_year, l_custkey, l.record_key)
