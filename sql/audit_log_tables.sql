@@ -10,7 +10,9 @@
 --| @column number BIGINT: of the line, from 1
 --| @column time TIMESTAMP: when it was written, UTC
 --| @column user VARCHAR: who asked, as the caller of the guard said
---| @column verdict VARCHAR: 'answered', or the code of the refusal
+--| @column role VARCHAR: whose policies held; empty: those of everybody
+--| @column verdict VARCHAR: 'answered', or the code of the refusal; where the answer came batch by batch, 'begun' before
+--|      a long one left, and 'stopped' when it was not fetched to its end
 --| @column milliseconds DOUBLE: from the question to the answer
 --| @column rows BIGINT: of the answer
 --| @column query VARCHAR: what was asked

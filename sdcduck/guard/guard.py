@@ -24,6 +24,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import check_query, check_unit_expressions
 from sdcduck.guard.protect import Protection
+from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused
 
 _LONGEST = 100_000  # characters
@@ -102,6 +103,8 @@ class Guard:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
+        # Nobody can change the policies of a database that this process holds for reading.
+        self._fixed_version = catalog.policies_version(self._con) if catalog.is_read_only(self._con) else None
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
         self._looked_at: dict[tuple[str, str], int] = {}
 
@@ -128,10 +131,47 @@ class Guard:
             rewritten = self._rewrite(query, version)
             answer = self._run(rewritten.sql, parameters)
         except Refused as refused:
-            self._write(query, user, start, refused.code, 0, rewritten, version)
+            self.write(query, user, start, refused.code, 0, rewritten, version)
             raise
-        self._write(query, user, start, "answered", answer.num_rows, rewritten, version)
+        self.write(query, user, start, "answered", answer.num_rows, rewritten, version)
         return answer
+
+    def question(self, query: str, *, user: str = "") -> Question:
+        """A question whose answer comes batch by batch, and which can be stopped.
+
+        The time limit of the guard holds for its own questions only: who asks stops the query itself.
+        """
+        with self._alone:
+            return Question(self, self._con.cursor(), query, user)
+
+    def columns(self, query: str, parameter_types: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Names and DuckDB types of the columns of an answer, without asking for it.
+
+        Args:
+            parameter_types: DuckDB types of ``$1``, ``$2``, ..
+
+        Raises:
+            Refused: the query would not be answered.
+        """
+        sql = self._rewrite(query, self._version()).sql
+        with self._alone:
+            cursor = self._con.cursor()
+        try:
+            return columns_of(cursor, sql, parameter_types)
+        finally:
+            cursor.close()
+
+    def relations(self) -> list[tuple[Policy, dict[str, str]]]:
+        """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
+        with self._alone:
+            policies = self._policies()
+            schema = self._schema(policies)
+        return [(policy, schema[name]) for name, policy in sorted(policies.items())]
+
+    def rewritten(self, query: str) -> tuple[Rewritten, str]:
+        """What runs in place of a query, and the version of the policies."""
+        version = self._version()
+        return self._rewrite(query, version), version
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._timed(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
@@ -160,7 +200,7 @@ class Guard:
                 watch.join()
             cursor.close()
 
-    def _write(
+    def write(
         self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
     ) -> None:
         """Write down a question; without the line there is no answer."""
@@ -169,6 +209,7 @@ class Guard:
         try:
             self._log.write(
                 user=user,
+                role=self._role,
                 verdict=verdict,
                 milliseconds=round(1000 * (time.perf_counter() - start), 3),
                 rows=rows,
@@ -199,6 +240,8 @@ class Guard:
         return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
 
     def _version(self) -> str:
+        if self._fixed_version is not None:
+            return self._fixed_version
         with self._alone:
             return catalog.policies_version(self._con)
 
