@@ -3,6 +3,7 @@
 ``sdc.settings``          name, value: the version that wrote the file, and the secret if the custodian stored it
 ``sdc.ptables``           one row a perturbation table
 ``sdc.policies``          one row a relation and role that analysts may ask about
+``sdc.users``             one row a user of the gateway, with what checks the password
 ``sdc.publications``      one row a publication: its SELECT, and how it was suppressed; its tables are
                           ``sdc.<name>_cells`` (as published) and ``sdc.<name>_stencil`` (inner cells, confidential)
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
@@ -129,6 +130,12 @@ def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[obj
     """The first row of a query, or None; the connection is free again afterwards (`fetchone` leaves it busy)."""
     rows = con.execute(sql, list(parameters)).fetchall()
     return rows[0] if rows else None
+
+
+def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database is open for reading only."""
+    row = first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
+    return row is not None and bool(row[0])
 
 
 def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE OR REPLACE MACRO") -> list[str]:
@@ -478,3 +485,40 @@ def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     except BaseException:
         con.rollback()
         raise
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of the gateway.
+
+    Attributes:
+        name: with which the user logs in.
+        role: whose policies hold.
+        verifier: with which the password is checked (`sdcduck.passwords`).
+    """
+
+    name: str
+    role: str
+    verifier: str
+
+
+def users(con: duckdb.DuckDBPyConnection) -> list[User]:
+    """All users of the gateway."""
+    return [User(*row) for row in con.execute("SELECT name, role, verifier FROM sdc.users ORDER BY name").fetchall()]
+
+
+def store_user(con: duckdb.DuckDBPyConnection, user: User) -> None:
+    """Store a user, replacing one of the same name, all or nothing."""
+    con.begin()
+    try:
+        con.execute("DELETE FROM sdc.users WHERE name = ?", [user.name])
+        con.execute("INSERT INTO sdc.users VALUES (?, ?, ?)", [user.name, user.role, user.verifier])
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def drop_user(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a user."""
+    con.execute("DELETE FROM sdc.users WHERE name = ?", [name])

@@ -1,4 +1,4 @@
-"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck report``, ``sdcduck functions``.
+"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck report``, ``sdcduck functions``, the gateway.
 
 Results are plain text, whole and without colours, wherever the output is not a terminal. An error is one line on
 standard error and the exit code 1.
@@ -11,8 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from importlib.metadata import version
@@ -27,10 +26,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sdcduck.cli_gateway import serve, user
 from sdcduck.errors import SDCError, unknown
 from sdcduck.reference import SQLFunction, render, sql_functions
 from sdcduck.report import report as write_report
 from sdcduck.session import connect
+from sdcduck.terminal import one_line_errors
 
 Rows = Sequence[Sequence[object]]
 
@@ -40,6 +41,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(serve)
+app.add_typer(user, name="user")
 
 
 class Format(StrEnum):
@@ -53,18 +56,6 @@ class Format(StrEnum):
 def main() -> None:
     """The entry point of the command ``sdcduck``."""
     app()
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """What the user can mend becomes one line on standard error; anything else is our fault and keeps its traceback."""
-    try:
-        yield
-    except (SDCError, duckdb.Error, OSError) as problem:
-        # DuckDB adds the place in the statement after an empty line.
-        message = " ".join(str(problem).split("\n\nLINE ")[0].split())
-        typer.echo(f"sdcduck: {message}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _print_version(wanted: bool) -> None:

@@ -74,7 +74,7 @@ class SQLFunction:
 SQL_FILES = (
     "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql",
     "suppression_exchange.sql", "guard.sql", "guard_tables.sql", "audit_log_tables.sql",
-    "hierarchy_tables.sql", "reference.sql",
+    "users.sql", "users_tables.sql", "hierarchy_tables.sql", "reference.sql",
 )  # fmt: skip
 
 

@@ -26,11 +26,11 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
-from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression
+from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression, users
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, audit_log.FAMILY, hierarchy.FAMILY,
-    reference.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
+    hierarchy.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")
@@ -212,7 +212,7 @@ def install(
         session.progress = progress
     _let_ctrl_c_through(con, on=True)
     if not current:
-        if _is_read_only(con):
+        if catalog.is_read_only(con):
             session.temporary = _temporary_pure_sql(con)
         else:
             _store_pure_sql(con)
@@ -228,7 +228,7 @@ def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.
     Args:
         purge: also drop the schema ``sdc`` with everything stored in it.
     """
-    read_only = _is_read_only(con)
+    read_only = catalog.is_read_only(con)
     rows = con.execute(
         "SELECT DISTINCT database_name, schema_name, function_name, function_type FROM duckdb_functions() "
         "WHERE function_type IN ('macro', 'table_macro') AND regexp_matches(function_name, '^_?sdc_') "
@@ -337,11 +337,6 @@ def _sql(names: tuple[str, ...]) -> str:
 
 def _statements(con: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> list[str]:
     return [statement.query.strip() for statement in con.extract_statements(_sql(names))]
-
-
-def _is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
-    row = catalog.first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
-    return row is not None and bool(row[0])
 
 
 def _has_catalog(con: duckdb.DuckDBPyConnection) -> bool:

@@ -10,7 +10,9 @@
 --| @column number BIGINT: of the line, from 1
 --| @column time TIMESTAMP: when it was written, UTC
 --| @column user VARCHAR: who asked, as the caller of the guard said
---| @column verdict VARCHAR: 'answered', or the code of the refusal; of a stream 'begun', and at its end one of these or 'abandoned'
+--| @column role VARCHAR: whose policies held; empty: those of everybody
+--| @column verdict VARCHAR: 'answered', or the code of the refusal; where the answer came batch by batch, 'begun' before it
+--|      left, and at its end one of these or 'abandoned'
 --| @column milliseconds DOUBLE: from the question to the answer
 --| @column rows BIGINT: of the answer
 --| @column query VARCHAR: what was asked

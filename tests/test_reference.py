@@ -104,6 +104,9 @@ CALLS = {
     "sdc_unprotect": "sdc_unprotect('visits')",
     "sdc_policies": "sdc_policies()",
     "sdc_audit_log": f"sdc_audit_log('{_EMPTY_FILE}')",
+    "sdc_users": "sdc_users()",
+    "sdc_create_user": "sdc_create_user('ann', 'correct horse battery')",
+    "sdc_drop_user": "sdc_drop_user('ann')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

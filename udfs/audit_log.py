@@ -13,9 +13,9 @@ from sdcduck.errors import SDCError
 from sdcduck.registry import Family, Planner, Rows, Session
 
 _COLUMNS: Mapping[str, str] = {
-    "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "verdict": "VARCHAR", "milliseconds": "DOUBLE",
-    "rows": "BIGINT", "query": "VARCHAR", "sql": "VARCHAR", "tables": "VARCHAR", "methods": "VARCHAR",
-    "policies": "VARCHAR", "hash": "VARCHAR",
+    "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",
+    "milliseconds": "DOUBLE", "rows": "BIGINT", "query": "VARCHAR", "sql": "VARCHAR", "tables": "VARCHAR",
+    "methods": "VARCHAR", "policies": "VARCHAR", "hash": "VARCHAR",
 }  # fmt: skip
 
 # Times and lists travel as text.

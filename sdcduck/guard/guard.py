@@ -28,6 +28,7 @@ from sdcduck.guard.known import Known
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
+from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import Limited, batches, watched
 
@@ -91,7 +92,6 @@ class Guard:
         role: whose policies hold; those of a role come before those of everybody.
         seconds: a query that runs longer is stopped; None: no limit.
         log: where every question is written down; None: nowhere.
-        unchanging: nobody can change the database while the guard is there.
     """
 
     def __init__(
@@ -101,18 +101,19 @@ class Guard:
         role: str = "",
         seconds: float | None = None,
         log: AuditLog | None = None,
-        unchanging: bool = False,
     ) -> None:
         self._con = con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
-        self._log = log
+        self._role, self._log = role.lower(), log
         self._limited = Limited(self._con, self._alone, seconds)
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
-        self._known = Known(self._con, self._alone, self._limited, role=role.lower(), unchanging=unchanging)
+        # Nobody can change a database that this process holds for reading.
+        unchanging = catalog.is_read_only(self._con)
+        self._known = Known(self._con, self._alone, self._limited, role=self._role, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
     def sql(
@@ -140,12 +141,49 @@ class Guard:
             rewritten = self._rewrite(query, version)
             answer = self._run(rewritten.sql, parameters)
         except Refused as refused:
-            self._write(query, user, start, refused.code, 0, rewritten, version)
+            self.write(query, user, start, refused.code, 0, rewritten, version)
             raise
-        self._write(query, user, start, "answered", answer.num_rows, rewritten, version)
+        self.write(query, user, start, "answered", answer.num_rows, rewritten, version)
         if rewritten.notice:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
+
+    def question(self, query: str, *, user: str = "") -> Question:
+        """A question whose answer comes batch by batch, and which can be stopped.
+
+        The time limit of the guard holds for its own questions only: who asks stops the query itself.
+        """
+        with self._alone:
+            return Question(self, self._con.cursor(), query, user)
+
+    def columns(self, query: str, parameter_types: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Names and DuckDB types of the columns of an answer, without asking for it.
+
+        Args:
+            parameter_types: DuckDB types of ``$1``, ``$2``, ..
+
+        Raises:
+            Refused: the query would not be answered.
+        """
+        sql = self._rewrite(query, self._known.version()).sql
+        with self._alone:
+            cursor = self._con.cursor()
+        try:
+            return columns_of(cursor, sql, parameter_types)
+        finally:
+            cursor.close()
+
+    def relations(self) -> list[tuple[Policy, dict[str, str]]]:
+        """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
+        version = self._known.version()
+        with self._alone:
+            policies = self._known.policies(version)
+            return [(policy, self._known.described(policy)) for _, policy in sorted(policies.items())]
+
+    def rewritten(self, query: str) -> tuple[Rewritten, str]:
+        """What runs in place of a query, and the version of the policies."""
+        version = self._known.version()
+        return self._rewrite(query, version), version
 
     def stream(
         self,
@@ -173,7 +211,7 @@ class Guard:
             cursor = self._con.cursor()
         try:
             rewritten = ran = self._rewrite(query, version)
-            self._write(query, user, start, "begun", 0, ran, version)
+            self.write(query, user, start, "begun", 0, ran, version)
             answer = watched(
                 cursor,
                 lambda: cursor.sql(ran.sql, params=_numbered(parameters)).to_arrow_reader(rows),
@@ -181,11 +219,11 @@ class Guard:
             )
         except Refused as refused:
             cursor.close()
-            self._write(query, user, start, refused.code, 0, rewritten, version)
+            self.write(query, user, start, refused.code, 0, rewritten, version)
             raise
 
         def finish(verdict: str, shown: int) -> None:
-            self._write(query, user, start, verdict, shown, ran, version)
+            self.write(query, user, start, verdict, shown, ran, version)
 
         schema = answer.schema.with_metadata({NOTICE: ran.notice}) if ran.notice else answer.schema
         read = batches(cursor, answer, self._limited.seconds, finish)
@@ -196,7 +234,7 @@ class Guard:
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
 
-    def _write(
+    def write(
         self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
     ) -> None:
         """Write down a question; without the line there is no answer."""
@@ -205,6 +243,7 @@ class Guard:
         try:
             self._log.write(
                 user=user,
+                role=self._role,
                 verdict=verdict,
                 milliseconds=round(1000 * (time.perf_counter() - start), 3),
                 rows=rows,
@@ -338,7 +377,7 @@ def guard(
     con = duckdb.connect(
         str(database), read_only=True, config={**LOCKED, **({"memory_limit": memory} if memory else {})}
     )
-    return Guard(con, role=role, seconds=seconds, log=written, unchanging=True)
+    return Guard(con, role=role, seconds=seconds, log=written)
 
 
 LOCKED: dict[str, str | bool | int | float | list[str]] = {

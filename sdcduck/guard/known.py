@@ -78,16 +78,16 @@ class Known:
         """The columns that analysts see of a table, in lower case, with their types; with the connection held."""
         known = self._columns.get(policy.name)
         if known is None:
-            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
-            visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
-            known = {
-                row[0].lower(): _type(row[1])
-                for row in described
-                if policy.label == "public" or row[0].lower() in visible
-            }
+            known = {name: _type(kind) for name, kind in self.described(policy).items()}
             if self._unchanging:
                 self._columns[policy.name] = known
         return known
+
+    def described(self, policy: Policy) -> dict[str, str]:
+        """The same columns with DuckDB's names of their types."""
+        described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+        visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
+        return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
 
     def check_facts(self, policy: Policy) -> None:
         """Refuse a table that is not as it was declared: looked at again where the number of its records changed.

@@ -46,6 +46,7 @@ REASONS = {
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),
+    "SDC093": ("a result with too many rows", "Ask for less at a time, or aggregate."),
 }
 """Code: what was found, what to do."""
 

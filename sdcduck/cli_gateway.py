@@ -1,0 +1,161 @@
+"""The commands of the gateway: ``sdcduck serve`` and ``sdcduck user``."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import os
+import ssl
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import duckdb
+import typer
+
+from sdcduck import catalog
+from sdcduck.catalog import User
+from sdcduck.errors import SDCError, unknown
+from sdcduck.gateway import tls
+from sdcduck.gateway.server import Options
+from sdcduck.gateway.serving import gateway, is_loopback
+from sdcduck.gateway.serving import serve as serve_clients
+from sdcduck.gateway.session import Limits
+from sdcduck.passwords import verifier
+from sdcduck.session import connect
+from sdcduck.terminal import one_line_errors
+from sdcduck.udfs.users import checked_user
+
+_PASSWORD = "SDCDUCK_PASSWORD"
+
+user = typer.Typer(help="Users of the gateway.", no_args_is_help=True)
+_File = Annotated[Path, typer.Argument(help="A DuckDB file.", show_default=False)]
+
+
+def serve(
+    file: _File,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 5432,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate, as PEM; with the chain to its issuer.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, where that is a file of its own.")] = None,
+    no_tls: Annotated[bool, typer.Option("--no-tls", help="Answers unencrypted, whoever listens.")] = False,
+    log: Annotated[Path | None, typer.Option(help="The audit log: a line for every question.")] = None,
+    connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
+    user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
+    seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
+    rows: Annotated[int | None, typer.Option(min=1, help="A longer result is an error.", show_default="any")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory of the database, such as 2GB.")] = None,
+    idle: Annotated[float, typer.Option(min=1, help="Seconds after which a silent client is sent away.")] = 3600.0,
+) -> None:
+    """Answer PostgreSQL clients under the policies of a database, with protected numbers only.
+
+    Any program that speaks to PostgreSQL connects: psql, JDBC, ODBC, Python, R, BI tools. Users come from the database
+    (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
+    On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
+    one. What happens is told on standard error, one line of JSON each.
+    """
+    with one_line_errors():
+        context, required, fingerprint = _tls(host, tls_cert, tls_key, off=no_tls)
+        limits = Limits(user_connections, seconds, rows)
+        options = Options(
+            host=host, port=port, tls=context, tls_required=required, connections=connections, limits=limits, idle=idle
+        )
+        served = gateway(file, options, log=log, memory=memory)
+        _log_to_standard_error()
+
+        def ready(bound: int) -> None:
+            how = "TLS only" if required else "TLS if clients ask for it" if context is not None else "without TLS"
+            typer.echo(f"sdcduck: serving {file} on {host}:{bound}, {how}", err=True)
+            if fingerprint:
+                typer.echo(f"sdcduck: certificate made now, SHA-256 {fingerprint}", err=True)
+
+        asyncio.run(serve_clients(served, ready))
+
+
+def _tls(
+    host: str, certificate: Path | None, key: Path | None, *, off: bool
+) -> tuple[ssl.SSLContext | None, bool, str]:
+    """The context, whether every client must use it, and the fingerprint of a certificate made now."""
+    if off and certificate is not None:
+        raise SDCError("--no-tls and --tls-cert exclude each other")
+    if key is not None and certificate is None:
+        raise SDCError("--tls-key goes with --tls-cert")
+    if off or (certificate is None and is_loopback(host)):
+        return None, False, ""
+    if certificate is not None:
+        return tls.from_files(certificate, key), not is_loopback(host), ""
+    context, fingerprint = tls.self_signed(host)
+    return context, True, fingerprint
+
+
+def _log_to_standard_error() -> None:
+    told = logging.StreamHandler(sys.stderr)
+    told.setFormatter(
+        logging.Formatter('{{"time": "{asctime}", "log": {message}}}', datefmt="%Y-%m-%dT%H:%M:%S%z", style="{")
+    )
+    logger = logging.getLogger("sdcduck.gateway")
+    logger.addHandler(told)
+    logger.setLevel(logging.INFO)
+
+
+@user.command()
+def add(
+    file: _File,
+    name: Annotated[str, typer.Argument(help="With which the user logs in.", show_default=False)],
+    role: Annotated[str, typer.Option(help="Whose policies hold: sdc_protect(.., role := ..).")] = "analyst",
+) -> None:
+    """Create a user, or give one another password and role.
+
+    The password is asked for, or taken from the environment variable SDCDUCK_PASSWORD, or from standard input where
+    that is no terminal. The database gets what checks it, never the password.
+    """
+    with one_line_errors():
+        who, what = checked_user(name, role)
+        made = verifier(_password())
+        with _writable(file) as con:
+            catalog.store_user(con, User(who, what, made.text()))
+        typer.echo(f"user {who} with role {what}")
+
+
+def _password() -> str:
+    given = os.environ.get(_PASSWORD)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("Again: ") != password:
+        raise SDCError("the two passwords differ")
+    return password
+
+
+def _writable(file: Path) -> duckdb.DuckDBPyConnection:
+    if not file.is_file():
+        raise SDCError(f"there is no file '{file}'")
+    return connect(file)
+
+
+@user.command()
+def drop(
+    file: _File,
+    name: Annotated[str, typer.Argument(help="The user.", show_default=False)],
+) -> None:
+    """Take a user away."""
+    with one_line_errors(), _writable(file) as con:
+        known = [found.name for found in catalog.users(con)]
+        if name not in known:
+            raise unknown("user", name, known)
+        catalog.drop_user(con, name)
+        typer.echo(f"dropped {name}")
+
+
+@user.command("list")
+def list_users(file: _File) -> None:
+    """List the users with their roles."""
+    with one_line_errors():
+        if not file.is_file():
+            raise SDCError(f"there is no file '{file}'")
+        with connect(file, read_only=True) as con:
+            for found in catalog.users(con):
+                typer.echo(f"{found.name}\t{found.role}")

@@ -1,0 +1,180 @@
+"""Where rows come from: the guard, the system catalog, or the session itself. All are read the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck.gateway.system_catalog import SystemCatalog
+from sdcduck.gateway.system_queries import NoAnswer, SessionValues, is_system_query, system_sql
+from sdcduck.gateway.types import OID, Type, array_of, type_of
+from sdcduck.guard import Guard, Refused
+from sdcduck.guard.question import columns_of
+
+Columns = list[tuple[str, Type]]
+Parameters = Mapping[str, object]
+
+
+class Answer(Protocol):
+    """Rows that come batch by batch. Its methods block, but for `interrupt`, which any thread may call."""
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """Run up to the first rows."""
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next rows; None: there are no more."""
+
+    def interrupt(self) -> None:
+        """Stop; to be called again until what runs has ended."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Guarded:
+    """An answer of the guard."""
+
+    def __init__(self, guard: Guard, sql: str, user: str) -> None:
+        self._question = guard.question(sql, user=user)
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """The guard's judgement, and the first rows."""
+        return [(name, type_of(kind)) for name, kind in self._question.ask(parameters)]
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next rows."""
+        return self._question.read()
+
+    def interrupt(self) -> None:
+        """Stop the query."""
+        self._question.interrupt()
+
+    def close(self) -> None:
+        """Forget the rest."""
+        self._question.close()
+
+
+_ROWS = 16_384
+
+
+class FromSystem:
+    """An answer of the system catalog."""
+
+    def __init__(self, catalog: SystemCatalog, sql: str, values: SessionValues) -> None:
+        self._cursor = catalog.cursor()
+        self._sql, self._values = sql, values
+        self._reader: pa.RecordBatchReader | None = None
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """Run the query in the instance without data."""
+        try:
+            relation = self._cursor.sql(_system_text(self._sql, self._values), params=parameters)
+            columns = list(zip(relation.columns, map(str, relation.types), strict=True))
+            self._reader = relation.to_arrow_reader(_ROWS)
+        except duckdb.Error as problem:
+            self.close()
+            raise Refused("SDC090", type(problem).__name__) from None
+        except Refused:
+            self.close()
+            raise
+        return [(name, _system_type(kind)) for name, kind in columns]
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next rows."""
+        if self._reader is None:
+            return None
+        try:
+            return self._reader.read_next_batch()
+        except StopIteration:
+            self.close()
+            return None
+        except (duckdb.Error, OSError, pa.ArrowException) as problem:
+            self.close()
+            raise Refused("SDC090", type(problem).__name__) from None
+
+    def interrupt(self) -> None:
+        """Stop the query."""
+        self._cursor.interrupt()
+
+    def close(self) -> None:
+        """Forget the rest."""
+        self._reader = None
+        self._cursor.close()
+
+
+def _system_text(sql: str, values: SessionValues) -> str:
+    try:
+        return system_sql(sql, values)
+    except NoAnswer as problem:
+        raise Refused("SDC010", str(problem)) from None
+
+
+def _system_type(duckdb_type: str) -> Type:
+    """In the system catalog, numbers without a sign are numbers of things."""
+    if duckdb_type == "UINTEGER":
+        return OID
+    return array_of(OID) if duckdb_type == "UINTEGER[]" else type_of(duckdb_type)
+
+
+class Fixed:
+    """A table of the session itself, such as the value of a setting."""
+
+    def __init__(self, columns: Columns, table: pa.Table) -> None:
+        self._columns, self._batches = columns, table.to_batches()
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """Its columns."""
+        return self._columns
+
+    def read(self) -> pa.RecordBatch | None:
+        """Its rows."""
+        return self._batches.pop(0) if self._batches else None
+
+    def interrupt(self) -> None:
+        """Nothing runs."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What users of one role ask: their guard and their system catalog."""
+
+    guard: Guard
+    catalog: SystemCatalog
+
+    @cached_property
+    def own(self) -> dict[str, dict[str, str]]:
+        """The columns of the relations that can be asked about, by lower-case name."""
+        return {policy.name.lower(): columns for policy, columns in self.guard.relations()}
+
+    @cached_property
+    def schema(self) -> dict[str, Mapping[str, str]]:
+        """The columns of all relations, also those of the system catalog."""
+        return {**self.catalog.schema, **self.own}
+
+    def is_system(self, sql: str) -> bool:
+        """Whether a question is about the database itself."""
+        return is_system_query(sql, self.own)
+
+    def columns(self, sql: str, *, system: bool, values: SessionValues, types: Sequence[Type]) -> Columns:
+        """The columns of an answer, without asking for it.
+
+        Raises:
+            Refused: the question would not be answered.
+        """
+        names = [kind.sql for kind in types]
+        if not system:
+            return [(name, type_of(kind)) for name, kind in self.guard.columns(sql, names)]
+        text = _system_text(sql, replace(values, set=lambda name, value: value))
+        cursor = self.catalog.cursor()
+        try:
+            return [(name, _system_type(kind)) for name, kind in columns_of(cursor, text, names)]
+        finally:
+            cursor.close()

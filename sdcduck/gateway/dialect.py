@@ -1,0 +1,26 @@
+"""PostgreSQL's way of writing SQL, as sqlglot reads it."""
+
+from __future__ import annotations
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+_POSTGRES = Dialect.get_or_raise("postgres")
+
+
+def semicolons(text: str) -> list[int] | None:
+    """Where statements of a text end; None: it cannot be told."""
+    try:
+        found: list[int] = [word.start for word in _POSTGRES.tokenize(text) if word.token_type == TokenType.SEMICOLON]
+    except SqlglotError:
+        return None
+    return found
+
+
+def number_of(node: exp.Expr) -> int | None:
+    """The number of a parameter ``$1``; None for other nodes."""
+    if isinstance(node, (exp.Parameter, exp.Placeholder)):
+        name = node.name or (node.this.name if isinstance(node.this, exp.Expr) else "")
+        return int(name) if name.isdigit() else None
+    return None

@@ -1,0 +1,90 @@
+"""Who is it: from the startup message to a user whose password was right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sdcduck.gateway import errors, protocol
+from sdcduck.gateway.connection import Connection
+from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.protocol import ProtocolError
+from sdcduck.gateway.scram import MECHANISM, Exchange, LoginFailed
+from sdcduck.gateway.throttle import Throttle, TooManyFailures
+from sdcduck.passwords import Verifier
+
+_LOG = logging.getLogger("sdcduck.gateway")
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user.
+
+    Attributes:
+        role: whose policies hold.
+        verifier: of the password.
+    """
+
+    name: str
+    role: str
+    verifier: Verifier
+
+
+async def log_in(
+    connection: Connection,
+    startup: protocol.Startup,
+    accounts: Mapping[str, Account],
+    throttle: Throttle,
+    secret: bytes,
+) -> Account:
+    """The user, once the password was right.
+
+    Raises:
+        PostgresError: it was not, or there is no such user; which of them, nobody can tell.
+        ProtocolError: the messages are no login.
+    """
+    name = startup.parameters.get("user", "")
+    if not name:
+        raise PostgresError("28000", "no user name was given")
+    if startup.parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
+        raise PostgresError("0A000", "replication is not supported")
+    _negotiate(connection, startup)
+    now = asyncio.get_running_loop().time
+    try:
+        await asyncio.sleep(throttle.wait(connection.peer, name, now=now()))
+    except TooManyFailures:
+        raise PostgresError(errors.TOO_MANY, "too many failed logins; try again in a minute") from None
+    account = accounts.get(name)
+    exchange = Exchange(None if account is None else account.verifier, name, secret)
+    try:
+        connection.write(protocol.authentication_sasl([MECHANISM]))
+        mechanism, first = protocol.sasl_initial(await _password(connection))
+        if mechanism != MECHANISM:
+            raise LoginFailed
+        connection.write(protocol.authentication_continue(exchange.first(first)))
+        final = exchange.final(await _password(connection))
+    except LoginFailed:
+        throttle.failed(connection.peer, name, now=now())
+        _LOG.info("%s", json.dumps({"event": "login failed", "user": name[:63], "address": connection.peer}))
+        raise PostgresError(errors.LOGIN_FAILED, f'password authentication failed for user "{name[:63]}"') from None
+    if account is None:  # an exchange without a verifier does not come this far
+        raise PostgresError(errors.LOGIN_FAILED, "password authentication failed")
+    throttle.succeeded(connection.peer, name)
+    connection.write(protocol.authentication_final(final))
+    return account
+
+
+def _negotiate(connection: Connection, startup: protocol.Startup) -> None:
+    options = [name for name in startup.parameters if name.startswith("_pq_.")]
+    if startup.minor > 0 or options:
+        connection.write(protocol.negotiate_version(options))
+
+
+async def _password(connection: Connection) -> bytes:
+    message = await connection.message()
+    if not isinstance(message, protocol.Password):
+        raise ProtocolError("a message before the login")
+    return message.data

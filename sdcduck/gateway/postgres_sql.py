@@ -1,0 +1,77 @@
+"""SQL as PostgreSQL programs write it, into that of DuckDB, before the guard sees it.
+
+What DuckDB reads as it was meant stays as it is, to the letter. The guard judges what comes out of here like any other
+text, so nothing here decides what is safe.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+SCHEMA = "public"
+_OUR_SCHEMAS = frozenset([SCHEMA, "main"])
+_ONLY_POSTGRES = re.compile(
+    r"\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
+    r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
+    re.I,
+)
+_TOO_LONG = 100_000
+
+
+@lru_cache(maxsize=2000)
+def to_duckdb(sql: str, database: str) -> str:
+    """The text with which the guard is asked.
+
+    Args:
+        database: name under which clients know the database; with it and the schema ``public`` tables may be named.
+
+    >>> to_duckdb("SELECT to_char(born, 'YYYY') FROM census.public.people", "census")
+    "SELECT STRFTIME(born, '%Y') FROM people"
+    >>> to_duckdb("FROM people SELECT count(*)", "census")
+    'FROM people SELECT count(*)'
+    """
+    if len(sql) > _TOO_LONG:
+        return sql
+    dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
+    schemas = {*_OUR_SCHEMAS, database.lower()}
+    named = any(f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas)
+    try:
+        if dialect == "duckdb" and not named:
+            sqlglot.parse(sql, read="duckdb")
+            return sql
+        trees = sqlglot.parse(sql, read=dialect)
+    except (SqlglotError, RecursionError):
+        return _read_as_postgres(sql, database)
+    return _written(trees, sql, database)
+
+
+def _read_as_postgres(sql: str, database: str) -> str:
+    try:
+        return _written(sqlglot.parse(sql, read="postgres"), sql, database)
+    except (SqlglotError, RecursionError):
+        return sql
+
+
+def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
+    """A statement as DuckDB has it, with tables by their plain names; what is not one query stays as it is."""
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        return sql
+    tree = trees[0]
+    for node in list(tree.find_all(exp.Table, exp.Column)):
+        schema, catalog = node.args.get("db"), node.args.get("catalog")
+        ours = schema is not None and schema.name.lower() in _OUR_SCHEMAS
+        if ours and (catalog is None or catalog.name.lower() == database.lower()):
+            node.set("db", None)
+            node.set("catalog", None)
+    for kind in tree.find_all(exp.DataType):
+        if kind.sql("postgres").lower() in ("name", "bpchar"):
+            kind.replace(exp.DataType.build("text"))
+    try:
+        return tree.sql("duckdb", comments=False)
+    except (SqlglotError, RecursionError, ValueError):
+        return sql

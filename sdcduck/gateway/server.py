@@ -1,0 +1,288 @@
+"""All clients: who may come in, how many, and how they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import ssl
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from sdcduck.errors import SDCError
+from sdcduck.gateway import errors, protocol
+from sdcduck.gateway.answers import Role
+from sdcduck.gateway.connection import Connection
+from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.login import Account, log_in
+from sdcduck.gateway.protocol import LONGEST, ProtocolError
+from sdcduck.gateway.session import Client, Limits, Session
+from sdcduck.gateway.settings import VERSION, BadSetting, Settings
+from sdcduck.gateway.throttle import Throttle
+
+_LOG = logging.getLogger("sdcduck.gateway")
+_SWEEP = 1.0
+_MOST_CANCELS = 1000
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the gateway serves.
+
+    Attributes:
+        host: address to listen on.
+        port: 0 for any that is free.
+        tls: context for encrypted connections; None: there are none.
+        tls_required: refuse others.
+        connections: of all users together.
+        limits: of each user.
+        idle: seconds after which a silent client is sent away.
+        login: seconds that a login may take.
+        grace: seconds that running queries get when the gateway stops.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 5432
+    tls: ssl.SSLContext | None = None
+    tls_required: bool = False
+    connections: int = 200
+    limits: Limits = field(default_factory=Limits)
+    idle: float = 3600.0
+    login: float = 30.0
+    grace: float = 10.0
+
+
+@dataclass
+class _Guest:
+    """A connection, and the session once there is one."""
+
+    connection: Connection
+    key: int
+    task: asyncio.Task[None] | None = None
+    session: Session | None = None
+    user: str = ""
+    since: float = 0.0
+
+
+class Gateway:
+    """The server.
+
+    Args:
+        accounts: users by name.
+        roles: what users of each role ask.
+        database: name under which clients know the database.
+    """
+
+    def __init__(
+        self, accounts: Mapping[str, Account], roles: Mapping[str, Role], database: str, options: Options
+    ) -> None:
+        self._accounts, self._roles, self._database, self._options = accounts, roles, database, options
+        self._threads = ThreadPoolExecutor(max_workers=options.connections, thread_name_prefix="sdcduck")
+        self._secret = secrets.token_bytes(32)
+        self._throttle = Throttle()
+        self._guests: dict[int, _Guest] = {}
+        self._users: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    async def start(self) -> int:
+        """Listen; the port.
+
+        Raises:
+            SDCError: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self._come_in), self._options.host, self._options.port
+            )
+        except OSError as problem:
+            where = f"{self._options.host}:{self._options.port}"
+            raise SDCError(f"cannot listen on {where}: {problem.strerror or problem}") from None
+        self._sweeper = asyncio.create_task(self._sweep())
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def stop(self) -> None:
+        """Let nobody in any more, send silent clients away, and give the others a while."""
+        self._stopping = True
+        if self._server is not None:
+            self._server.close()
+        for guest in list(self._guests.values()):
+            if guest.session is None or not guest.session.busy:
+                self._send_away(guest, errors.SHUTDOWN)
+        tasks = [guest.task for guest in self._guests.values() if guest.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._options.grace)
+        for guest in list(self._guests.values()):
+            if guest.session is not None:
+                guest.session.stop(errors.SHUTDOWN)
+        tasks = [guest.task for guest in self._guests.values() if guest.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._options.grace)
+        for guest in list(self._guests.values()):
+            guest.connection.abort()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for role in self._roles.values():
+            role.catalog.close()
+
+    @property
+    def clients(self) -> int:
+        """How many are there."""
+        return len(self._guests)
+
+    def _come_in(self, connection: Connection) -> None:
+        process = secrets.randbelow(2**31 - 1) + 1
+        while process in self._guests:
+            process = secrets.randbelow(2**31 - 1) + 1
+        now = asyncio.get_running_loop().time()
+        guest = _Guest(connection, secrets.randbits(32) - 2**31, since=now)
+        self._guests[process] = guest
+        guest.task = asyncio.create_task(self._host(process, guest))
+
+    async def _host(self, process: int, guest: _Guest) -> None:
+        connection = guest.connection
+        try:
+            if len(self._guests) > self._options.connections + _MOST_CANCELS or self._stopping:
+                return
+            if await self._admit(process, guest):
+                await self._converse(guest)
+        except ProtocolError as problem:
+            connection.write(protocol.error_response("FATAL", errors.PROTOCOL, str(problem)))
+        except PostgresError as error:
+            connection.write(protocol.error_response("FATAL", error.code, error.message, error.detail, error.hint))
+        except (TimeoutError, OSError, EOFError):
+            pass
+        except Exception as problem:
+            # A fault of ours ends one session and no other.
+            _note("failed", kind=type(problem).__name__)
+            connection.write(protocol.error_response("FATAL", "XX000", "internal error"))
+        finally:
+            if guest.session is not None:
+                guest.session.close()
+            if guest.user:
+                self._users[guest.user] -= 1
+                _note("left", user=guest.user, address=connection.peer)
+            connection.close()
+            self._guests.pop(process, None)
+
+    async def _admit(self, process: int, guest: _Guest) -> bool:
+        """See a client through the start; False: there is nothing more to do."""
+        connection, options = guest.connection, self._options
+        async with asyncio.timeout(options.login):
+            startup = await self._startup(guest)
+            if startup is None:
+                return False
+            account = await log_in(connection, startup, self._accounts, self._throttle, self._secret)
+        if len(self._guests) > options.connections or self._users[account.name] >= options.limits.connections:
+            raise PostgresError(errors.TOO_MANY, "too many connections")
+        guest.user = account.name
+        self._users[account.name] += 1
+        client = Client(
+            account.name, self._roles[account.role.lower()], self._database, process, _version(), options.limits
+        )
+        session = guest.session = Session(client, _settings(startup, account.name), connection, self._threads)
+        connection.when_gone = lambda: session.stop(errors.CANCELLED)
+        connection.decoder.longest = LONGEST
+        _note("entered", user=account.name, role=account.role, address=connection.peer, tls=connection.encrypted)
+        connection.write(protocol.authentication_ok() + protocol.backend_key(process, guest.key))
+        guest.session.greet()
+        return True
+
+    async def _startup(self, guest: _Guest) -> protocol.Startup | None:
+        connection, options = guest.connection, self._options
+        while True:
+            message = await connection.message()
+            if isinstance(message, protocol.SSLRequest) and options.tls is not None and not connection.encrypted:
+                if connection.decoder.waiting:
+                    raise ProtocolError("bytes before TLS")
+                connection.write(b"S")
+                connection.flush()
+                await connection.start_tls(options.tls)
+            elif isinstance(message, protocol.SSLRequest | protocol.GSSRequest):
+                connection.write(b"N")
+            elif isinstance(message, protocol.CancelRequest):
+                self._cancel(message)
+                return None
+            elif isinstance(message, protocol.Startup):
+                if options.tls_required and not connection.encrypted:
+                    raise PostgresError("28000", "this gateway takes encrypted connections only (sslmode=require)")
+                return message
+            else:
+                raise ProtocolError("a message before the startup")
+
+    def _cancel(self, request: protocol.CancelRequest) -> None:
+        guest = self._guests.get(request.process)
+        right = secrets.compare_digest(
+            (0 if guest is None else guest.key).to_bytes(4, "big", signed=True),
+            request.key.to_bytes(4, "big", signed=True),
+        )
+        if guest is not None and guest.session is not None and right:
+            guest.session.stop(errors.CANCELLED)
+
+    async def _converse(self, guest: _Guest) -> None:
+        connection, session = guest.connection, guest.session
+        assert session is not None
+        loop = asyncio.get_running_loop()
+        while not isinstance(message := await connection.message(), protocol.Terminate):
+            await session.answer(message)
+            guest.since = loop.time()
+            if self._stopping:
+                raise errors.SHUTDOWN
+
+    async def _sweep(self) -> None:
+        """Send away who has been silent for too long, or does not read what was asked for."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP)
+            now = loop.time()
+            for guest in list(self._guests.values()):
+                blocked = guest.connection.blocked_since
+                if blocked is not None and now - blocked > self._options.idle:
+                    guest.connection.abort()
+                elif guest.session is not None and not guest.session.busy and now - guest.since > self._options.idle:
+                    self._send_away(guest, errors.IDLE)
+
+    def _send_away(self, guest: _Guest, why: PostgresError) -> None:
+        if guest.session is not None:
+            guest.connection.write(protocol.error_response("FATAL", why.code, why.message))
+        guest.connection.close()
+
+
+def _settings(startup: protocol.Startup, user: str) -> Settings:
+    """The settings that a session begins with; those that are not known are left out."""
+    settings = Settings(user)
+    asked = dict(startup.parameters)
+    words = asked.pop("options", "").replace("\\ ", "\0").split()
+    pairs = [word.removeprefix("-c").removeprefix("--") for word in words if word not in ("-c", "--")]
+    for pair in pairs:
+        name, given, value = pair.replace("\0", " ").partition("=")
+        if given:
+            asked[name] = value
+    for name, value in asked.items():
+        if name not in ("user", "database", "replication"):
+            with suppress(BadSetting):
+                settings.set(name.replace("-", "_"), value)
+    settings.begin()
+    return settings
+
+
+def _version() -> str:
+    return f"PostgreSQL {VERSION} (sdcduck: statistical disclosure control over DuckDB)"
+
+
+def _note(event: str, **details: object) -> None:
+    """One line of the log: what happened, as JSON."""
+    _LOG.info("%s", json.dumps({"event": event, **details}))
+
+
+__all__: Sequence[str] = ["Gateway", "Options"]

@@ -1,0 +1,345 @@
+"""Questions about the database itself: recognised, and written anew for the instance that has the answers.
+
+A question belongs here when every relation that it names is one of PostgreSQL's own, or when it names none and calls
+one of PostgreSQL's functions. All others are the guard's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sdcduck.gateway import system_functions
+from sdcduck.gateway.dialect import number_of
+from sdcduck.gateway.system_catalog import INFORMATION_RELATIONS, PG_RELATIONS
+from sdcduck.guard.allowed import FUNCTIONS
+
+_MENTIONS = re.compile(
+    r"pg_|information_schema|current_|session_user|version\s*\(|\buser\b|set_config|has_\w+_privilege|_description\s*\("
+    r"|txid_|inet_|\bto_reg|format_type|quote_ident|array_to_string|::\s*\"?reg",
+    re.I,
+)
+_OPERATOR = re.compile(r"OPERATOR\s*\(\s*pg_catalog\s*\.\s*([^\s()]+)\s*\)", re.I)
+_NUMBERS = re.compile(r"::\s*(?:pg_catalog\s*\.\s*)?(?:oid|xid|regclass|regtype|regproc)\s*\[\s*\]", re.I)
+_TEXTS = re.compile(r"::\s*(?:pg_catalog\s*\.\s*)?(?:name|\"char\"|char)\s*\[\s*\]", re.I)
+_OID_ARRAYS = re.compile(r"\$(\d+)\s*::\s*(?:pg_catalog\s*\.\s*)?oid\s*\[", re.I)
+_SCHEMAS = {"": "pg", "pg_catalog": "pg", "information_schema": "inf"}
+_OID_TYPES = frozenset(["oid", "xid", "cid", "regproc", "regrole", "xid8"])
+_TEXT_TYPES = frozenset(["name", "char", "cstring", "aclitem", "pg_node_tree", "sql_identifier", "character_data",
+                         "yes_or_no", "regoper", "regconfig", "bpchar", "pg_lsn", "refcursor"])  # fmt: skip
+_NAMED = {"regclass": "regclass_name", "regnamespace": "regnamespace_name"}
+_BY_NAME = {"regclass": "to_regclass", "regnamespace": "to_regnamespace", "regtype": "to_regtype"}
+_RELATION_FUNCTIONS = frozenset(
+    ["generate_series", "exploding_generate_series", "unnest", "explode", "generate_subscripts",
+     *system_functions.TABLE_FUNCTIONS]
+)  # fmt: skip
+_PLAIN = FUNCTIONS | frozenset(
+    ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
+     "array_position", "cardinality", "array_agg", "array_length", "translate", "md5"]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SessionValues:
+    """What functions of the session return.
+
+    Attributes:
+        setting: the value of a setting, or None.
+        set: gives one a value and returns it.
+    """
+
+    user: str
+    database: str
+    process: int
+    version: str
+    setting: Callable[[str], str | None]
+    set: Callable[[str, str], str]
+
+
+class NoAnswer(Exception):
+    """A question about the database that has no answer here."""
+
+
+def is_system_query(sql: str, own: Mapping[str, object]) -> bool:
+    """Whether a question is about the database itself.
+
+    Args:
+        own: relations of the user, by lower-case name.
+    """
+    tree = _parsed(sql) if _MENTIONS.search(sql) else None
+    if tree is None:
+        return False
+    tables = _tables(tree)
+    if any(_schema_of(table) is None or (not table.db and table.name.lower() in own) for table in tables):
+        return False
+    return bool(tables) or _calls_system(tree)
+
+
+def readable(sql: str) -> str:
+    """A question without the few forms that sqlglot does not read.
+
+    >>> readable("SELECT 1 WHERE a OPERATOR(pg_catalog.=) ANY ($1::oid[])")
+    'SELECT 1 WHERE a = ANY ($1::bigint[])'
+    """
+    return _NUMBERS.sub("::bigint[]", _TEXTS.sub("::text[]", _OPERATOR.sub(r"\1", sql)))
+
+
+def numbers_of_things(sql: str) -> set[int]:
+    """The parameters that are arrays of numbers of things, which drivers send in a way of their own.
+
+    >>> numbers_of_things("SELECT oid FROM pg_type WHERE oid = ANY($2::oid[])")
+    {2}
+    """
+    return {int(found[1]) for found in _OID_ARRAYS.finditer(sql)}
+
+
+def _parsed(sql: str) -> exp.Query | None:
+    try:
+        trees = sqlglot.parse(readable(sql), read="postgres")
+    except (SqlglotError, RecursionError):
+        return None
+    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+
+
+def _tables(tree: exp.Expr) -> list[exp.Table]:
+    """The tables that are named, without names that a WITH gives."""
+    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return [
+        table for table in tree.find_all(exp.Table)
+        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in ctes)
+    ]  # fmt: skip
+
+
+def _schema_of(table: exp.Table) -> str | None:
+    """The schema of our instance that has a relation of PostgreSQL; None for others."""
+    schema = _SCHEMAS.get(table.db.lower())
+    known = {"pg": PG_RELATIONS, "inf": INFORMATION_RELATIONS}.get(schema or "", {})
+    return schema if table.name.lower() in known else None
+
+
+_SESSION_NODES = (exp.CurrentUser, exp.CurrentSchema, exp.SessionUser, exp.CurrentCatalog)
+_CALLED = {"current_version": "version"}
+_SESSION_FUNCTIONS = frozenset(
+    ["version", "current_database", "current_schema", "current_schemas", "current_setting", "set_config",
+     "pg_backend_pid", "current_user", "session_user", "current_catalog", "user", "current_role"]
+)  # fmt: skip
+
+
+def _function_name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    if not isinstance(node, exp.Func):
+        return ""
+    name: str = node.sql_name().lower()
+    return _CALLED.get(name, name)
+
+
+def _calls_system(tree: exp.Expr) -> bool:
+    return any(
+        isinstance(node, _SESSION_NODES)
+        or (isinstance(node, exp.Func) and _function_name(node) in _SESSION_FUNCTIONS | system_functions.NAMES)
+        or (isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE and not node.this.quoted)
+        or (isinstance(node, exp.DataType) and _type_name(node) in (*_NAMED, *_BY_NAME))
+        for node in tree.walk()
+    )
+
+
+_BARE = frozenset(["current_role", "user", "session_user", "current_catalog", "current_user", "current_schema"])
+
+
+def system_sql(sql: str, session: SessionValues) -> str:
+    """The question as our instance understands it.
+
+    Raises:
+        NoAnswer: it has something in it that is not known here.
+    """
+    tree = _parsed(sql)
+    if tree is None:
+        raise NoAnswer("syntax")
+    for collation in list(tree.find_all(exp.Collate)):
+        collation.replace(collation.this)
+    for table in _tables(tree):
+        schema = _schema_of(table)
+        if schema is None:
+            raise NoAnswer(table.name)
+        table.set("db", exp.to_identifier(schema))
+        table.set("catalog", None)
+        table.set("this", exp.to_identifier(table.name.lower()))
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name.lower())))
+    numbers = {table.alias.lower(): PG_RELATIONS[table.name].oid for table in _tables(tree) if table.db == "pg"}
+    for column in list(tree.find_all(exp.Column)):
+        column.set("db", None)
+        column.set("catalog", None)
+        if column.name.lower() in ("tableoid", "xmin"):
+            number = numbers.get(column.table.lower(), 0) if column.name.lower() == "tableoid" else 0
+            column.replace(exp.Literal.number(number))
+    for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            _unqualify_function(table)
+    # Parts before what they are part of.
+    for node in reversed(list(tree.walk())):
+        written = _rewritten(node, session)
+        if written is not node:
+            node.replace(written)
+    return tree.sql("duckdb", comments=False)
+
+
+def _unqualify_function(table: exp.Table) -> None:
+    """A function after FROM by its plain name, or that of ours."""
+    function = table.this
+    name = _function_name(function)
+    table.set("db", exp.to_identifier("pgf") if name in system_functions.TABLE_FUNCTIONS else None)
+    table.set("catalog", None)
+    if name not in _RELATION_FUNCTIONS:
+        raise NoAnswer(name)
+
+
+def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func | exp.Dot | exp.Literal | exp.Array):
+        schema = node.this.name.lower() if isinstance(node.this, exp.Identifier) else ""
+        return _without_parent(node.expression) if schema in ("pg_catalog", "information_schema") else node
+    if isinstance(node, exp.CurrentCatalog):
+        return exp.Literal.string(session.database)
+    if isinstance(node, exp.CurrentSchema):
+        return exp.Literal.string("public")
+    if isinstance(node, (exp.CurrentUser, exp.SessionUser)):
+        return exp.Literal.string(session.user)
+    if isinstance(node, exp.Column) and not node.table and not isinstance(node.this, exp.Star):
+        name = node.name.lower()
+        if name in _BARE and not node.this.args.get("quoted"):
+            return exp.Literal.string(
+                session.database if name.endswith("catalog") else "public" if name.endswith("schema") else session.user
+            )
+    if isinstance(node, exp.Func) and _function_name(node) in _SESSION_FUNCTIONS:
+        return _session_value(node, session)
+    if isinstance(node, exp.Anonymous):
+        return _function(node)
+    if isinstance(node, exp.Cast):
+        return _cast(node)
+    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.this, exp.Column) and node.expression.sql() == "0":
+        if _FUNCTION_COLUMNS.fullmatch(node.this.name):  # no function is number 0 there, and a dash here
+            node.set("expression", exp.Literal.string("-"))
+        return node
+    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
+        return _quantified(node)
+    return node
+
+
+def _without_parent(node: exp.Expr) -> exp.Expr:
+    copy: exp.Expr = node.copy()
+    return copy
+
+
+_OTHER_NAMES = {"json_build_object": "json_object", "jsonb_build_object": "json_object", "pg_typeof": "typeof",
+                "format": "printf"}  # fmt: skip
+_FUNCTION_COLUMNS = re.compile(r"typ(input|output|receive|send|modin|modout|analyze|subscript)|amhandler|lanvalidator")
+
+
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    return [argument for argument in node.args.values() if isinstance(argument, exp.Expr)]
+
+
+def _text_argument(arguments: list[exp.Expr], place: int) -> str:
+    argument = arguments[place] if place < len(arguments) else None
+    while isinstance(argument, exp.Cast):
+        argument = argument.this
+    if not isinstance(argument, exp.Literal):
+        raise NoAnswer("a setting that is not named by a text")
+    return argument.name
+
+
+def _session_value(node: exp.Expr, session: SessionValues) -> exp.Expr:
+    name, arguments = _function_name(node), _arguments(node)
+    if name == "version":
+        return exp.Literal.string(session.version)
+    if name in ("current_database", "current_catalog"):
+        return exp.Literal.string(session.database)
+    if name == "current_schema":
+        return exp.Literal.string("public")
+    if name == "current_schemas":
+        return exp.array("'pg_catalog'", "'public'")
+    if name == "pg_backend_pid":
+        return exp.Literal.number(session.process)
+    if name == "current_setting":
+        if not isinstance(arguments[0], exp.Literal):
+            return _call("setting_of", arguments[0])
+        value = session.setting(_text_argument(arguments, 0))
+        return exp.null() if value is None else exp.Literal.string(value)
+    if name == "set_config":
+        return exp.Literal.string(session.set(_text_argument(arguments, 0), _text_argument(arguments, 1)))
+    return exp.Literal.string(session.user)
+
+
+def _function(node: exp.Anonymous) -> exp.Expr:
+    name = node.name.lower()
+    if name in _OTHER_NAMES:
+        return exp.Anonymous(this=_OTHER_NAMES[name], expressions=node.expressions)
+    if name in system_functions.NAMES and not isinstance(node.parent, exp.Table):
+        return _call(name, *node.expressions)
+    if name not in _PLAIN and not isinstance(node.parent, exp.Table) and not _is_ours(node):
+        raise NoAnswer(name)
+    return node
+
+
+def _is_ours(node: exp.Expr) -> bool:
+    """Whether a function is one of those that we made, with its schema before it."""
+    parent = node.parent
+    return isinstance(parent, exp.Dot) and isinstance(parent.this, exp.Identifier) and parent.this.name == "pgf"
+
+
+def _type_name(kind: exp.DataType) -> str:
+    written = kind.sql("postgres").lower().replace('"', "")
+    return written.rpartition(".")[2]
+
+
+def _cast(node: exp.Cast) -> exp.Expr:
+    kind, value = _type_name(node.to), node.this
+    array = kind.endswith("[]") or kind in ("oidvector", "int2vector")
+    kind = kind.removesuffix("[]")
+    if kind in _BY_NAME:
+        text = isinstance(value, exp.Literal) or number_of(value) is not None
+        return (
+            _call(_BY_NAME[kind], value)
+            if text
+            else (_call(_NAMED[kind], value) if kind in _NAMED else _call("format_type", value, exp.null()))
+        )
+    if kind in _OID_TYPES or kind in ("oidvector", "int2vector"):
+        node.set("to", exp.DataType.build("UINTEGER[]" if array else "UINTEGER", dialect="duckdb"))
+    elif kind in _TEXT_TYPES:
+        node.set("to", exp.DataType.build("TEXT[]" if array else "TEXT", dialect="duckdb"))
+    elif "." in node.to.sql("postgres"):
+        with contextlib.suppress(SqlglotError):
+            node.set("to", exp.DataType.build(kind + ("[]" if array else ""), dialect="postgres"))
+    if array and isinstance(value, exp.Literal) and value.is_string and value.name.startswith("{"):
+        parts = [part.strip('" ') for part in value.name[1:-1].split(",") if part.strip()]
+        value.replace(exp.Array(expressions=[exp.Literal.string(part) for part in parts]))
+    return node
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    call = exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+    return exp.Dot(this=exp.to_identifier("pgf"), expression=call)
+
+
+def _quantified(node: exp.Binary) -> exp.Expr:
+    """``= ANY (array)`` and ``<> ALL (array)`` as a question whether the list has it."""
+    quantified = node.expression
+    array = quantified.this
+    while isinstance(array, exp.Paren | exp.Tuple):
+        array = array.this if isinstance(array, exp.Paren) else array.expressions[0]
+    if isinstance(array, exp.Query | exp.Subquery):
+        return node
+    if isinstance(array, exp.Literal) and array.name.startswith("{"):
+        parts = [part.strip('" ') for part in array.name[1:-1].split(",") if part.strip()]
+        array = exp.Array(expressions=[exp.Literal.string(part) for part in parts])
+    found = exp.Anonymous(this="list_contains", expressions=[array.copy(), node.this.copy()])
+    return found if isinstance(node, exp.EQ) else exp.Not(this=found)

@@ -1,0 +1,83 @@
+"""Wrong passwords cost time: more with each, for the address that they come from and the name that is tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FREE = 3
+_FIRST, _LONGEST = 0.5, 30.0
+_GIVEN_UP = 60.0
+_FORGOTTEN = 900.0
+_MOST = 10_000
+
+
+@dataclass
+class _Record:
+    failures: int = 0
+    next: float = 0.0
+    last: float = 0.0
+
+
+class TooManyFailures(Exception):
+    """So many wrong passwords came that the next is not even looked at."""
+
+
+class Throttle:
+    """When the next password may be tried.
+
+    It knows nothing of which users there are, so it treats all names alike.
+
+    >>> throttle = Throttle()
+    >>> for second in range(3):
+    ...     throttle.failed("10.0.0.1", "ann", now=second)
+    >>> throttle.wait("10.0.0.1", "ann", now=3)
+    0.0
+    >>> throttle.failed("10.0.0.1", "ann", now=3)
+    >>> throttle.wait("10.0.0.1", "ann", now=3)
+    0.5
+    >>> throttle.wait("10.0.0.2", "bob", now=3)
+    0.0
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, _Record] = {}
+
+    def wait(self, address: str, user: str, *, now: float) -> float:
+        """Seconds that a login must wait; each one that waits makes the next wait longer.
+
+        Raises:
+            TooManyFailures: the queue is too long.
+        """
+        records = [self._records.get(key) for key in _keys(address, user)]
+        slow = [record for record in records if record is not None and record.failures > _FREE]
+        if not slow:
+            return 0.0
+        begin = max([now, *(record.next for record in slow)])
+        delay = max(min(_FIRST * 2.0 ** (record.failures - _FREE - 1), _LONGEST) for record in slow)
+        if begin + delay - now > _GIVEN_UP:
+            raise TooManyFailures
+        for record in slow:
+            record.next = begin + delay
+        return begin + delay - now
+
+    def failed(self, address: str, user: str, *, now: float) -> None:
+        """A password was wrong."""
+        if len(self._records) > _MOST:
+            self._records = {key: record for key, record in self._records.items() if now - record.last < _FORGOTTEN}
+        if len(self._records) > 2 * _MOST:  # somebody makes names up: theirs are of no use to remember
+            self._records = {key: record for key, record in self._records.items() if key.startswith("from ")}
+        for key in _keys(address, user):
+            record = self._records.setdefault(key, _Record())
+            if now - record.last > _FORGOTTEN:
+                record.failures = 0
+            record.failures, record.last = min(record.failures + 1, 20), now
+
+    def succeeded(self, address: str, user: str) -> None:
+        """A password was right: what came before from there is forgotten."""
+        for key in _keys(address, user):
+            self._records.pop(key, None)
+
+
+def _keys(address: str, user: str) -> tuple[str, str]:
+    # Somebody who tries a name from elsewhere must not lock its owner out: names count for the address only.
+    return f"from {address}", f"{user} from {address}"

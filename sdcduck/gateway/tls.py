@@ -1,0 +1,85 @@
+"""TLS: a certificate from files, or one made for the occasion."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from sdcduck.errors import SDCError
+
+
+def from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """A context with a certificate.
+
+    Raises:
+        SDCError: the files cannot be used.
+    """
+    context = _context()
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as problem:
+        reason = getattr(problem, "reason", None) or problem.strerror or "not a certificate with its key"
+        raise SDCError(f"the certificate '{certificate}' cannot be used: {reason}") from None
+    return context
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def self_signed(host: str) -> tuple[ssl.SSLContext, str]:
+    """A context with a certificate that nobody vouches for, and its SHA-256 fingerprint.
+
+    It keeps out who only listens; against who can change what is sent, clients must know the fingerprint, or you use a
+    certificate of your own.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ModuleNotFoundError:
+        raise SDCError(
+            "TLS without --tls-cert needs the package 'cryptography': pip install 'sdcduck[gateway]'"
+        ) from None
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host or "sdcduck")])
+    now = datetime.datetime.now(datetime.UTC)
+    names: list[x509.GeneralName] = [x509.DNSName("localhost")]
+    try:
+        names.append(x509.IPAddress(ipaddress.ip_address(host)))
+    except ValueError:
+        names.append(x509.DNSName(host or "sdcduck"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=365))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    written = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return _loaded(written), certificate.fingerprint(hashes.SHA256()).hex(":")
+
+
+def _loaded(pem: bytes) -> ssl.SSLContext:
+    """A context from text: Python takes files only, so one is there for a moment, for us alone."""
+    context = _context()
+    handle, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+    return context

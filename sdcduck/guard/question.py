@@ -1,0 +1,144 @@
+"""One question to a guard, answered batch by batch: for results that are too large to hold, and that may be stopped."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck.guard.refusals import Refused
+
+if TYPE_CHECKING:
+    from sdcduck.guard.guard import Guard, Rewritten
+
+_ROWS = 16_384
+_HELD = 65_536
+_PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)")
+
+Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+class Question:
+    """A question, from the text to the last row (`Guard.question`).
+
+    One thread at a time may use it; `interrupt` may be called from any.
+
+    The audit log gets one line before the first row leaves. Where the answer is longer than what is held back until
+    then, that line says ``begun``, and another one at the end has the number of rows that were asked for.
+    """
+
+    def __init__(self, guard: Guard, cursor: duckdb.DuckDBPyConnection, query: str, user: str) -> None:
+        self._guard, self._cursor, self._query, self._user = guard, cursor, query, user
+        self._start, self._version = time.perf_counter(), ""
+        self._rewritten: Rewritten | None = None
+        self._reader: pa.RecordBatchReader | None = None
+        self._held: deque[pa.RecordBatch] = deque()
+        self._rows = 0
+        self._written = self._over = self._stopped = False
+
+    def ask(self, parameters: Parameters = None) -> list[tuple[str, str]]:
+        """Run it up to the first rows; names and DuckDB types of the columns.
+
+        Raises:
+            Refused: it is not answered, or failed while it ran; never with data in the message.
+        """
+        try:
+            self._rewritten, self._version = self._guard.rewritten(self._query)
+            if self._stopped:
+                raise Refused("SDC091")
+            columns = self._begin(self._rewritten.sql, parameters)
+            while self._rows < _HELD and (batch := self._next()) is not None:
+                self._held.append(batch)
+        except Refused as refused:
+            self._write(refused.code)
+            self.close()
+            raise
+        self._write("answered" if self._over else "begun")
+        return columns
+
+    def read(self) -> pa.RecordBatch | None:
+        """The next rows; None: there are no more.
+
+        Raises:
+            Refused: it failed while it ran.
+        """
+        if self._held:
+            return self._held.popleft()
+        if self._over:
+            return None
+        try:
+            batch = self._next()
+        except Refused as refused:
+            self._write(refused.code)
+            self.close()
+            raise
+        if batch is None:
+            self._write("answered")
+            self.close()
+        return batch
+
+    def interrupt(self) -> None:
+        """Stop it. An interruption between planning and running is lost: call again until what runs has ended."""
+        self._stopped = True
+        self._cursor.interrupt()
+
+    def close(self) -> None:
+        """Give back what it holds; a question that is closed before its end was abandoned."""
+        if not self._over and self._reader is not None:
+            self._over = True
+            self._write("abandoned")
+        self._over = True
+        self._held.clear()
+        self._reader = None
+        self._cursor.close()
+
+    def _begin(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        try:
+            relation = self._cursor.sql(sql, params=parameters if parameters is not None else [])
+            columns = list(zip(relation.columns, map(str, relation.types), strict=True))
+            self._reader = relation.to_arrow_reader(_ROWS)
+        except duckdb.InterruptException:
+            raise Refused("SDC091") from None
+        except duckdb.Error as problem:
+            raise Refused("SDC090", type(problem).__name__) from None
+        return columns
+
+    def _next(self) -> pa.RecordBatch | None:
+        assert self._reader is not None
+        try:
+            batch = self._reader.read_next_batch()
+        except StopIteration:
+            self._over = True
+            self._reader = None
+            return None
+        except (duckdb.Error, OSError, pa.ArrowException) as problem:
+            # Arrow's exceptions have the engine's text in them, which may hold data.
+            raise Refused("SDC091" if self._stopped else "SDC090", type(problem).__name__) from None
+        self._rows += batch.num_rows
+        return batch
+
+    def _write(self, verdict: str) -> None:
+        self._guard.write(self._query, self._user, self._start, verdict, self._rows, self._rewritten, self._version)
+
+
+def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and types of the columns of a query that may run, without running it.
+
+    Raises:
+        Refused: it does not go with parameters of these types.
+    """
+
+    def typed(found: re.Match[str]) -> str:
+        place = int(found[1]) if found[1] else 0
+        return f"CAST(NULL AS {parameter_types[place - 1]})" if 0 < place <= len(parameter_types) else found[0]
+
+    try:
+        relation = cursor.sql(_PLACE.sub(typed, sql))
+        return list(zip(relation.columns, map(str, relation.types), strict=True))
+    except duckdb.Error as problem:
+        raise Refused("SDC090", type(problem).__name__) from None

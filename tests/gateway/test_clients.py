@@ -1,0 +1,299 @@
+"""Real clients: each connects, finds the tables, asks, is refused, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import io
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from conftest import PASSWORD, ROWS, Served, wait_for
+
+QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
+SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
+KINDS = (True, 7, 8, 9, 1.5, Decimal("12.345"), "grün", datetime.date(2020, 2, 29),
+         datetime.datetime(2020, 2, 29, 12, 30, 1, 500_000), None)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def expected(served: Served) -> list[tuple[str, int]]:
+    """What the guard answers."""
+    import psycopg
+
+    with psycopg.connect(**served.options, autocommit=True) as con:  # type: ignore[arg-type]
+        return con.execute(QUERY).fetchall()  # type: ignore[return-value]
+
+
+class TestPsycopg:
+    @pytest.fixture
+    def con(self, served: Served) -> Iterator[Any]:
+        psycopg = pytest.importorskip("psycopg")
+        with psycopg.connect(**served.options) as con:
+            yield con
+
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_values_of_every_kind(self, con: Any, binary: bool) -> None:
+        assert con.cursor(binary=binary).execute("SELECT * FROM kinds").fetchone() == KINDS
+
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_a_large_result(self, con: Any, binary: bool) -> None:
+        rows = con.cursor(binary=binary).execute("SELECT * FROM numbers").fetchall()
+        assert len(rows) == ROWS
+        assert rows[70_000] == (70_000, 140_000, "text 70000", 10_000.0)
+
+    def test_parameters(self, con: Any) -> None:
+        asked = con.execute("SELECT count(*) AS n FROM people WHERE region = %s AND age > %s", ["North", 30]).fetchone()
+        literal = con.execute("SELECT count(*) AS n FROM people WHERE region = 'North' AND age > 30").fetchone()
+        assert asked == literal
+        dates = "SELECT a_int FROM (SELECT an_int AS a_int, a_date FROM kinds) k WHERE a_date <= %s"
+        assert con.execute(dates, [datetime.date(2020, 3, 1)]).fetchall() == [(8,)]
+        assert con.execute("SELECT n FROM numbers WHERE n = ANY(%s) ORDER BY n", [[3, 5]]).fetchall() == [(3,), (5,)]
+
+    def test_a_refusal_and_a_session_that_goes_on(self, con: Any, expected: Any) -> None:
+        import psycopg
+
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="SDC040") as caught:
+            con.execute("SELECT * FROM people")
+        assert "SDC040" in (caught.value.diag.message_detail or "")
+        assert con.info.transaction_status.name == "INERROR"
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            con.execute(QUERY)
+        con.rollback()
+        assert con.execute(QUERY).fetchall() == expected
+        con.commit()
+        with pytest.raises(psycopg.errors.UndefinedTable, match="SDC020"):
+            con.execute("SELECT * FROM secrets")
+        con.rollback()
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            con.execute("DROP TABLE people")
+
+    def test_savepoints(self, con: Any, expected: Any) -> None:
+        with con.transaction():
+            with pytest.raises(Exception, match="SDC040"), con.transaction():
+                con.execute("SELECT * FROM people")
+            assert con.execute(QUERY).fetchall() == expected
+
+    def test_pipelines(self, con: Any, expected: Any) -> None:
+        with con.pipeline():
+            answers = [con.execute(QUERY) for _ in range(5)]
+        assert [answer.fetchall() for answer in answers] == [expected] * 5
+
+    def test_cursors_of_the_server(self, con: Any) -> None:
+        with con.cursor(name="many") as cursor:
+            cursor.execute("SELECT n FROM numbers ORDER BY n")
+            assert [row[0] for row in cursor.fetchmany(10)] == list(range(10))
+            assert len(cursor.fetchall()) == ROWS - 10
+
+    @pytest.mark.parametrize(("form", "first"), [("text", b"0\t0\ttext 0\n"), ("csv, HEADER", b"n,twice,words\n")])
+    def test_copy(self, con: Any, form: str, first: bytes) -> None:
+        query = f"COPY (SELECT n, twice, words FROM numbers ORDER BY n LIMIT 50000) TO STDOUT (FORMAT {form})"
+        with con.cursor().copy(query) as copy:
+            lines = [bytes(line) for line in copy]
+        assert lines[0] == first
+        assert lines[-1].split(b"\t" if form == "text" else b",")[0] == b"49999"
+
+    def test_copy_in_binary(self, con: Any) -> None:
+        with con.cursor().copy("COPY (SELECT * FROM kinds) TO STDOUT (FORMAT binary)") as copy:
+            copy.set_types(
+                ["bool", "int2", "int4", "int8", "float8", "numeric", "varchar", "date", "timestamp", "int4"]
+            )
+            assert list(copy.rows()) == [KINDS]
+
+    def test_copy_to_the_server_is_refused(self, con: Any, expected: Any) -> None:
+        with pytest.raises(Exception, match="COPY FROM is not supported"):
+            con.execute("COPY people FROM STDIN")
+        con.rollback()
+        assert con.execute(QUERY).fetchall() == expected
+
+    def test_prepared_statements_and_types(self, con: Any) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        for number in range(8):
+            row = con.execute("SELECT twice FROM numbers WHERE n = %s", [number], prepare=True).fetchone()
+            assert row == (2 * number,)
+        assert psycopg.types.TypeInfo.fetch(con, "numeric").oid == 1700
+        assert psycopg.types.TypeInfo.fetch(con, "no_such_type") is None
+
+    def test_cancel(self, con: Any, expected: Any) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        threading.Timer(0.5, con.cancel).start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            con.execute(SLOW)
+        con.rollback()
+        assert con.execute(QUERY).fetchall() == expected
+
+    def test_a_wrong_password(self, served: Served) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        texts = []
+        for user in ("bob", "nobody"):
+            with pytest.raises(psycopg.OperationalError, match="password authentication failed") as caught:
+                psycopg.connect(**{**served.options, "user": user, "password": "wrong password"})
+            texts.append(str(caught.value).replace(user, "..").split("failed: ", 1)[1])
+        assert texts[0] == texts[1]
+
+    def test_settings(self, con: Any) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        con.execute("SET application_name TO 'tests'")
+        assert con.execute("SHOW application_name").fetchone() == ("tests",)
+        assert con.info.parameter_status("application_name") == "tests"
+        assert con.execute("SELECT current_setting('application_name'), current_user").fetchone() == ("tests", "ann")
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            con.execute("SET memory_limit = '1TB'")
+
+
+def test_a_client_that_leaves_frees_the_machine(served: Served) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    left = served.told("left")
+    con = psycopg.connect(**served.options)
+    con.pgconn.send_query(SLOW.encode())
+    time.sleep(0.3)
+    con.pgconn.finish()
+    wait_for(lambda: served.told("left") > left)
+    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == SLOW][-1:] == ["SDC091"])
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_result(served: Served) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    query = "SELECT a.n FROM numbers a, numbers b"
+    con = psycopg.connect(**served.options)
+    con.pgconn.send_query(query.encode())
+    time.sleep(0.3)
+    con.pgconn.finish()
+    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == query] == ["begun", "abandoned"])
+
+
+class TestPsycopg2:
+    def test_the_whole_round(self, served: Served, expected: Any) -> None:
+        psycopg2 = pytest.importorskip("psycopg2")
+        con = psycopg2.connect(**served.options)
+        try:
+            cursor = con.cursor()
+            cursor.execute(QUERY)
+            assert cursor.fetchall() == expected
+            cursor.execute("SELECT * FROM kinds")
+            assert cursor.fetchone() == KINDS
+            cursor.execute("SELECT count(*) FROM people WHERE sex = %(sex)s", {"sex": "f"})
+            assert cursor.fetchone()[0] > 0
+            with pytest.raises(psycopg2.Error, match="SDC040"):
+                cursor.execute("SELECT * FROM people")
+            con.rollback()
+            named = con.cursor("many")
+            named.itersize = 50_000
+            named.execute("SELECT * FROM numbers")
+            assert sum(1 for _ in named) == ROWS
+            named.close()
+            cursor.copy_expert("COPY (SELECT n FROM numbers LIMIT 3) TO STDOUT", out := io.StringIO())
+            assert out.getvalue() == "0\n1\n2\n"
+        finally:
+            con.close()
+        with pytest.raises(psycopg2.OperationalError, match="password"):
+            psycopg2.connect(**{**served.options, "password": "wrong password"})
+
+
+class TestSQLAlchemy:
+    @pytest.mark.parametrize("driver", ["psycopg", "psycopg2", "pg8000"])
+    def test_reflection_and_pandas(self, served: Served, expected: Any, driver: str) -> None:
+        sqlalchemy = pytest.importorskip("sqlalchemy")
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip(driver)
+        engine = sqlalchemy.create_engine(served.url.replace("postgresql", f"postgresql+{driver}"))
+        try:
+            found = sqlalchemy.inspect(engine)
+            assert found.get_table_names() == ["kinds", "numbers", "people"]
+            assert found.get_view_names() == []
+            columns = {column["name"]: column for column in found.get_columns("people")}
+            assert list(columns) == ["person_id", "region", "sex", "age", "income"]
+            assert isinstance(columns["age"]["type"], sqlalchemy.INTEGER)
+            assert columns["income"]["comment"] == "measure: sum and avg"
+            assert found.get_table_comment("people") == {"text": "protected: counts and sums only"}
+            assert found.get_pk_constraint("people")["constrained_columns"] == []
+            assert found.get_foreign_keys("people") == []
+            assert found.get_indexes("people") == []
+            people = sqlalchemy.Table("people", sqlalchemy.MetaData(), autoload_with=engine)
+            counted = sqlalchemy.func.count().label("n")
+            query = sqlalchemy.select(people.c.region, counted).group_by(people.c.region).order_by(people.c.region)
+            with engine.connect() as con:
+                assert [tuple(row) for row in con.execute(query)] == expected
+                some = con.execute(query.where(people.c.age >= 30, people.c.sex.in_(["f", "m"]))).fetchall()
+                assert len(some) == 3
+            frame = pandas.read_sql("SELECT * FROM numbers", engine)
+            assert frame.shape == (ROWS, 4)
+            assert frame.dtypes["n"] == "int64"
+        finally:
+            engine.dispose()
+
+
+def test_asyncpg(served: Served, expected: Any) -> None:
+    asyncpg = pytest.importorskip("asyncpg")
+
+    async def ask() -> None:
+        con = await asyncpg.connect(served.url)
+        try:
+            assert [tuple(row) for row in await con.fetch(QUERY)] == expected
+            assert tuple(await con.fetchrow("SELECT * FROM kinds")) == KINDS
+            assert await con.fetchval("SELECT twice FROM numbers WHERE n = $1", 21) == 42
+            assert await con.fetchval("SELECT count(*) FROM numbers WHERE words = ANY($1::text[])", ["text 1"]) == 1
+            found = await con.fetchval("SELECT an_int FROM kinds WHERE a_date = $1", datetime.date(2020, 2, 29))
+            assert found == 8
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="SDC040"):
+                await con.fetch("SELECT * FROM people")
+            assert len(await con.fetch("SELECT * FROM numbers")) == ROWS
+            async with con.transaction():
+                seen = [row["n"] async for row in con.cursor("SELECT n FROM numbers LIMIT 120", prefetch=50)]
+            assert seen == list(range(120))
+            with pytest.raises(asyncio.TimeoutError):
+                await con.fetch(SLOW, timeout=0.5)
+            assert [tuple(row) for row in await con.fetch(QUERY)] == expected
+            await con.reset()
+            assert [tuple(row) for row in await con.fetch(QUERY)] == expected
+            schemas = await con.fetch(
+                "SELECT column_name FROM information_schema.columns WHERE table_name = $1 ORDER BY ordinal_position",
+                "people",
+            )
+            assert [row[0] for row in schemas] == ["person_id", "region", "sex", "age", "income"]
+        finally:
+            await con.close()
+        with pytest.raises(asyncpg.InvalidPasswordError):
+            await asyncpg.connect(served.url, password="wrong password")
+
+    asyncio.run(ask())
+
+
+def test_pg8000(served: Served, expected: Any) -> None:
+    native = pytest.importorskip("pg8000.native")
+    told = {"host": "127.0.0.1", "port": served.port, "user": "ann", "database": "register"}
+    con = native.Connection(**told, password=PASSWORD)
+    try:
+        assert [tuple(row) for row in con.run(QUERY)] == expected
+        assert tuple(con.run("SELECT * FROM kinds")[0]) == KINDS
+        assert con.run("SELECT twice FROM numbers WHERE n = :n", n=4) == [[8]]
+        with pytest.raises(native.DatabaseError, match="SDC040"):
+            con.run("SELECT * FROM people")
+        assert len(con.run("SELECT * FROM numbers")) == ROWS
+    finally:
+        con.close()
+    with pytest.raises(native.DatabaseError, match="password"):
+        native.Connection(**told, password="wrong password")
+
+
+def test_adbc(served: Served, expected: Any) -> None:
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
+    with dbapi.connect(served.url) as con, con.cursor() as cursor:
+        cursor.execute(QUERY)
+        assert cursor.fetchall() == expected
+        cursor.execute("SELECT * FROM numbers")
+        table = cursor.fetch_arrow_table()
+        assert table.num_rows == ROWS
+        assert table["twice"][-1].as_py() == 2 * (ROWS - 1)
+        with pytest.raises(dbapi.Error, match="SDC040"):
+            cursor.execute("SELECT * FROM people")
+        con.rollback()
+        tables = con.adbc_get_objects(depth="columns", table_name_filter="people").read_all().to_pylist()
+        schemas = [schema for catalog in tables for schema in catalog["catalog_db_schemas"] or []]
+        found = {table["table_name"]: table for schema in schemas for table in schema["db_schema_tables"] or []}
+        names = [column["column_name"] for column in found["people"]["table_columns"]]
+        assert sorted(names) == ["age", "income", "person_id", "region", "sex"]

@@ -1,0 +1,76 @@
+"""psql: its commands about the database, queries, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import PASSWORD, ROWS, Served
+
+pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+
+
+def psql(
+    served: Served, *commands: str, options: tuple[str, ...] = ("-At",), password: str = PASSWORD
+) -> tuple[str, str]:
+    """Output and errors."""
+    asked = [part for command in commands for part in ("-c", command)]
+    told = ["-h", "127.0.0.1", "-p", str(served.port), "-U", served.user, "-d", served.database, "-X"]
+    done = subprocess.run(
+        ["psql", *told, *options, *asked], capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PGPASSWORD": password},
+    )  # fmt: skip
+    return done.stdout, done.stderr
+
+
+FAMILY = [
+    r"\d", r"\d people", r"\d+ people", r"\dt", r"\dt+", r"\dt *.*", r"\l", r"\l+", r"\dn", r"\dn+", r"\du", r"\dg+", r"\dv", r"\dm",
+    r"\di", r"\ds", r"\df", r"\df+", r"\dT", r"\dT+", r"\dp", r"\z people", r"\dx", r"\db", r"\dD", r"\dC", r"\dO", r"\det",
+    r"\des", r"\deu", r"\dew", r"\dE", r"\ddp", r"\dd", r"\do", r"\dL", r"\dy", r"\dF", r"\da", r"\dA", r"\dX", r"\dRp", r"\dRs",
+    r"\drds", r"\dc", r"\encoding", r"\conninfo",
+]  # fmt: skip
+
+
+def test_the_whole_family_answers(served: Served) -> None:
+    output, problems = psql(served, *FAMILY)
+    assert [line for line in problems.splitlines() if not line.startswith("Did not find any")] == []
+    assert "people" in output
+
+
+def test_what_it_shows(served: Served) -> None:
+    assert psql(served, r"\dt")[0].splitlines() == [
+        f"public|{name}|table|custodian" for name in ("kinds", "numbers", "people")
+    ]
+    described = psql(served, r"\d+ people")[0]
+    assert "region|character varying||||plain|||dimension: group by it, filter on it" in described
+    assert "protected: counts and sums only" in psql(served, r"\dt+")[0]
+    assert psql(served, r"\l")[0].startswith("register|custodian|UTF8")
+
+
+def test_queries_and_refusals(served: Served) -> None:
+    output, problems = psql(
+        served, "SELECT 1", "SELECT * FROM people", "SELECT count(*) > 0 FROM people", "BEGIN; SELECT 2; COMMIT",
+        "SELECT * FROM kinds", "CREATE TABLE x (a int)", "SELECT 3",
+    )  # fmt: skip
+    assert output.splitlines() == [
+        "1", "t", "BEGIN", "2", "COMMIT", "t|7|8|9|1.5|12.345|grün|2020-02-29|2020-02-29 12:30:01.5|", "3",
+    ]  # fmt: skip
+    assert "SDC040" in problems
+    assert "only questions are answered" in problems
+
+
+def test_a_large_result_and_a_cursor(served: Served) -> None:
+    output, _ = psql(served, "SELECT * FROM numbers")
+    assert output.count("\n") == ROWS
+    output, _ = psql(
+        served, r"\set FETCH_COUNT 1000", "SELECT n FROM numbers LIMIT 5000", options=("-At", "-v", "FETCH_COUNT=1000")
+    )
+    assert output.count("\n") == 5000
+    output, _ = psql(served, r"\copy (SELECT n FROM numbers LIMIT 3) TO STDOUT WITH CSV HEADER")
+    assert output == "n\n0\n1\n2\n"
+
+
+def test_a_wrong_password(served: Served) -> None:
+    assert "password authentication failed" in psql(served, "SELECT 1", password="wrong password")[1]

@@ -1,0 +1,194 @@
+"""Values as clients get them: what Arrow holds, in the text and the binary form of PostgreSQL, and back."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdcduck.gateway.binary import numeric
+from sdcduck.gateway.parameters import BadParameter, parameter_types, value_of
+from sdcduck.gateway.rows import COPY_BINARY_HEAD, CopyText, copy_binary_rows, data_rows
+from sdcduck.gateway.types import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT8,
+    INT4,
+    INT8,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Type,
+    array_of,
+    type_of,
+)  # fmt: skip
+
+
+def read_rows(data: bytes) -> list[list[bytes | None]]:
+    """The values of DataRow messages."""
+    rows, place = [], 0
+    while place < len(data):
+        letter, length, columns = struct.unpack_from("!cih", data, place)
+        assert letter == b"D"
+        end, place = place + 1 + length, place + 7
+        row: list[bytes | None] = []
+        for _ in range(columns):
+            (size,) = struct.unpack_from("!i", data, place)
+            row.append(None if size < 0 else data[place + 4 : place + 4 + size])
+            place += 4 + max(size, 0)
+        assert place == end
+        rows.append(row)
+    return rows
+
+
+def sent(sql: str, form: int) -> list[bytes | None]:
+    """The first row of a query."""
+    with duckdb.connect() as con:
+        relation = con.sql(sql)
+        kinds = [type_of(str(kind)) for kind in relation.types]
+        batch = relation.to_arrow_table().to_batches()[0]
+        return read_rows(bytes(data_rows(batch, kinds, [form] * len(kinds))))[0]
+
+
+TEXTS = [
+    ("true", "t"), ("1e20::DOUBLE", "1e+20"), ("'nan'::DOUBLE", "NaN"), ("'-inf'::DOUBLE", "-Infinity"),
+    ("0.0000001::DECIMAL(18, 7)", "0.0000001"), ("-1.50::DECIMAL(4, 2)", "-1.50"), ("DATE '2020-02-29'", "2020-02-29"),
+    ("'infinity'::DATE", "infinity"), ("TIMESTAMP '2020-01-01 00:00:00'", "2020-01-01 00:00:00"),
+    ("TIMESTAMP '2020-01-01 10:00:00.25'", "2020-01-01 10:00:00.25"), ("TIME '10:20:00'", "10:20:00"),
+    ("TIMESTAMPTZ '2020-01-01 12:00:00+02'", "2020-01-01 10:00:00+00"), ("'\\xAB'::BLOB", "\\xab"),
+    ("[1, NULL, 3]", "{1,NULL,3}"), ("['a', 'b c', 'NULL', '']", '{a,"b c","NULL",""}'), ("{'a': 1, 'b': [2.5]}", '{"a": 1, "b": [2.5]}'),
+    ("INTERVAL '14 months -3 days 90 seconds'", "1 years 2 mons -3 days 00:01:30"), ("'b'::ENUM('a', 'b')", "b"),
+    ("sum(3)", "3"), ("NULL", None), ("''", ""), ("18446744073709551615::UBIGINT", "18446744073709551615"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "text"), TEXTS)
+def test_text(sql: str, text: str | None) -> None:
+    assert sent(f"SELECT {sql}", 0) == [None if text is None else text.encode()]
+
+
+def back(kind: Type, data: bytes | None) -> Any:
+    return value_of(data, kind, 1)
+
+
+BINARY = [
+    ("true", BOOL, True), ("7::TINYINT", INT4, 7), ("-8::BIGINT", INT8, -8), ("2.5::DOUBLE", FLOAT8, 2.5),
+    ("DATE '1999-12-31'", DATE, datetime.date(1999, 12, 31)), ("'a\\x00'::BLOB", BYTEA, b"a\0"),
+    ("TIMESTAMP '1969-07-20 20:17:40.5'", TIMESTAMP, datetime.datetime(1969, 7, 20, 20, 17, 40, 500_000)),
+    ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", TIMESTAMPTZ, datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
+    ("'grün'", TEXT, "grün"), ("NULL::INTEGER", INT4, None), ("[1, NULL]", array_of(INT4), [1, None]),
+    ("[]::VARCHAR[]", array_of(TEXT), []),
+    ("'00112233-4455-6677-8899-aabbccddeeff'::UUID", UUID, uuid.UUID("00112233445566778899aabbccddeeff")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "kind", "value"), BINARY)
+def test_binary(sql: str, kind: Type, value: Any) -> None:
+    (data,) = sent(f"SELECT {sql}", 1)
+    assert value_of(data, kind, 1) == value
+
+
+DECIMALS = st.lists(st.none() | st.decimals(-(10**27), 10**27, places=8, allow_nan=False), min_size=1, max_size=20)
+
+
+@given(DECIMALS)
+@settings(deadline=None)
+def test_numbers_come_back_whole(numbers: list[Decimal | None]) -> None:
+    kind = type_of("DECIMAL(38, 8)")
+    for values in (numbers, [None if n is None else n % 10**9 for n in numbers]):  # of many digits, and of few
+        batch = pa.record_batch({"n": pa.array(values, pa.decimal128(38, 8))})
+        rows = read_rows(bytes(data_rows(batch, [kind], [1])))
+        assert [value_of(row[0], NUMERIC, 1) for row in rows] == values
+        for row, value in zip(rows, values, strict=True):
+            assert value is None or row[0] == numeric(value, 8)
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=8)), max_size=30))
+@settings(deadline=None)
+def test_rows_of_any_values(rows: list[tuple[int | None, str | None]]) -> None:
+    batch = pa.record_batch(
+        {"a": pa.array([row[0] for row in rows], pa.int32()), "b": pa.array([row[1] for row in rows], pa.string())}
+    )
+    for form in (0, 1):
+        found = read_rows(bytes(data_rows(batch, [INT4, TEXT], [form, form])))
+        back = [(value_of(a, INT4, form), value_of(b, TEXT, form)) for a, b in found]
+        assert back == rows
+
+
+def copied(data: bytes) -> bytes:
+    """What CopyData messages hold."""
+    parts, place = [], 0
+    while place < len(data):
+        letter, length = struct.unpack_from("!ci", data, place)
+        assert letter == b"d"
+        parts.append(data[place + 5 : place + 1 + length])
+        place += 1 + length
+    return b"".join(parts)
+
+
+def test_copy_as_text_and_csv() -> None:
+    batch = pa.record_batch({"a": [1, None], "b": ['x\ty\\z"', "\n,"]})
+    kinds = [INT8, TEXT]
+    assert copied(bytes(CopyText().rows(batch, kinds))) == b'1\tx\\ty\\\\z"\n\\N\t\\n,\n'
+    csv = CopyText(",", "", True, '"', '"')
+    assert csv.names(["a", 'b"']) == b'a,"b"""\n'
+    assert copied(bytes(csv.rows(batch, kinds))) == b'1,"x\ty\\z"""\n,"\n,"\n'
+    assert copied(bytes(csv.rows(pa.record_batch({"a": ["", None]}), [TEXT]))) == b'""\n\n'
+
+
+def test_copy_in_binary_has_its_head_in_the_first_row() -> None:
+    batch = pa.record_batch({"a": pa.array([1, 2], pa.int32())})
+    data = bytes(copy_binary_rows(batch, [INT4], COPY_BINARY_HEAD))
+    row = struct.pack("!hi", 1, 4)
+    assert copied(data) == COPY_BINARY_HEAD + row + struct.pack("!i", 1) + row + struct.pack("!i", 2)
+    assert bytes(copy_binary_rows(batch.slice(0, 0), [INT4], COPY_BINARY_HEAD)) == b""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (INT4, b" 7 ", 7), (BOOL, b"T", True), (FLOAT8, b"Infinity", float("inf")), (NUMERIC, b"1.50", Decimal("1.50")),
+        (DATE, b"2020-05-01", datetime.date(2020, 5, 1)), (DATE, b"2020-05-01 +00", datetime.date(2020, 5, 1)),
+        (TIMESTAMP, b"2020-05-01 10:00:00.5", datetime.datetime(2020, 5, 1, 10, 0, 0, 500_000)),
+        (BYTEA, b"\\x6162", b"ab"), (array_of(TEXT), b'{a,"b,\\"c",NULL}', ["a", 'b,"c', None]),
+    ],
+)  # fmt: skip
+def test_parameters_as_text(kind: Type, text: bytes, value: Any) -> None:
+    assert value_of(text, kind, 0) == value
+
+
+@given(st.sampled_from([BOOL, INT4, INT8, FLOAT8, NUMERIC, DATE, TIMESTAMP, UUID, TEXT, array_of(INT4)]),
+       st.binary(max_size=40), st.integers(0, 1))  # fmt: skip
+def test_any_bytes_are_a_parameter_or_a_clean_error(kind: Type, data: bytes, form: int) -> None:
+    try:
+        value_of(data, kind, form)
+    except BadParameter as problem:
+        assert str(problem) == kind.name
+
+
+@pytest.mark.parametrize(
+    ("sql", "types"),
+    [
+        ("SELECT count(*) FROM people WHERE age > $1 AND region = $2", ["int4", "text"]),
+        ("SELECT count(*) FROM people WHERE born BETWEEN $1 AND $2 LIMIT $3", ["date", "date", "int8"]),
+        ("SELECT count(*) FROM people p WHERE p.age IN ($1, $2) OR p.region LIKE $3", ["int4", "int4", "text"]),
+        ("SELECT $1, $2::double precision", ["text", "float8"]),
+        ("SELECT count(*) FROM people WHERE age = ANY($1)", ["_int4"]),
+        ("SELECT count(*) FROM people WHERE age + $1 > coalesce($2, age)", ["int4", "int4"]),
+        ("SELECT '$1' FROM nowhere WHERE", []),
+    ],
+)
+def test_the_types_of_parameters(sql: str, types: list[str]) -> None:
+    schema = {"people": {"age": "INTEGER", "region": "VARCHAR", "born": "DATE"}}
+    assert [kind.name for kind in parameter_types(sql, schema, ())] == types

@@ -1,0 +1,68 @@
+"""Users of the gateway: planners behind ``sql/users_tables.sql``."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sdcduck import catalog
+from sdcduck.errors import SDCError, unknown
+from sdcduck.passwords import verifier
+from sdcduck.registry import Family, Planner, Rows, Session
+
+_LONGEST = 63
+
+
+def checked_user(name: str | None, role: str | None) -> tuple[str, str]:
+    """The name and role of a user that can be created.
+
+    Raises:
+        SDCError: one of them cannot be used.
+    """
+    if name is None or not name.strip() or len(name.encode()) > _LONGEST or not name.isprintable():
+        raise SDCError(f"argument 'name' must be a name of at most {_LONGEST} bytes")
+    if role is None or not role.strip():
+        raise SDCError("argument 'role' must name a role, such as 'analyst'")
+    return name, role
+
+
+def plan_create_user(session: Session, name: str | None, password: str | None, role: str | None) -> Rows:
+    """``sdc_create_user``: the password is made a verifier while binding, and forgotten."""
+    who, what = checked_user(name, role)
+    if password is None:
+        raise SDCError("argument 'password' must be a text")
+    made = verifier(password).text()
+
+    def store() -> pa.Table:
+        catalog.store_user(session.cursor(), catalog.User(who, what, made))
+        return pa.table({"name": [who], "role": [what]})
+
+    return Rows(store)
+
+
+def plan_drop_user(session: Session, name: str | None) -> Rows:
+    """``sdc_drop_user``: fails while binding if there is no such user."""
+    known = [user.name for user in catalog.users(session.cursor())]
+    if name not in known:
+        raise unknown("user", str(name), known)
+
+    def drop() -> pa.Table:
+        catalog.drop_user(session.cursor(), str(name))
+        return pa.table({"name": [name]})
+
+    return Rows(drop)
+
+
+FAMILY = Family(
+    name="users",
+    stored=("users.sql",),
+    temporary=("users_tables.sql",),
+    planners=(
+        Planner(
+            "sdc_create_user",
+            ("VARCHAR", "VARCHAR", "VARCHAR"),
+            plan_create_user,
+            {"name": "VARCHAR", "role": "VARCHAR"},
+        ),
+        Planner("sdc_drop_user", ("VARCHAR",), plan_drop_user, {"name": "VARCHAR"}),
+    ),
+)
