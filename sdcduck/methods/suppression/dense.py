@@ -580,6 +580,7 @@ class OpenSpace:
                     factors = np.zeros((len(columns), len(part)))
                     spread(start, rows, mine, self.place, first, factors)
                     take_off(result[q], -factors @ part.astype(np.float64), p)
+                    self.work += factors.size * len(self.free) // 3
                 elif met:
                     add_rows(start, rows, mine, self.place, first, part, p, result[q])
                 first += len(part)
