@@ -146,17 +146,22 @@ def test_primes_that_do_not_agree_are_replaced() -> None:
     assert np.array_equal(result.secondary, expected.secondary)
 
 
-def test_the_walk_in_blocks_can_be_stopped() -> None:
+def test_the_walk_in_blocks_can_be_stopped_within_a_block() -> None:
     class Stop(Exception):
         pass
 
-    def check() -> None:
-        raise Stop
+    x, counts, primary = random_table(1)
+    order = candidate_order(x, x.totals(counts).astype(np.float64))
+    seen: list[tuple[int, int]] = []
 
-    with blocks(64), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk.running, "checkpoint", lambda: check)
-        with pytest.raises(Stop):
-            suppression_of(random_table(1))
+    def stop(done: int, total: int) -> None:
+        seen.append((done, total))
+        if len(seen) == 3:
+            raise Stop
+
+    with blocks(512), pytest.raises(Stop):
+        suppress_secondary(x, order, primary, singleton_method="none", progress=stop)
+    assert seen == [(0, seen[0][1])] * 3
 
 
 def test_several_at_once_give_the_same() -> None:

@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck import running
 from sdcduck.methods.suppression import echelon
 from sdcduck.methods.suppression.dense import BLOCK, SECONDARY, BadPrimes, OpenSpace
 from sdcduck.methods.suppression.echelon import (
@@ -43,9 +42,9 @@ T = TypeVar("T")
 
 VECTORS = 4
 DONE, FULL = 0, 1
-# When blocks are cheaper than one column after the other, in entries of pivots read (5 ns each): what a column costs in
-# blocks, for itself and for each free row, and what starting with them costs.
-BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 100_000, 120, 200_000_000
+# When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
+# in blocks, for itself and for each free row, and what starting with them costs.
+BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
@@ -402,9 +401,12 @@ class Walk:
     """Publishes the columns of a 0/1 matrix one after the other while no primary column follows from them.
 
     Rows from ``free_rows`` on are singletons. x: m x N, column-compressed; primary: column numbers.
+    check: called several times a second in long steps; what it raises stops the walk.
     """
 
-    def __init__(self, x: Any, primary: Array, free_rows: int, seed: int = 0) -> None:
+    def __init__(
+        self, x: Any, primary: Array, free_rows: int, seed: int = 0, check: Callable[[], object] = lambda: None
+    ) -> None:
         rows = x.shape[0]
         self.indptr, self.indices = x.indptr.astype(np.int64), x.indices.astype(np.int32)
         self.primary = primary
@@ -449,6 +451,7 @@ class Walk:
         self.used = np.zeros(rows, np.bool_)
         self.excepted = np.zeros(1, np.bool_)
         self.forced = np.empty(0, np.int64)
+        self.check = check
         self.looked = self.work = 0
         self.space: OpenSpace | None = None
         self.in_blocks: list[Array] = []
@@ -569,7 +572,7 @@ class Walk:
                 if self.space is None:
                     self.space = OpenSpace(
                         self.indptr, self.indices, len(self.cost), self._shown(before), self.published, self.attempt,
-                        running.checkpoint(),
+                        self.check,
                     )  # fmt: skip
                 return act(self.space)
             except BadPrimes:
