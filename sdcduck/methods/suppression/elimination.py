@@ -378,9 +378,10 @@ class _Run:
         self.turns = _without(self.cells.candidates, np.concatenate([problem.primary, self.cells.forced]))
         self.secondary = np.zeros(x.shape[1], dtype=bool)
         self.quick: Walk | None = None
+        self.done = 0
         asked = self.method in ("anySumNOTprimary", "anySum0") and self.singleton_rows
         if not (self.tested or self.space or asked):
-            self.quick = Walk(x, primary, free_rows, seed)
+            self.quick = Walk(x, primary, free_rows, seed, self._check)
             self.secondary = self.quick.secondary
             return
         kind = np.full(x.shape[1], GONE, np.int8)
@@ -438,6 +439,11 @@ class _Run:
         assert self.quick is not None
         return self.quick.advance(self.turns, first, last), residuals.ENOUGH
 
+    def _check(self) -> None:
+        """Gives progress and Ctrl-C their turn in a step that lasts."""
+        if self.progress is not None:
+            self.progress(self.done, len(self.turns))
+
     def _used_up(self, columns: Ints) -> Ints:
         """Which of the columns have no row left that counts."""
         length = self.engine.columns["length"][columns]
@@ -456,6 +462,7 @@ class _Run:
         while done < total:
             began = perf_counter()
             last = min(done + step, total)
+            self.done = done
             while done < last:
                 done, status = chunk(done, last)
                 if status == residuals.SINGLETONS_LEFT and decide is not None:

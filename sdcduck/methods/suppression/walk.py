@@ -13,13 +13,15 @@ suppression by Gaussian elimination", PSD).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression import echelon
+from sdcduck.methods.suppression.dense import BLOCK, SECONDARY, BadPrimes, OpenSpace
 from sdcduck.methods.suppression.echelon import (
     PRIME,
     Pivots,
@@ -36,12 +38,18 @@ from sdcduck.methods.suppression.echelon import (
 )
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 VECTORS = 4
 DONE, FULL = 0, 1
+# When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
+# in blocks, for itself and for each free row, and what starting with them costs.
+BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
+LOOK = 64  # pivots after which this is asked again
+MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
 # Places in the array of scalars of `Watched`.
-FREE_ROWS, UNDECIDED = 0, 1
+FREE_ROWS, UNDECIDED, WORK, PIVOTS = range(4)
 
 
 class Links(NamedTuple):
@@ -187,18 +195,20 @@ def link(pivots: Pivots, links: Links) -> None:
 
 
 @njit(cache=True, nogil=True)
-def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> int:
+def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tuple[int, int]:
     """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
+    Returns how many, and the entries of pivots read.
 
     Pivots are asked from last to first: a row is final when no later pivot is left.
     """
     scratch.values[row] = 1
     scratch.seen[row] = True
     scratch.touched[0] = row
-    touched, size = 1, 0
+    touched, size, work = 1, 0, 0
     while True:
         factor = PRIME - scratch.values[row]
         if factor != PRIME:
+            work += links.length[row]
             for i in range(links.start[row], links.start[row] + links.length[row]):
                 own = links.owners[i]
                 scratch.values[own] = add(scratch.values[own], times(factor, links.values[i]))
@@ -208,7 +218,7 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> int
                     touched += 1
                     size = push(scratch.heap, size, -pivots.number_of[own])
         if not size:
-            return touched
+            return touched, work
         row = pivots.row_of[-pop(scratch.heap, size)]
         size -= 1
 
@@ -273,12 +283,13 @@ def publish_column(
         return FULL
     row = pivot_row(links, scratch, touched, cost)
     if row >= 0:
-        met = null_vector(pivots, links, other, row)
+        met, work = null_vector(pivots, links, other, row)
         scale = PRIME - inverse(scratch.values[row])
         steps = np.empty(VECTORS, np.int64)
         for v, total in enumerate(sums_of(vectors, rows)):
             steps[v] = multiply(total, scale)
         changed = move_vectors(vectors, watched, other, met, steps, pivots.used[0])
+        watched.scalars[WORK] += work + 4 * met + 16 * changed
         if keyed:
             rekey(watched, watched.changed[:changed])
         clear(other, met)
@@ -383,16 +394,19 @@ def publish_safe(
 @njit(cache=True, nogil=True)
 def pivots_column(pivots: Pivots, watched: Watched, c: int) -> None:
     """Remembers which column the last pivot was."""
-    watched.scalars[2 + pivots.used[0] - 1] = c
+    watched.scalars[PIVOTS + pivots.used[0] - 1] = c
 
 
 class Walk:
     """Publishes the columns of a 0/1 matrix one after the other while no primary column follows from them.
 
     Rows from ``free_rows`` on are singletons. x: m x N, column-compressed; primary: column numbers.
+    check: called several times a second in long steps; what it raises stops the walk.
     """
 
-    def __init__(self, x: Any, primary: Array, free_rows: int, seed: int = 0) -> None:
+    def __init__(
+        self, x: Any, primary: Array, free_rows: int, seed: int = 0, check: Callable[[], object] = lambda: None
+    ) -> None:
         rows = x.shape[0]
         self.indptr, self.indices = x.indptr.astype(np.int64), x.indices.astype(np.int32)
         self.primary = primary
@@ -418,7 +432,7 @@ class Walk:
         count = len(primary)
         sums = np.zeros((count, VECTORS), np.int64)
         echelon.sums(self.indptr, self.indices, primary.astype(np.int64), self.vectors, sums)
-        scalars = np.zeros(2 + rows, np.int64)
+        scalars = np.zeros(PIVOTS + rows, np.int64)
         scalars[FREE_ROWS] = free_rows
         self.watched = Watched(
             by_row.indptr.astype(np.int64),
@@ -436,11 +450,18 @@ class Walk:
         self.secondary = np.zeros(x.shape[1], np.bool_)
         self.used = np.zeros(rows, np.bool_)
         self.excepted = np.zeros(1, np.bool_)
+        self.forced = np.empty(0, np.int64)
+        self.check = check
+        self.looked = self.work = 0
+        self.space: OpenSpace | None = None
+        self.in_blocks: list[Array] = []
+        self.block = BLOCK
+        self.attempt = 0
 
     @property
     def published(self) -> Array:
         """The columns that were pivots, in order."""
-        result: Array = self.watched.scalars[2 : 2 + self.pivots.used[0]]
+        result: Array = np.concatenate([self.watched.scalars[PIVOTS : PIVOTS + self.pivots.used[0]], *self.in_blocks])
         return result
 
     @property
@@ -458,6 +479,7 @@ class Walk:
 
     def force(self, columns: Array) -> Array:
         """Publishes the columns whatever they give away; returns the primary columns they do."""
+        self.forced = columns
         for c in columns.tolist():
             rows = self.indices[self.indptr[c] : self.indptr[c + 1]]
             before = int(self.pivots.used[0])
@@ -488,7 +510,9 @@ class Walk:
         rekey(self.watched, np.flatnonzero(self.watched.alive).astype(np.int32))
 
     def advance(self, turns: Array, first: int, last: int) -> int:
-        """Walks the candidates turns[first:last]; returns how far it came, ``last`` unless room was needed."""
+        """Walks the candidates turns[first:last]; returns how far it came: less if room was needed, more in blocks."""
+        if self.in_blocks or self._wants_blocks():
+            return self._advance_in_blocks(turns, first)
         done, status = publish_safe(
             self.indptr,
             self.indices,
@@ -509,3 +533,60 @@ class Walk:
         if status == FULL:
             self._make_room()
         return int(done)
+
+    def _wants_blocks(self) -> bool:
+        """Would blocks be cheaper now? Never with singletons, whose methods ask what is left of single columns."""
+        rows, used = len(self.cost), int(self.pivots.used[0])
+        scalars = self.watched.scalars
+        if scalars[FREE_ROWS] < rows or rows > MOST_ROWS or used < self.looked + LOOK:
+            return False
+        work = int(scalars[WORK] - self.work) // max(used - self.looked, 1)
+        self.looked, self.work = used, int(scalars[WORK])
+        free = rows - used
+        return free <= MOST_FREE and work > BLOCKS_PIVOT + BLOCKS_ROW * free and work * free > BLOCKS_START
+
+    def _advance_in_blocks(self, turns: Array, first: int) -> int:
+        """Decides the next block of candidates."""
+        block = turns[first : first + self.block].astype(np.int64)
+        watched = self.primary[self.watched.alive].astype(np.int64)
+        decided = self._with_space(turns[:first], lambda space: space.decide(block, watched))
+        new, done = block[decided.pivots], first + decided.done
+        self.in_blocks.append(new)
+        self.secondary[block[: decided.done][decided.fate[: decided.done] == SECONDARY]] = True
+        if self.space is not None and self.space.work + self.space.price(len(new)) > self.space.built:
+            self.space = None
+        elif len(new):
+            self._with_space(turns[:first], lambda space: space.publish(new))
+        if decided.done < len(block):
+            self.block = max(BLOCK, self.block // 2)
+        elif len(new) < BLOCK // 2:
+            self.block = min(8 * BLOCK, 2 * self.block)
+        if done == len(turns):
+            self._confirm(turns)
+        return done
+
+    def _with_space(self, before: Array, act: Callable[[OpenSpace], T]) -> T:
+        """Does something with the space that the candidates ``before`` leave open, with other primes if need be."""
+        while True:
+            try:
+                if self.space is None:
+                    self.space = OpenSpace(
+                        self.indptr, self.indices, len(self.cost), self._shown(before), self.published, self.attempt,
+                        self.check,
+                    )  # fmt: skip
+                return act(self.space)
+            except BadPrimes:
+                self.space = None
+                self.attempt += 1
+
+    def _shown(self, turns: Array) -> Array:
+        """The columns that are published after these turns."""
+        return np.concatenate([self.forced, turns[~self.secondary[turns]]]).astype(np.int64)
+
+    def _confirm(self, turns: Array) -> None:
+        """What is published must follow from the pivots, and nothing that is suppressed."""
+        shown = self._shown(turns)
+        closed = np.concatenate([self.primary[self.watched.alive], turns[self.secondary[turns]]]).astype(np.int64)
+        noticed = self._with_space(turns, lambda space: space.noticed(np.concatenate([shown, closed])))
+        if noticed[: len(shown)].any() or not noticed[len(shown) :].all():
+            raise RuntimeError("the walk in blocks contradicts itself")
