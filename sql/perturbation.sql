@@ -327,11 +327,12 @@ CREATE MACRO IF NOT EXISTS _sdc_ptable_intervals(p) AS
 
 -- The cell key on the scale of the p-table. Keys of 8 digits meet tables of 8 digits; longer keys are cut and
 -- shorter ones padded, which is what comparing key / 10^digits with the table's bounds means. Keys of the ONS form are
--- taken as they are.
+-- taken as they are. A sum beyond 64 bits, which only keys of too many digits make, takes the slower way.
 CREATE OR REPLACE MACRO _sdc_scaled_key(key_sum, p, digits) AS
     CASE
-        WHEN digits = 8 THEN coalesce(key_sum, 0)::BIGINT % _sdc_ptable_modulus(p)
-        WHEN digits NOT BETWEEN 1 AND 18 THEN error('digits must be between 1 and 18')
+        WHEN digits = 8
+            THEN coalesce(try_cast(key_sum AS BIGINT) % _sdc_ptable_modulus(p), (key_sum % _sdc_ptable_modulus(p))::BIGINT, 0)
+        WHEN (digits BETWEEN 1 AND 18) IS NOT TRUE THEN error('digits must be between 1 and 18')
         WHEN _sdc_ptable_modulus(p) <> 100000000 THEN (coalesce(key_sum, 0) % _sdc_ptable_modulus(p))::BIGINT
         ELSE (coalesce(key_sum, 0) % (10 ** digits)::BIGINT)::BIGINT
             * (10 ** greatest(8 - digits, 0))::BIGINT // (10 ** greatest(digits - 8, 0))::BIGINT
@@ -392,6 +393,8 @@ CREATE OR REPLACE MACRO _sdc_refuse_bad_keys(key_type, records, keys, key_sum, r
 CREATE OR REPLACE MACRO sdc_ckm_count(n, key_sum, ptable := 'default', digits := 8) AS
     CASE
         WHEN n IS NULL OR n < 0 THEN error('sdc_ckm_count: a count is negative or NULL')
+        WHEN n % 1 <> 0 OR key_sum % 1 <> 0
+            THEN error('sdc_ckm_count: counts and key sums are whole numbers; multiply keys between 0 and 1 by 10^digits')
         WHEN key_sum < 0 OR (key_sum IS NULL AND n > 0) THEN error('sdc_ckm_count: a key sum is negative or NULL')
         ELSE (n + _sdc_count_noise(n::BIGINT, key_sum, ptable, digits))::BIGINT
     END;
@@ -516,10 +519,10 @@ CREATE OR REPLACE MACRO _sdc_exact_sum(y, decimals) AS
 
 -- Whether the largest absolute value of a floating-point measure is NaN, infinite or beyond that grid.
 CREATE OR REPLACE MACRO _sdc_is_off_grid(type, largest, decimals) AS
-    type = 'DOUBLE' AND largest >= 9.2e18 / 10.0 ** decimals;
+    type = 'DOUBLE' AND coalesce(largest >= 9.2e18 / 10.0 ** decimals, decimals IS NULL);
 
 CREATE OR REPLACE MACRO _sdc_off_grid_error(decimals) AS
-    error('a measure is NaN, infinite or too large for decimals := ' || decimals);
+    error('a measure is NaN, infinite or too large for decimals := ' || coalesce(decimals::VARCHAR, 'NULL'));
 
 --| sdc_weighted_count(weight, record_key, ptable := 'default', filter := true, digits := 8, decimals := 4) -> DOUBLE
 --| The perturbed weighted count: the perturbed number of records times the cell's mean weight.
@@ -667,20 +670,25 @@ CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
 ) AS
     CASE
         WHEN _sdc_ptable_top(p) + _sdc_ptable_top(coalesce(small, p)) IS NULL THEN false
-        WHEN NOT (p_large > 0) OR NOT (coalesce(p_small, p_large) >= p_large)
+        WHEN (p_large > 0 AND p_large <= coalesce(p_small, p_large)) IS NOT TRUE
             THEN error('noise coefficients must satisfy 0 < p_large <= p_small')
         WHEN NOT (coalesce(fp, 1) > 0) THEN error('the flex point fp must be positive')
-        WHEN NOT (q > 1) THEN error('the exponent q of the flex function must be above 1')
-        WHEN len(epsilon) NOT BETWEEN 1 AND 6 OR epsilon[1] <> 1 OR list_min(epsilon) < 0 OR epsilon <> list_reverse_sort(epsilon)
+        WHEN (q > 1) IS NOT TRUE THEN error('the exponent q of the flex function must be above 1')
+        WHEN (len(epsilon) BETWEEN 1 AND 6) IS NOT TRUE OR list_count(epsilon) < len(epsilon)
+            OR epsilon[1] <> 1 OR list_min(epsilon) < 0 OR epsilon <> list_reverse_sort(epsilon)
             THEN error('epsilon must be 1 to 6 numbers that begin with 1 and never rise')
-        WHEN NOT (mu_c >= 0) THEN error('mu_c must not be negative')
-        WHEN digits NOT BETWEEN 5 AND 18 THEN error('digits must be between 5 and 18')
+        WHEN (mu_c >= 0) IS NOT TRUE THEN error('mu_c must not be negative')
+        -- The greatest of several numbers is NaN where one of them is.
+        WHEN greatest(p_large, p_small, fp, q, mu_c)::DOUBLE >= 1e300
+            THEN error('p_large, p_small, fp, q and mu_c must be finite numbers')
+        WHEN (digits BETWEEN 5 AND 18) IS NOT TRUE THEN error('digits must be between 5 and 18')
         ELSE true
     END;
 
 -- The same for what one contribution needs, without saying what is wrong.
 CREATE OR REPLACE MACRO _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AS
-    0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1 AND digits BETWEEN 5 AND 18;
+    0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1 AND digits BETWEEN 5 AND 18
+    AND greatest(p_large, p_small, fp, q)::DOUBLE < 1e300;
 
 --| sdc_ckm_sum(x, contributions, key_sum, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, is_odd := false, same_key := true, digits := 8, compat := false) -> DOUBLE
 --| The perturbed value of a magnitude cell whose sum, largest contributions and key sum are already known.
@@ -720,6 +728,9 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
         WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
         WHEN x IS NULL THEN NULL
         WHEN NOT isfinite(x::DOUBLE) THEN error('sdc_ckm_sum: a cell value is NaN or infinite')
+        WHEN key_sum IS NULL AND len(contributions) > 0 THEN error('sdc_ckm_sum: a key sum is NULL')
+        WHEN list_count(contributions) < len(contributions) OR NOT isfinite(list_max(contributions)::DOUBLE)
+            THEN error('sdc_ckm_sum: a contribution is NULL, NaN or infinite')
         ELSE list_reduce(
             list_transform(
                 list_slice(contributions, 1, len(epsilon)),
@@ -882,7 +893,7 @@ CREATE OR REPLACE MACRO sdc_sum(
                     min(CASE WHEN filter THEN y END),
                     max(CASE WHEN filter THEN y END))]
                 WHEN len(epsilon) = 1 THEN [max(_sdc_contribution(y, record_key, filter))]
-                ELSE max(_sdc_contribution(y, record_key, filter), len(epsilon))
+                ELSE max(_sdc_contribution(y, record_key, filter), greatest(1, len(epsilon)))
             END,
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
@@ -1005,7 +1016,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
                     min(CASE WHEN filter THEN y END),
                     max(CASE WHEN filter THEN y END))]
                 ELSE list_transform(
-                    max(_sdc_weighted_contribution(y, weight, record_key, filter), len(epsilon)), lambda kept: kept['value'])
+                    max(_sdc_weighted_contribution(y, weight, record_key, filter), greatest(1, len(epsilon))), lambda kept: kept['value'])
             END,
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,

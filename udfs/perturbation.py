@@ -46,13 +46,21 @@ def _given(value: str | None, argument: str) -> object:
         raise SDCError(f"argument '{argument}' must be a number, true, false, or a list of them") from None
 
 
+def _whole(value: float | None, argument: str) -> int | None:
+    """A whole number. Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called."""
+    if value is None or value.is_integer():
+        return None if value is None else int(value)
+    raise SDCError(f"argument '{argument}' must be a whole number")
+
+
 def computed_ptable(
-    D: int | None, V: float | None, js: int | None, pstay: str | None, mono: str | None, optim: str | None,
-    kind: str | None, step: int | None, icat: str | None, parity: str | None, modified: bool | None,
+    D: float | None, V: float | None, js: float | None, pstay: str | None, mono: str | None, optim: str | None,
+    kind: str | None, step: float | None, icat: str | None, parity: str | None, modified: bool | None,
     threshold: float | None, seed: int | None,
 ) -> PTable:  # fmt: skip
     """The p-table of the arguments of ``sdc_ptable``; the kernel checks their values."""
-    if D is None or V is None:
+    largest, lowest, per_unit = _whole(D, "D"), _whole(js, "js"), _whole(step, "step")
+    if largest is None or V is None:
         raise SDCError("D (largest noise) and V (variance of the noise) must be given, e.g. D := 5, V := 2")
     # The kernel checks these values, which come from SQL as anything.
     stay, categories = cast(Any, _given(pstay, "pstay")), cast(Any, _given(icat, "icat"))
@@ -60,12 +68,12 @@ def computed_ptable(
     if kind == "counts":
         if icat is not None or parity not in (None, "all"):
             raise SDCError("icat and type are for kind := 'magnitudes'")
-        table = count_ptable(D, V, js or 0, stay, monotone, method)
+        table = count_ptable(largest, V, lowest or 0, stay, monotone, method)
     elif kind == "magnitudes":
-        if js or pstay is not None:
+        if lowest or pstay is not None:
             raise SDCError("js and pstay are for kind := 'counts'")
         cells = cast(Literal["all", "even", "odd"], parity or "all")
-        table = magnitude_ptable(D, V, 2 if step is None else step, categories, monotone, method, cells)
+        table = magnitude_ptable(largest, V, 2 if per_unit is None else per_unit, categories, monotone, method, cells)
     else:
         raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
     if modified:
@@ -361,7 +369,7 @@ def _fingerprint(secret: bytes) -> str:
 
 
 def plan_add_record_key(
-    session: Session, text: str | None, unit: str | None, column: str | None, digits: int | None
+    session: Session, text: str | None, unit: str | None, column: str | None, key_digits: float | None
 ) -> Rows:
     """``sdc_add_record_key``: adds and fills the column when the statement runs, in one transaction."""
     table = source(session.cursor(), text, "tbl")
@@ -374,6 +382,7 @@ def plan_add_record_key(
         raise SDCError(
             f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
         )
+    digits = _whole(key_digits, "digits")
     if digits is None or not 5 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 5 and 18")
     secret = session.secret()
@@ -426,11 +435,12 @@ _INTEGER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYI
 
 
 def plan_check_keys(
-    session: Session, text: str | None, record_key: str | None, unit: str | None, digits: int | None
+    session: Session, text: str | None, record_key: str | None, unit: str | None, key_digits: float | None
 ) -> str:
     """``sdc_check_keys``: everything that would make a protected query fail or mislead, counted, in SQL."""
     relation = source(session.cursor(), text, "tbl")
     key = relation.column(record_key, "record_key")
+    digits = _whole(key_digits, "digits")
     if digits is None or not 1 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 1 and 18")
     if relation.type_of(record_key or "") not in _INTEGER_TYPES:
@@ -490,10 +500,20 @@ def _paired_cells(
     shown = ", ".join(f"coalesce({name}, 0) AS {name}" for name, column in columns.items() if column is not None)
     labels = {key.lower(): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(keys)}
     kept = ", ".join(f"{expression} AS label{place}" for place, expression in enumerate(labels.values()))
+    # Not-a-number is greater than every number.
+    sums = "".join(
+        f" WHEN NOT isfinite({name}) THEN error('a sum is NaN or infinite')"
+        for name in ("x", "x_hat")
+        if columns.get(name) is not None
+    )
     sql = f"""SELECT {shown}, {kept}
         FROM ({parts["original"]}) o FULL JOIN ({parts["perturbed"]}) p ON {match}
-        WHERE CASE WHEN coalesce(o.copies, 1) > 1 OR coalesce(p.copies, 1) > 1
-            THEN error('the keys do not identify the cells: some cells appear more than once') ELSE true END"""
+        WHERE CASE
+            WHEN coalesce(o.copies, 1) > 1 OR coalesce(p.copies, 1) > 1
+                THEN error('the keys do not identify the cells: some cells appear more than once')
+            WHEN least(n, n_hat) < 0 OR greatest(n, n_hat) >= 'infinity'::DOUBLE
+                THEN error('a count is negative, NaN or infinite'){sums}
+            ELSE true END"""
     return sql, {key: f"label{place}" for place, key in enumerate(labels)}
 
 
@@ -516,10 +536,7 @@ def plan_table_risk_utility(
         single_loss = _loss(single)
     return f"""
         WITH cells AS ({cells}),
-        checked AS (
-            SELECT *, {by} AS level FROM cells
-            WHERE CASE WHEN n < 0 OR n_hat < 0 THEN error('a count is negative') ELSE true END
-        ),
+        checked AS (SELECT *, {by} AS level FROM cells),
         totals AS (SELECT level, sum(n) AS n_total, sum(n_hat) AS n_hat_total FROM checked GROUP BY level),
         measures AS (
             SELECT checked.level, count(*) AS cells, {loss} AS U, {single_loss} AS U_single,
@@ -564,9 +581,7 @@ def plan_count_utility(
         distances AS (
             SELECT abs(n_hat - n) AS d1, CASE WHEN n = 0 AND n_hat = 0 THEN 0 ELSE abs(n_hat - n) / n END AS d2,
                 abs(sqrt(n_hat) - sqrt(n)) AS d3
-            FROM cells
-            WHERE CASE WHEN n < 0 OR n_hat < 0 THEN error('a count is negative') ELSE true END
-                {"AND n_hat <> 0" if exclude_zeros else ""}
+            FROM cells {"WHERE n_hat <> 0" if exclude_zeros else ""}
         )
         SELECT measure, count(d) AS cells, {quantiles}, round(avg(d), 3) AS mean
         FROM (UNPIVOT distances ON d1, d2, d3 INTO NAME measure VALUE d) GROUP BY measure ORDER BY measure"""
@@ -608,7 +623,7 @@ FAMILY = Family(
     planners=(
         Planner(
             "sdc_ptable",
-            ("BIGINT", "DOUBLE", "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR", "VARCHAR",
+            ("DOUBLE", "DOUBLE", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR",
              "BOOLEAN", "DOUBLE", "BIGINT"),
             plan_ptable,
             _PTABLE_COLUMNS,
@@ -617,10 +632,10 @@ FAMILY = Family(
         Planner("sdc_store_ptable", ("VARCHAR", "VARCHAR", "VARCHAR"), plan_store_ptable, _STORED_COLUMNS),
         Planner("sdc_drop_ptable", ("VARCHAR",), plan_drop_ptable, {"name": "VARCHAR"}),
         Planner(
-            "sdc_add_record_key", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_add_record_key,
+            "sdc_add_record_key", ("VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE"), plan_add_record_key,
             {"record_key": "VARCHAR", "rows": "BIGINT", "units": "BIGINT", "shared_keys": "BIGINT"},
         ),
-        Planner("sdc_check_keys", ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"), plan_check_keys),
+        Planner("sdc_check_keys", ("VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE"), plan_check_keys),
         Planner(
             "sdc_table_risk_utility",
             ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),

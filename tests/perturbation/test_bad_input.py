@@ -76,6 +76,25 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("sdc_ckm_count(1, NULL)", "a key sum is negative or NULL"),
         ("sdc_ckm_sum('inf'::DOUBLE, [1.0], 5)", "a cell value is NaN or infinite"),
         ("sdc_ckm_sum(1, [1.0], -5)", "negative record keys"),
+        ("sdc_ckm_sum(1, [1.0], NULL)", "a key sum is NULL"),
+        ("sdc_ckm_sum(1, [1.0, NULL], 5, epsilon := [1, 0.5])", "a contribution is NULL, NaN or infinite"),
+        ("sdc_ckm_sum(1, ['nan'::DOUBLE], 5)", "a contribution is NULL, NaN or infinite"),
+        ("sdc_ckm_count(2, 0.62)", "key sums are whole numbers; multiply keys between 0 and 1 by 10^digits"),
+        ("sdc_ckm_count(2.5, 7)", "counts and key sums are whole numbers"),
+        ("sdc_count(record_key, digits := NULL)", "digits must be between 1 and 18"),
+        ("sdc_sum(y, record_key, digits := NULL)", "digits must be between 5 and 18"),
+        ("sdc_sum(y, record_key, decimals := NULL)", "too large for decimals := NULL"),
+        ("sdc_sum(y, record_key, p_large := NULL)", "noise coefficients must satisfy 0 < p_large <= p_small"),
+        ("sdc_sum(y, record_key, p_large := 'nan'::DOUBLE)", "must be finite numbers"),
+        ("sdc_sum(y, record_key, p_small := 'inf'::DOUBLE, fp := 10)", "must be finite numbers"),
+        ("sdc_sum(y, record_key, p_small := 0.2, fp := 'inf'::DOUBLE)", "must be finite numbers"),
+        ("sdc_sum(y, record_key, p_small := 0.2, fp := 10, q := NULL)", "the exponent q of the flex function"),
+        ("sdc_sum(y, record_key, mu_c := NULL, sensitive := true)", "mu_c must not be negative"),
+        ("sdc_sum(y, record_key, mu_c := 'nan'::DOUBLE, sensitive := true)", "must be finite numbers"),
+        ("sdc_sum(y, record_key, epsilon := [])", "epsilon must be"),
+        ("sdc_sum(y, record_key, epsilon := NULL)", "epsilon must be"),
+        ("sdc_sum(y, record_key, epsilon := [1, NULL])", "epsilon must be"),
+        ("sdc_weighted_sum(y, 2, record_key, epsilon := [])", "epsilon must be"),
     ],
 )
 def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
@@ -99,6 +118,10 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_ptable(D := 5, V := -1)", "V"),
         ("FROM sdc_ptable(D := 0, V := 1)", "D"),
         ("FROM sdc_ptable(D := 100000, V := 1)", "D"),
+        ("FROM sdc_ptable(D := 5.5, V := 1)", "sdc_ptable: argument 'D' must be a whole number"),
+        ("FROM sdc_ptable(D := 'inf'::DOUBLE, V := 1)", "sdc_ptable: argument 'D' must be a whole number"),
+        ("FROM sdc_ptable(D := 5, V := 3, js := 1.5)", "sdc_ptable: argument 'js' must be a whole number"),
+        ("FROM sdc_ptable(D := 5, V := 3, kind := 'magnitudes', step := 'nan'::DOUBLE)", "argument 'step' must be a whole number"),
         ("FROM sdc_ptable(D := 5, V := 2, modified := true, threshold := 2)", "threshold"),
         ("FROM sdc_ptable_check('defualt')", "unknown p-table 'defualt'; did you mean 'default'?"),
         ("FROM sdc_ptable_check(NULL)", "unknown p-table"),
@@ -126,6 +149,8 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_add_record_key('people', unit := 'idd')", "unknown column 'idd' in 'people'; did you mean 'id'?"),
         ("FROM sdc_add_record_key('people', unit := 'id')", "'people' has a column 'record_key' already"),
         ("FROM sdc_add_record_key('people', unit := 'id', record_key := 'k', digits := 3)", "argument 'digits' must be between 5 and 18"),
+        ("FROM sdc_add_record_key('people', unit := 'id', record_key := 'k', digits := 8.5)", "argument 'digits' must be a whole number"),
+        ("FROM sdc_check_keys('people', digits := 8.5)", "argument 'digits' must be a whole number"),
         ("FROM sdc_add_record_key('(FROM people)', unit := 'id')", "must name a table"),
         ("FROM sdc_add_record_key('nowhere', unit := 'id')", "unknown table 'nowhere'"),
         ("FROM sdc_check_keys('people', record_key := 'text')", "must hold integers"),
@@ -136,7 +161,12 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'])", "unknown column 'n' in 'people'"),
         ("FROM sdc_table_risk_utility('people', 'people', keys := ['region'], n := 'whole', n_hat := 'whole')", "the keys do not identify the cells"),
         ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', x := 'y')", "arguments 'x' and 'x_hat' go together"),
-        ("FROM sdc_table_risk_utility('people', '(SELECT id, -whole AS whole FROM people)', keys := ['id'], n := 'whole', n_hat := 'whole')", "a count is negative"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, -whole AS whole FROM people)', keys := ['id'], n := 'whole', n_hat := 'whole')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'y', n_hat := 'whole', x := 'lost', x_hat := 'lost')", "unknown column 'lost' in 'people'"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_count_utility('people', '(SELECT id, ''inf''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_noise_distribution('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, 1 AS n, ''-inf''::DOUBLE AS m FROM people)', keys := ['id'], n := 'whole', x := 'y', x_hat := 'm')", "a sum is NaN or infinite"),
         ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', level := 'sex')", "unknown key column 'sex'"),
         ("FROM sdc_functions(name := 'sdc_cuont')", "unknown function 'sdc_cuont'; did you mean 'sdc_count'?"),
         ("SELECT sdc_record_key(1, digits := 30)", "digits must be between 5 and 18"),
@@ -204,6 +234,12 @@ def test_keys_out_of_range_are_counted_and_taken_modulo(con: duckdb.DuckDBPyConn
     con.execute("CREATE TABLE t AS SELECT range AS id, range * 60000000 AS record_key FROM range(4)")
     assert con.execute("SELECT keys_out_of_range FROM sdc_check_keys('t', unit := 'id')").fetchall() == [(2,)]
     assert con.execute("SELECT sdc_cell_key(record_key) FROM t").fetchall() == [(60000000,)]
+    # Also where their sum is beyond 64 bits.
+    huge = "(SELECT 9223372036854775807 AS record_key FROM range(60))"
+    assert (
+        con.execute(f"SELECT sdc_cell_key(record_key), sdc_count(record_key) FROM {huge}").fetchall()
+        == con.execute("SELECT 86548420, sdc_ckm_count(60, 86548420)").fetchall()
+    )
 
 
 @pytest.mark.parametrize("name", ["select", "Größe und Maß", 'with "quotes"', "o'clock", "table.dotted", "日本"])

@@ -123,6 +123,37 @@ def test_magnitudes(
             assert value == pytest.approx(expected, rel=1e-9), (y, sex, age)
 
 
+def test_cell_keys_of_magnitudes(cellkey: duckdb.DuckDBPyConnection) -> None:
+    """Of every case, variable, cell and component: the key of the records that contribute, or of all of them (zerork1),
+    its digits rotated once for each component before it, and once more without samekey1.
+
+    The reference rotates the text of a floating-point number, without zeros at its end (specification 06, 2.3) and with
+    what rounding left there: the last digits of a rotated key may differ.
+    """
+    variables = [row[0] for row in cellkey.execute("SELECT DISTINCT numvar FROM all_nums_mods ORDER BY 1").fetchall()]
+    keys = " UNION ALL ".join(
+        f"SELECT '{y}' AS numvar, {zero_keys} AS zero_keys, * FROM ("
+        + cells(f"sdc_cell_key(record_key, filter := {zero_keys} OR {y} <> 0) AS cell_key")
+        + ")"
+        for y in variables
+        for zero_keys in ("true", "false")
+    )
+    compared, of_cells, of_components = cellkey.execute(
+        f"""WITH components AS (
+            SELECT *, contains("case", 'zerork1') AS zero_keys,
+                row_number() OVER (PARTITION BY "case", numvar, sex, age ORDER BY rowid)
+                    - contains("case", 'samekey1')::INTEGER AS turns
+            FROM all_nums_mods)
+        SELECT count(*), max(off) FILTER (turns = 0), max(off)
+        FROM (
+            SELECT *, abs(_sdc_rotated_key(cell_key, turns) / 1e8 - ckey) AS off
+            FROM ({keys}) JOIN components USING (numvar, zero_keys, sex, age))"""
+    ).fetchall()[0]
+    assert compared == cellkey.execute("SELECT count(*) FROM all_nums_mods").fetchall()[0][0]
+    assert of_cells < 1e-9
+    assert of_components < 1e-4
+
+
 @pytest.mark.parametrize("ptable", COUNT_PTABLES)
 def test_utility_measures(cellkey: duckdb.DuckDBPyConnection, reference_data: Path, ptable: str) -> None:
     expected = json.loads((reference_data / "cellkey" / f"cnts_unweighted_{ptable}_measures.json").read_text())
