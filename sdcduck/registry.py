@@ -249,13 +249,14 @@ class _Running:
 
     def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, _times: pa.ChunkedArray) -> pa.Array:
         """Whether the work is over, in the first row of the chunk; it waits for a turn."""
-        work = self._work((token_column[0].as_py(), transactions[0].as_py()))
+        key = (token_column[0].as_py(), transactions[0].as_py())
         try:
+            work = self._work(key)
             # Work given up in the very moment of the question is begun again by the next one.
             over = work.wait(_TURN) and not work.forsaken
         except KeyboardInterrupt:
             # Only where the main thread runs the statement; DuckDB would call this an error in a function.
-            work.stop()
+            self._work(key).stop()
             over = True
         return pa.array([over] + [False] * (len(token_column) - 1))
 

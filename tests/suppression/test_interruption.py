@@ -55,7 +55,8 @@ def test_ctrl_c(statement: str, threads: int) -> None:
         answer = json.loads(process.stdout.readline())
         assert process.wait(timeout=2 * LONG) == 0
     assert answer["share"] < 1
-    assert "interrupted" in answer["error"]
+    # Between two of our lines it is DuckDB that says so, in its own words.
+    assert "interrupt" in answer["error"].lower()
     assert answer["unchanged"]
     assert answer["usable"] == [[90]]
     assert not answer["threads"]
