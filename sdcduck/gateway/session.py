@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from sdcduck.gateway import errors, protocol, statements
-from sdcduck.gateway.answers import Answer, Columns, Fixed, FromSystem, Guarded, Role
+from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
@@ -114,7 +114,7 @@ class Session:
     def close(self) -> None:
         """Forget everything."""
         for portal in self._portals.values():
-            portal.close()
+            self._dispose(portal)
         self._portals.clear()
         self._statements.clear()
 
@@ -187,7 +187,7 @@ class Session:
                 try:
                     await self._run(portal, 0, describe=True)
                 finally:
-                    portal.close()
+                    self._dispose(portal)
         finally:
             if self._status == "I":
                 self._end_transaction()
@@ -303,7 +303,14 @@ class Session:
     def _forget(self, name: str) -> None:
         portal = self._portals.pop(name, None)
         if portal is not None:
+            self._dispose(portal)
+
+    def _dispose(self, portal: Portal) -> None:
+        """Give back what a portal holds; where rows are left, the audit log hears of it, which may take a while."""
+        if portal.done or portal.answer is None:
             portal.close()
+        else:
+            self._threads.submit(portal.close)
 
     # Running
 
@@ -354,8 +361,7 @@ class Session:
         if isinstance(statement, statements.Show):
             return self._shown(statement.name)
         if isinstance(statement, statements.Explain):
-            notes = role.guard.explain(prepared.sql).notes or ("answered as it is",)
-            return Fixed([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array(notes, pa.string())}))
+            return Explained(role.guard, prepared.sql)
         if prepared.system:
             return FromSystem(role.catalog, sql, self._values)
         return Guarded(role.guard, sql, self._client.user)
@@ -413,7 +419,7 @@ class Session:
         try:
             await self._open(asked)
         except BaseException:
-            asked.close()
+            self._dispose(asked)
             raise
         self._portals[statement.name] = asked
         self._wire.write(protocol.command_complete("DECLARE CURSOR"))

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from conftest import PASSWORD, ROWS, Served, wait_for
+from served_gateway import PASSWORD, ROWS, Served, wait_for
 
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
 SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"

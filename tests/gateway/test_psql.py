@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PASSWORD, ROWS, Served
+from served_gateway import PASSWORD, ROWS, Served
 
 pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
