@@ -29,6 +29,10 @@ class Answer(Protocol):
     def read(self) -> pa.RecordBatch | None:
         """The next rows; None: there are no more."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+
     def interrupt(self) -> None:
         """Stop; to be called again until what runs has ended."""
 
@@ -51,6 +55,11 @@ class Guarded:
     def read(self) -> pa.RecordBatch | None:
         """The next rows."""
         return None if self._question is None else self._question.read()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+        return self._question is not None and self._question.ended
 
     def interrupt(self) -> None:
         """Stop the query."""
@@ -79,6 +88,11 @@ class Explained:
     def read(self) -> pa.RecordBatch | None:
         """The notes."""
         return self._batches.pop(0) if self._batches else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether all notes were read."""
+        return not self._batches
 
     def interrupt(self) -> None:
         """Nothing runs that could be stopped."""
@@ -125,6 +139,11 @@ class FromSystem:
             self.close()
             raise Refused("SDC090", type(problem).__name__) from None
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+        return self._reader is None
+
     def interrupt(self) -> None:
         """Stop the query."""
         self._cursor.interrupt()
@@ -163,6 +182,11 @@ class Fixed:
         """Its rows."""
         return self._batches.pop(0) if self._batches else None
 
+    @property
+    def ended(self) -> bool:
+        """Whether all rows were read."""
+        return not self._batches
+
     def interrupt(self) -> None:
         """Nothing runs."""
 
@@ -181,6 +205,16 @@ class Role:
     def own(self) -> dict[str, dict[str, str]]:
         """The columns of the relations that can be asked about, by lower-case name."""
         return {policy.name.lower(): columns for policy, columns in self.guard.relations()}
+
+    @cached_property
+    def read(self) -> dict[tuple[str, tuple[int, ...]], tuple[str, bool, tuple[Type, ...]]]:
+        """Questions that were read before: their text as it is asked, whether it is about the database, parameters."""
+        return {}
+
+    @cached_property
+    def described(self) -> dict[tuple[str, tuple[Type, ...]], Columns]:
+        """The columns of questions that clients asked for before; whoever asks the question itself asks the guard."""
+        return {}
 
     @cached_property
     def schema(self) -> dict[str, Mapping[str, str]]:
