@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import NoAnswer, SessionValues, is_system_query, system_sql
-from sdcduck.gateway.types import OID, Type, array_of, type_of
+from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.question import columns_of
+from sdcduck.guard.question import Question, columns_of
 
 Columns = list[tuple[str, Type]]
 Parameters = Mapping[str, object]
@@ -29,6 +29,10 @@ class Answer(Protocol):
     def read(self) -> pa.RecordBatch | None:
         """The next rows; None: there are no more."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+
     def interrupt(self) -> None:
         """Stop; to be called again until what runs has ended."""
 
@@ -40,23 +44,61 @@ class Guarded:
     """An answer of the guard."""
 
     def __init__(self, guard: Guard, sql: str, user: str) -> None:
-        self._question = guard.question(sql, user=user)
+        self._guard, self._sql, self._user = guard, sql, user
+        self._question: Question | None = None
 
     def ask(self, parameters: Parameters) -> Columns:
         """The guard's judgement, and the first rows."""
+        self._question = self._guard.question(self._sql, user=self._user)
         return [(name, type_of(kind)) for name, kind in self._question.ask(parameters)]
 
     def read(self) -> pa.RecordBatch | None:
         """The next rows."""
-        return self._question.read()
+        return None if self._question is None else self._question.read()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+        return self._question is not None and self._question.ended
 
     def interrupt(self) -> None:
         """Stop the query."""
-        self._question.interrupt()
+        if self._question is not None:
+            self._question.interrupt()
 
     def close(self) -> None:
         """Forget the rest."""
-        self._question.close()
+        if self._question is not None:
+            self._question.close()
+
+
+class Explained:
+    """What the guard would do with a question."""
+
+    def __init__(self, guard: Guard, sql: str) -> None:
+        self._guard, self._sql = guard, sql
+        self._batches: list[pa.RecordBatch] = []
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """Ask the guard, and nobody else."""
+        notes = self._guard.explain(self._sql).notes or ("answered as it is",)
+        self._batches = pa.table({"QUERY PLAN": pa.array(notes, pa.string())}).to_batches()
+        return [("QUERY PLAN", TEXT)]
+
+    def read(self) -> pa.RecordBatch | None:
+        """The notes."""
+        return self._batches.pop(0) if self._batches else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether all notes were read."""
+        return not self._batches
+
+    def interrupt(self) -> None:
+        """Nothing runs that could be stopped."""
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 _ROWS = 16_384
@@ -97,6 +139,11 @@ class FromSystem:
             self.close()
             raise Refused("SDC090", type(problem).__name__) from None
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+        return self._reader is None
+
     def interrupt(self) -> None:
         """Stop the query."""
         self._cursor.interrupt()
@@ -135,6 +182,11 @@ class Fixed:
         """Its rows."""
         return self._batches.pop(0) if self._batches else None
 
+    @property
+    def ended(self) -> bool:
+        """Whether all rows were read."""
+        return not self._batches
+
     def interrupt(self) -> None:
         """Nothing runs."""
 
@@ -153,6 +205,16 @@ class Role:
     def own(self) -> dict[str, dict[str, str]]:
         """The columns of the relations that can be asked about, by lower-case name."""
         return {policy.name.lower(): columns for policy, columns in self.guard.relations()}
+
+    @cached_property
+    def read(self) -> dict[tuple[str, tuple[int, ...]], tuple[str, bool, tuple[Type, ...]]]:
+        """Questions that were read before: their text as it is asked, whether it is about the database, parameters."""
+        return {}
+
+    @cached_property
+    def described(self) -> dict[tuple[str, tuple[Type, ...]], Columns]:
+        """The columns of questions that clients asked for before; whoever asks the question itself asks the guard."""
+        return {}
 
     @cached_property
     def schema(self) -> dict[str, Mapping[str, str]]:

@@ -18,6 +18,21 @@ def semicolons(text: str) -> list[int] | None:
     return found
 
 
+_LONGEST = 100_000
+_DEEPEST = 200
+
+
+def is_large(text: str) -> bool:
+    """Whether a text is longer or deeper than what the guard answers: then nobody needs to look into it."""
+    if len(text) > _LONGEST:
+        return True
+    depth = deepest = 0
+    for sign in text:
+        depth += (sign in "([{") - (sign in ")]}")
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST
+
+
 def number_of(node: exp.Expr) -> int | None:
     """The number of a parameter ``$1``; None for other nodes."""
     if isinstance(node, (exp.Parameter, exp.Placeholder)):

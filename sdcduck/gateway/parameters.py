@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from sdcduck.gateway.dialect import number_of
+from sdcduck.gateway.dialect import is_large, number_of
 from sdcduck.gateway.types import (
     BOOL,
     BY_OID,
@@ -43,6 +43,8 @@ from sdcduck.gateway.types import (
     type_of,
 )  # fmt: skip
 
+_MOST_NODES = 5_000
+
 
 class BadParameter(Exception):
     """A value that is none of its type."""
@@ -60,7 +62,7 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
     >>> [kind.name for kind in kinds]
     ['int8', 'date', 'int8']
     """
-    if "$" not in sql:
+    if "$" not in sql or is_large(sql):
         return tuple(BY_OID.get(oid, TEXT) for oid in given)
     found: dict[int, Type] = {}
     for node in _tree(sql, schema).find_all(exp.Parameter, exp.Placeholder):
@@ -80,6 +82,8 @@ def _tree(sql: str, schema: Mapping[str, Mapping[str, str]]) -> exp.Expr:
         tree = sqlglot.parse_one(sql, read="duckdb")
     except (SqlglotError, RecursionError):
         return exp.Select()
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        return tree
     known: dict[str, object] = {name: dict(columns) for name, columns in schema.items()}
     try:
         return annotate_types(qualify(tree.copy(), schema=known, dialect="duckdb"), schema=known, dialect="duckdb")

@@ -70,6 +70,7 @@ class Portal:
         if rows and batch.num_rows > rows:
             self._rest, batch = batch.slice(rows), batch.slice(0, rows)
         self.rows += batch.num_rows
+        self.done = self._rest is None and self.answer.ended
         return batch.num_rows, encode(batch)
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from sdcduck.gateway.dialect import is_large
+
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
 _ONLY_POSTGRES = re.compile(
@@ -20,7 +22,6 @@ _ONLY_POSTGRES = re.compile(
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
     re.I,
 )
-_TOO_LONG = 100_000
 
 
 @lru_cache(maxsize=2000)
@@ -35,7 +36,7 @@ def to_duckdb(sql: str, database: str) -> str:
     >>> to_duckdb("FROM people SELECT count(*)", "census")
     'FROM people SELECT count(*)'
     """
-    if len(sql) > _TOO_LONG:
+    if is_large(sql):
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
     schemas = {*_OUR_SCHEMAS, database.lower()}

@@ -131,7 +131,7 @@ class Gateway:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True)
         for role in self._roles.values():
             role.catalog.close()
 
@@ -183,7 +183,7 @@ class Gateway:
             if startup is None:
                 return False
             account = await log_in(connection, startup, self._accounts, self._throttle, self._secret)
-        if len(self._guests) > options.connections or self._users[account.name] >= options.limits.connections:
+        if self._users.total() >= options.connections or self._users[account.name] >= options.limits.connections:
             raise PostgresError(errors.TOO_MANY, "too many connections")
         guest.user = account.name
         self._users[account.name] += 1

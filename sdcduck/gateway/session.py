@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from sdcduck.gateway import errors, protocol, statements
-from sdcduck.gateway.answers import Answer, Columns, Fixed, FromSystem, Guarded, Role
+from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
@@ -24,12 +24,14 @@ from sdcduck.gateway.rows import COPY_BINARY_END, COPY_BINARY_HEAD
 from sdcduck.gateway.settings import BadSetting, Settings
 from sdcduck.gateway.statements import Statement, Unsupported
 from sdcduck.gateway.system_queries import SessionValues, numbers_of_things, readable
-from sdcduck.gateway.types import BY_OID, OID, TEXT, array_of, column_of
+from sdcduck.gateway.types import BY_OID, OID, TEXT, Type, array_of, column_of
 from sdcduck.guard import Refused
 
 T = TypeVar("T")
+Chunk = tuple[int, memoryview]
 _AGAIN = 0.05
 _MOST_STATEMENTS = 1000
+_MOST_KNOWN = 2000
 
 
 class Wire(Protocol):
@@ -114,7 +116,7 @@ class Session:
     def close(self) -> None:
         """Forget everything."""
         for portal in self._portals.values():
-            portal.close()
+            self._dispose(portal)
         self._portals.clear()
         self._statements.clear()
 
@@ -187,7 +189,7 @@ class Session:
                 try:
                     await self._run(portal, 0, describe=True)
                 finally:
-                    portal.close()
+                    self._dispose(portal)
         finally:
             if self._status == "I":
                 self._end_transaction()
@@ -216,16 +218,24 @@ class Session:
         sql = _question_of(statement)
         if sql is None:
             return Prepared(statement, types=tuple(BY_OID.get(oid, TEXT) for oid in types))
-        return await self._in_thread(None, lambda: self._read_question(statement, sql, types))
+        known = self._client.role.read
+        key = (sql, tuple(types))
+        if key not in known:
+            read = await self._in_thread(None, lambda: self._read_question(sql, types))
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[key] = read
+        return Prepared(statement, *known[key])
 
-    def _read_question(self, statement: Statement, sql: str, types: Sequence[int]) -> Prepared:
+    def _read_question(self, sql: str, types: Sequence[int]) -> tuple[str, bool, tuple[Type, ...]]:
+        """The text to ask, whether it is about the database itself, and the types of its parameters."""
         system = self._client.role.is_system(sql)
         text = readable(sql) if system else to_duckdb(sql, self._client.database)
         found = parameter_types(text, self._client.role.schema, types)
         if system:
             things = numbers_of_things(sql)
             found = tuple(array_of(OID) if place in things else kind for place, kind in enumerate(found, 1))
-        return Prepared(statement, text, system, found)
+        return text, system, found
 
     def _statement(self, name: str) -> Prepared:
         if name not in self._statements:
@@ -277,17 +287,22 @@ class Session:
         if isinstance(statement, statements.Fetch) and not statement.move:
             return self._portal(statement.name).columns
         if isinstance(statement, statements.Ask) and prepared.columns is None:
-            role = self._client.role
-            prepared.columns = await self._in_thread(
-                None,
-                lambda: role.columns(
-                    prepared.sql if prepared.system else without_arrays(prepared.sql),
-                    system=prepared.system,
-                    values=self._values,
-                    types=prepared.types,
-                ),
-            )
+            known, key = self._client.role.described, (prepared.sql, prepared.types)
+            if key not in known:
+                described = await self._in_thread(None, lambda: self._described(prepared))
+                if len(known) >= _MOST_KNOWN:
+                    known.clear()
+                known[key] = described
+            prepared.columns = known[key]
         return prepared.columns
+
+    def _described(self, prepared: Prepared) -> Columns:
+        return self._client.role.columns(
+            prepared.sql if prepared.system else without_arrays(prepared.sql),
+            system=prepared.system,
+            values=self._values,
+            types=prepared.types,
+        )
 
     async def _execute(self, message: protocol.Execute) -> None:
         portal = self._portal(message.portal)
@@ -303,7 +318,14 @@ class Session:
     def _forget(self, name: str) -> None:
         portal = self._portals.pop(name, None)
         if portal is not None:
+            self._dispose(portal)
+
+    def _dispose(self, portal: Portal) -> None:
+        """Give back what a portal holds; where rows are left, the audit log hears of it, which may take a while."""
+        if portal.done or portal.answer is None:
             portal.close()
+        else:
+            self._threads.submit(portal.close)
 
     # Running
 
@@ -326,36 +348,42 @@ class Session:
                 self._wire.write(protocol.command_complete(self._effect(statement)))
 
     async def _rows(self, portal: Portal, rows: int, *, describe: bool) -> None:
-        await self._open(portal)
-        formats = _formats(portal.columns, portal.formats)
+        first = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
         if describe:
-            self._describe_rows(portal.columns, formats)
-        sent = await self._stream(portal, rows, encode_rows(portal.columns, formats))
+            self._describe_rows(portal.columns, _formats(portal.columns, portal.formats))
+        sent = await self._stream(portal, rows, self._encode(portal), first)
         if rows and sent == rows:
             self._wire.write(protocol.PORTAL_SUSPENDED)
         else:
             tag = "SHOW" if isinstance(portal.prepared.statement, statements.Show) else f"SELECT {sent}"
             self._wire.write(protocol.command_complete(tag))
 
-    async def _open(self, portal: Portal) -> None:
-        """Ask, unless that was done."""
+    def _encode(self, portal: Portal) -> Encode:
+        return encode_rows(portal.columns, _formats(portal.columns, portal.formats))
+
+    async def _open(self, portal: Portal, take: Callable[[], Chunk | None] | None = None) -> Chunk | None:
+        """Ask, unless that was done; the first rows, if they are wanted at once."""
         if portal.answer is not None:
-            return
+            return None
         prepared = portal.prepared
         sql, values = by_name(prepared.sql, portal.values) if prepared.system else expanded(prepared.sql, portal.values)
         portal.answer = answer = self._answer(prepared, sql)
-        columns = await self._in_thread(portal, lambda: answer.ask(values))
-        if portal.columns and len(portal.columns) != len(columns):
-            raise PostgresError("0A000", "cached plan must not change result type")
-        portal.columns = portal.columns or prepared.columns or columns
+
+        def ask() -> Chunk | None:
+            columns = answer.ask(values)
+            if portal.columns and len(portal.columns) != len(columns):
+                raise PostgresError("0A000", "cached plan must not change result type")
+            portal.columns = portal.columns or prepared.columns or columns
+            return None if take is None else take()
+
+        return await self._in_thread(portal, ask)
 
     def _answer(self, prepared: Prepared, sql: str) -> Answer:
         statement, role = prepared.statement, self._client.role
         if isinstance(statement, statements.Show):
             return self._shown(statement.name)
         if isinstance(statement, statements.Explain):
-            notes = role.guard.explain(prepared.sql).notes or ("answered as it is",)
-            return Fixed([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array(notes, pa.string())}))
+            return Explained(role.guard, prepared.sql)
         if prepared.system:
             return FromSystem(role.catalog, sql, self._values)
         return Guarded(role.guard, sql, self._client.user)
@@ -369,17 +397,24 @@ class Session:
         table = pa.table({column: pa.array(values, pa.string()) for column, values in columns.items()})
         return Fixed([(column, TEXT) for column in columns], table)
 
-    async def _stream(self, portal: Portal, rows: int, encode: Encode) -> int:
-        """Send rows, and make the next ones while the client takes them; how many were sent."""
+    async def _stream(self, portal: Portal, rows: int, encode: Encode, first: Chunk | None = None) -> int:
+        """Send rows, and make the next ones while the client takes them; how many were sent.
+
+        Args:
+            rows: at most; 0: all.
+            first: those that are there already.
+        """
         sent, most = 0, self._client.limits.rows
-        chunk = None if portal.done else await self._in_thread(portal, lambda: portal.take(rows, encode))
+        chunk = first
+        if chunk is None and not portal.done:
+            chunk = await self._in_thread(portal, lambda: portal.take(rows, encode))
         while chunk is not None:
             sent += chunk[0]
             if most is not None and portal.rows > most:
                 raise errors.of_refusal(Refused("SDC093"))
             self._wire.write(chunk[1])
             left = rows - sent if rows else 0
-            if rows and left == 0:
+            if (rows and left == 0) or portal.done:
                 break
             following = asyncio.ensure_future(self._in_thread(portal, partial(portal.take, left, encode)))
             try:
@@ -413,7 +448,7 @@ class Session:
         try:
             await self._open(asked)
         except BaseException:
-            asked.close()
+            self._dispose(asked)
             raise
         self._portals[statement.name] = asked
         self._wire.write(protocol.command_complete("DECLARE CURSOR"))

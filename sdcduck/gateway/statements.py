@@ -122,6 +122,8 @@ Statement = (
 )
 
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/|;)*([A-Za-z]+|\(|$)")
+_LONGEST = 100_000
+_MUCH_SPACE = re.compile(r"\s{200}")  # on which the patterns here would take long
 _NAME = r'("(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 
 
@@ -131,7 +133,7 @@ def split(text: str) -> list[str]:
     >>> split("SELECT ';'; -- done;\\nCOMMIT;")
     ["SELECT ';'", ' -- done;\\nCOMMIT']
     """
-    if ";" not in text.rstrip().rstrip(";"):
+    if ";" not in text.rstrip().rstrip(";") or len(text) > _LONGEST:
         return [text.rstrip().rstrip(";")]
     ends = semicolons(text)
     if ends is None:
@@ -147,13 +149,15 @@ def read(text: str) -> Statement:
     Raises:
         Unsupported: it is of a kind that is known, and not answered.
     """
-    found = _FIRST_WORD.match(text)
+    found = _FIRST_WORD.match(text) if len(text) <= _LONGEST else None
     if found is None:
         return Ask(text)
     word = found[1].upper()
     if not word:
         return Empty()
     reader = _READERS.get(word)
+    if reader is not None and _MUCH_SPACE.search(text):
+        raise Unsupported("54001", "a statement with too much white space")
     return reader(text[found.start(1) :].strip().rstrip(";").strip()) if reader is not None else Ask(text)
 
 
@@ -283,16 +287,16 @@ def _explain(text: str) -> Statement:
 def _copy(text: str) -> Statement:
     if re.search(r"\bfrom\s+(stdin|program\b|')", text, re.I) and not re.search(r"\bto\s+stdout\b", text, re.I):
         raise Unsupported("0A000", "COPY FROM is not supported: nothing can be written here")
-    found = re.fullmatch(r"copy\s+(.*)\s+to\s+stdout\b(.*)", text, re.I | re.S)
-    if found is None:
+    ends = list(re.finditer(r"\bto\s+stdout\b", text, re.I))
+    if not ends:
         raise Unsupported("0A000", "only COPY (query) TO STDOUT is supported")
-    source = found[1].strip()
+    source, options_text = text[len("copy") : ends[-1].start()].strip(), text[ends[-1].end() :]
     if source.startswith("(") and source.endswith(")"):
         query = source[1:-1]
     else:
         table = _match(rf"((?:{_NAME}\.)?{_NAME})\s*(\(.*\))?", source)
         query = f"SELECT {table[4][1:-1] if table[4] else '*'} FROM {table[1]}"
-    options = _copy_options(found[2])
+    options = _copy_options(options_text)
     form = options.pop("format", "text").lower()
     if form not in ("text", "csv", "binary"):
         raise Unsupported("22023", f'COPY format "{form}" not recognized')

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck.gateway import system_functions
-from sdcduck.gateway.dialect import number_of
+from sdcduck.gateway.dialect import is_large, number_of
 from sdcduck.gateway.system_catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard.allowed import FUNCTIONS
 
@@ -30,9 +30,9 @@ _NUMBERS = re.compile(r"::\s*(?:pg_catalog\s*\.\s*)?(?:oid|xid|regclass|regtype|
 _TEXTS = re.compile(r"::\s*(?:pg_catalog\s*\.\s*)?(?:name|\"char\"|char)\s*\[\s*\]", re.I)
 _OID_ARRAYS = re.compile(r"\$(\d+)\s*::\s*(?:pg_catalog\s*\.\s*)?oid\s*\[", re.I)
 _SCHEMAS = {"": "pg", "pg_catalog": "pg", "information_schema": "inf"}
-_OID_TYPES = frozenset(["oid", "xid", "cid", "regproc", "regrole", "xid8"])
+_OID_TYPES = frozenset(["oid", "xid", "cid", "regrole", "xid8"])
 _TEXT_TYPES = frozenset(["name", "char", "cstring", "aclitem", "pg_node_tree", "sql_identifier", "character_data",
-                         "yes_or_no", "regoper", "regconfig", "bpchar", "pg_lsn", "refcursor"])  # fmt: skip
+                         "yes_or_no", "regproc", "regoper", "regconfig", "bpchar", "pg_lsn", "refcursor"])  # fmt: skip
 _NAMED = {"regclass": "regclass_name", "regnamespace": "regnamespace_name"}
 _BY_NAME = {"regclass": "to_regclass", "regnamespace": "to_regnamespace", "regtype": "to_regtype"}
 _RELATION_FUNCTIONS = frozenset(
@@ -72,7 +72,7 @@ def is_system_query(sql: str, own: Mapping[str, object]) -> bool:
     Args:
         own: relations of the user, by lower-case name.
     """
-    tree = _parsed(sql) if _MENTIONS.search(sql) else None
+    tree = _parsed(sql) if _MENTIONS.search(sql) and not is_large(sql) else None
     if tree is None:
         return False
     tables = _tables(tree)
@@ -199,6 +199,9 @@ def _unqualify_function(table: exp.Table) -> None:
     table.set("catalog", None)
     if name not in _RELATION_FUNCTIONS:
         raise NoAnswer(name)
+    alias = table.args.get("alias")
+    if name not in system_functions.TABLE_FUNCTIONS and alias is not None and not alias.args.get("columns"):
+        alias.set("columns", [alias.this.copy()])  # PostgreSQL calls the one column as the relation
 
 
 def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:

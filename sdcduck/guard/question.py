@@ -82,6 +82,11 @@ class Question:
             self.close()
         return batch
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no rows are left."""
+        return self._over and not self._held
+
     def interrupt(self) -> None:
         """Stop it. An interruption between planning and running is lost: call again until what runs has ended."""
         self._stopped = True

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from conftest import PASSWORD, ROWS, Served, wait_for
+from served_gateway import PASSWORD, ROWS, Served, wait_for
 
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
 SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
@@ -202,6 +202,7 @@ class TestSQLAlchemy:
         pytest.importorskip(driver)
         engine = sqlalchemy.create_engine(served.url.replace("postgresql", f"postgresql+{driver}"))
         try:
+            asked = len(served.asked())
             found = sqlalchemy.inspect(engine)
             assert found.get_table_names() == ["kinds", "numbers", "people"]
             assert found.get_view_names() == []
@@ -214,6 +215,7 @@ class TestSQLAlchemy:
             assert found.get_foreign_keys("people") == []
             assert found.get_indexes("people") == []
             people = sqlalchemy.Table("people", sqlalchemy.MetaData(), autoload_with=engine)
+            assert len(served.asked()) == asked  # nothing of it came to the data
             counted = sqlalchemy.func.count().label("n")
             query = sqlalchemy.select(people.c.region, counted).group_by(people.c.region).order_by(people.c.region)
             with engine.connect() as con:

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from conftest import PASSWORD, Served, start, wait_for
+from served_gateway import PASSWORD, Served, start, wait_for
 from typer.testing import CliRunner
 
 import sdcduck

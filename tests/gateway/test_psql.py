@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PASSWORD, ROWS, Served
+from served_gateway import PASSWORD, ROWS, Served
 
 pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
@@ -34,7 +34,9 @@ FAMILY = [
 
 
 def test_the_whole_family_answers(served: Served) -> None:
+    asked = len(served.asked())
     output, problems = psql(served, *FAMILY)
+    assert len(served.asked()) == asked  # nothing of it came to the data
     assert [line for line in problems.splitlines() if not line.startswith("Did not find any")] == []
     assert "people" in output
 

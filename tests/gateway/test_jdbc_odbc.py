@@ -1,0 +1,84 @@
+"""Programs in Java, programs with ODBC, and DuckDB's own shell, which attaches the gateway as a database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from served_gateway import PASSWORD, ROWS, Served
+
+_JAR = Path("/usr/share/java/postgresql.jar")
+_SCANNER = os.environ.get("SDCDUCK_SCANNER_PYTHON", "")
+
+
+@pytest.mark.skipif(not _JAR.exists() or shutil.which("javac") is None, reason="no JDBC driver, or no Java")
+def test_jdbc(served: Served) -> None:
+    command = ["java", "-cp", str(_JAR), str(Path(__file__).with_name("Jdbc.java")), str(served.port), PASSWORD]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.splitlines() == [
+        "table kinds: public", "table numbers: public", "table people: protected: counts and sums only",
+        "column person_id int8", "column region varchar", "column sex varchar", "column age int4", "column income int4",
+        "catalogs 1", "schemas 3", "keys 0", "imported 0", "indexes 0", "functions 0", "column privileges 35",
+        *[line for line in done.stdout.splitlines() if line.startswith("counted ")],  # protected: no number to know
+        "by date true 8", "refused 42501 SDC040", f"fetched {ROWS}", "stopped 57014", "copied 10", "login 28P01",
+    ], done.stderr  # fmt: skip
+    assert len({line for line in done.stdout.splitlines() if line.startswith("counted ")}) == 1
+
+
+@pytest.mark.skipif(shutil.which("isql") is None, reason="no ODBC")
+@pytest.mark.parametrize("declare", [0, 1])  # 1: with DECLARE and FETCH, as Tableau does
+def test_odbc(served: Served, declare: int) -> None:
+    drivers = subprocess.run(["odbcinst", "-q", "-d"], capture_output=True, text=True, check=False).stdout
+    if "[PostgreSQL Unicode]" not in drivers:
+        pytest.skip("no ODBC driver for PostgreSQL")
+    told = (
+        f"Driver=PostgreSQL Unicode;Server=127.0.0.1;Port={served.port};Database=register;Uid=ann;Pwd={PASSWORD};"
+        f"UseDeclareFetch={declare};Fetch=100"
+    )
+    asked = [
+        "SELECT region, count(*) > 0 AS some FROM people GROUP BY region ORDER BY region", "SELECT * FROM people",
+        "SELECT a_small, a_text, a_date FROM kinds", "help", "help people", "SELECT n FROM numbers WHERE n < 350 ORDER BY n",
+    ]  # fmt: skip
+    command = ["isql", "-k", told, "-b", "-v", "-d|"]
+    done = subprocess.run(
+        command, input="\n".join(asked) + "\n", capture_output=True, text=True, timeout=120, check=False
+    )
+    lines = done.stdout.splitlines()
+    for line in ("East|1", "7|grün|2020-02-29", "register|public|people|TABLE|", "0", "349"):
+        assert line in lines
+    assert "SDC040" in done.stdout
+    assert any(line.startswith("register|public|people|income|4|int4|") for line in lines)
+    wrong = subprocess.run(
+        [*command[:2], told.replace(PASSWORD, "wrong password"), *command[3:]],
+        input="", capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "password authentication failed" in wrong.stdout + wrong.stderr
+
+
+_SCAN = """
+import sys, duckdb, duckdb_extension_postgres_scanner as found
+from pathlib import Path
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute(f"LOAD '{next(Path(found.__path__[0]).rglob('*.duckdb_extension'))}'")
+con.execute(f"ATTACH '{sys.argv[1]}' AS g (TYPE postgres)")
+print([row[0] for row in con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'g' ORDER BY 1").fetchall()])
+print(con.execute("SELECT count(*), max(n) FROM g.numbers WHERE n < 1000").fetchall())
+print(con.execute("SELECT a_small, a_text, a_decimal, a_date FROM g.kinds").fetchall())
+print(con.execute("SELECT n > 0 FROM postgres_query('g', 'SELECT count(*) AS n FROM people')").fetchall())
+try:
+    con.execute("SELECT * FROM g.people").fetchall()
+except duckdb.Error as problem:
+    print("SDC040" in str(problem))
+"""
+
+
+@pytest.mark.skipif(not _SCANNER, reason="SDCDUCK_SCANNER_PYTHON names no Python with DuckDB's postgres extension")
+def test_duckdb_attaches_the_gateway(served: Served) -> None:
+    done = subprocess.run([_SCANNER, "-c", _SCAN, served.url], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == [
+        "['kinds', 'numbers', 'people']", "[(1000, 999)]",
+        "[(7, 'grün', Decimal('12.345'), datetime.date(2020, 2, 29))]", "[(True,)]", "True",
+    ], done.stderr  # fmt: skip
