@@ -197,6 +197,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 --|
 --| Cells are those of either table; where one side lacks a cell it is 0 there. Measures whose denominator is empty are
 --| NULL, but 0 where both tables are all zero. Rule of thumb: a loss U above 0.1 was judged too much for municipalities.
+--| How far the counts of single cells moved, tell `sdc_count_utility` and `sdc_noise_distribution`.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
 --| @arg perturbed VARCHAR: the same cells after perturbation
