@@ -275,7 +275,7 @@ def _pair(text: str) -> str:
 def functions(
     name: Annotated[str | None, typer.Argument(help="Show all about this one.", show_default=False)] = None,
 ) -> None:
-    """List the SQL functions, or show one with its arguments, columns and example."""
+    """List the SQL functions with an example each, or show all about one of them."""
     with one_line_errors():
         known = {function.name: function for function in sql_functions()}
         if name is None:
@@ -292,6 +292,7 @@ def _listed(family: str, members: Sequence[SQLFunction]) -> str:
     lines = [typer.style(family.upper(), bold=True)]
     for function in members:
         lines += ["", f"  {typer.style(function.signature, fg='cyan')}", f"      {function.summary}"]
+        lines += [typer.style(f"      {line}", dim=True) for line in function.example.splitlines()]
     return "\n".join(lines)
 
 

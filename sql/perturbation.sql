@@ -838,8 +838,8 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) 
 --|
 --| An aggregate: use it with GROUP BY, CUBE, ROLLUP and GROUPING SETS. The standard deviation of the noise is
 --| `p_large` (or, below the flex point, `p_small`) times the largest contribution when the p-table has variance 1.
---| NULL where `sum(y)` is NULL; 0 stays 0; the sign of a cell never changes. A NULL, negative or non-integer key is an
---| error, also on a record whose measure is NULL. Integer and decimal measures are summed exactly; DOUBLE and FLOAT
+--| NULL where `sum(y)` is NULL; 0 stays 0; the sign of a cell never changes. Each row is taken for a unit: where a unit
+--| has several, add them up first. A NULL, negative or non-integer key is an error, also on a record whose measure is NULL. Integer and decimal measures are summed exactly; DOUBLE and FLOAT
 --| exactly on a grid of 10^-decimals, so the result does not depend on the order of the rows. NaN and infinite
 --| measures are an error.
 --|

@@ -86,7 +86,7 @@ CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', uni
 --| @arg D BIGINT: largest absolute noise
 --| @arg V DOUBLE: variance of the noise
 --| @arg js BIGINT: perturbed counts 1 .. js never appear (counts only)
---| @arg pstay DOUBLE or DOUBLE[]: wanted probability that a count stays as it is, for all rows or row by row (counts only)
+--| @arg pstay DOUBLE or DOUBLE[]: wanted probability that a count stays as it is, for all rows or row by row, NULL for none (counts only)
 --| @arg mono BOOLEAN or BOOLEAN[]: left of 0, larger noise is never likelier
 --| @arg optim INTEGER or INTEGER[]: 1 variance at most V (2 and 3 the same), 4 exactly V
 --| @arg kind VARCHAR: 'counts' or 'magnitudes'
@@ -197,6 +197,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 --|
 --| Cells are those of either table; where one side lacks a cell it is 0 there. Measures whose denominator is empty are
 --| NULL, but 0 where both tables are all zero. Rule of thumb: a loss U above 0.1 was judged too much for municipalities.
+--| How far the counts of single cells moved, tell `sdc_count_utility` and `sdc_noise_distribution`.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
 --| @arg perturbed VARCHAR: the same cells after perturbation

@@ -142,11 +142,12 @@ def test_the_secret_comes_from_the_environment(people: str, monkeypatch: pytest.
     assert answer == (0, "record_key\n----------\n  82005018\n", "")
 
 
-def test_functions_lists_every_function_with_its_summary() -> None:
+def test_functions_lists_every_function_with_its_summary_and_an_example() -> None:
     code, text, _ = call("functions")
     assert code == 0
     for function in sql_functions():
-        assert f"  {function.signature}\n      {function.summary}" in text
+        example = "\n      ".join(function.example.splitlines())
+        assert f"  {function.signature}\n      {function.summary}\n      {example}\n" in f"{text}\n"
 
 
 def test_functions_shows_one_function_whole() -> None:

@@ -41,7 +41,7 @@ def _given(value: str | None, argument: str) -> object:
     if value is None:
         return None
     try:
-        return json.loads(value)
+        return json.loads(value.replace("NULL", "null"))
     except json.JSONDecodeError:
         raise SDCError(f"argument '{argument}' must be a number, true, false, or a list of them") from None
 

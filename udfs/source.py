@@ -73,6 +73,13 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
         described = cursor.execute(f"DESCRIBE FROM {sql}").fetchall()
     except duckdb.CatalogException:
         raise _unknown_table(text, cursor) from None
+    except duckdb.ParserException as problem:
+        if text.startswith("("):
+            raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
+        raise SDCError(
+            f"argument '{argument}' must name a table or view, or hold a query in parentheses; "
+            "a file is read by one: (FROM 'folder/file.csv')"
+        ) from None
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
     return Source(text, sql, {row[0]: row[1] for row in described})

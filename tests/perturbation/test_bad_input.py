@@ -129,6 +129,7 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_store_ptable('x', 'poeple')", "did you mean 'people'?"),
         ("FROM sdc_store_ptable('x', 'people')", "is no p-table: there is no column 'i'"),
         ("FROM sdc_store_ptable('x', '(SELECT 1 AS i')", "argument 'source'"),
+        ("FROM sdc_store_ptable('x', 'folder/file.csv')", "a file is read by one: (FROM 'folder/file.csv')"),
         ("FROM sdc_store_ptable('x', NULL)", "argument 'source' must name a table or view"),
         ("FROM sdc_store_ptable(NULL, 'people')", "argument 'name' must be given"),
         ("FROM sdc_store_ptable('', '(FROM sdc_ptable(D := 2, V := 1))')", "a p-table needs a name"),

@@ -544,6 +544,9 @@ def test_pstay_is_lowered_until_the_variance_is_reached() -> None:
 def test_pstay_per_row() -> None:
     per_row = check_ptable(count_ptable(4, 1, pstay=[0.5, 0.45, 0.01, 0.6]))
     assert per_row.p_stay[1:] == pytest.approx([0.5, 0.45, 0.398576, 0.6], abs=1e-6)
+    free = check_ptable(count_ptable(4, 1)).p_stay
+    some = check_ptable(count_ptable(4, 1, pstay=[0.5, None, None, 0.6]))
+    assert some.p_stay[1:] == pytest.approx([0.5, free[2], free[3], 0.6], abs=1e-6)
 
 
 def test_a_variance_beyond_reach_gives_the_uniform_law() -> None:

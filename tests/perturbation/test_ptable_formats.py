@@ -507,6 +507,14 @@ def test_parameters_that_no_law_satisfies_are_an_error_that_says_why(
     assert con.execute("SELECT count(*) FROM sdc_ptables()").fetchall() == [(2,)]
 
 
+def test_some_rows_may_have_no_wanted_probability_of_staying(con: duckdb.DuckDBPyConnection) -> None:
+    stay = "SELECT i, sum(p) FILTER (v = 0) FROM sdc_ptable(D := 4, V := 1{}) WHERE i > 0 GROUP BY i ORDER BY i"
+    free = [p for _, p in con.execute(stay.format("")).fetchall()]
+    some = [p for _, p in con.execute(stay.format(", pstay := [NULL, NULL, NULL, 0.6]")).fetchall()]
+    assert some[:3] == free[:3]
+    assert some[3] == pytest.approx(0.6, abs=1e-6)
+
+
 def test_the_smallest_variance_that_blocked_ones_allow(con: duckdb.DuckDBPyConnection) -> None:
     """V = 1, js = 1: the R package rejects it; a true 1 becomes 0 or 2, and no published count is 1."""
     store(con, "tight", "FROM sdc_ptable(D := 3, V := 1, js := 1)")

@@ -45,7 +45,7 @@ class CountParameters:
     D: int
     V: float
     js: int
-    pstay: tuple[float, ...] | None
+    pstay: tuple[float | None, ...] | None
     mono: tuple[bool, ...]
     optim: tuple[int, ...]
 
@@ -150,7 +150,7 @@ def count_ptable(
     D: int,
     V: float,
     js: int = 0,
-    pstay: float | Sequence[float] | Array | None = None,
+    pstay: float | Sequence[float | None] | Array | None = None,
     mono: bool | Sequence[bool] | NDArray[np.bool_] = True,
     optim: int | Sequence[int] | NDArray[np.int64] = 1,
 ) -> PTable:
@@ -165,7 +165,7 @@ def count_ptable(
     V : variance of the noise
     js : perturbed counts 1..js must not appear; needs D > js and V >= i * (js + 1 - i) for i = 1..js
     pstay : wanted lower bound, in (0, 1), of the probability that a count stays as it is.  Where it keeps
-        the variance from being V within 0.0005, it is lowered by 0.05 up to 20 times.
+        the variance from being V within 0.0005, it is lowered by 0.05 up to 20 times.  None for a row without one.
     mono : noise probabilities must not decrease from the lowest target up to v = 0 (only for i > js)
     optim : 1 the variance is at most V; 2 and 3 the same (they differ in `ptable` by redundant bounds only);
         4 the variance is equal to V
@@ -201,7 +201,7 @@ def count_ptable(
         _check_blocked(D, V, js)
     last = D + js + 1 if js else D
     rows = f"the rows i = 1..{last}"
-    pstays = None if pstay is None else _per_row("pstay", pstay, last, rows, _probability)
+    pstays = None if pstay is None else _per_row("pstay", pstay, last, rows, _bound)
     parameters = CountParameters(
         D,
         V,
@@ -215,9 +215,9 @@ def count_ptable(
         i = row + 1
         j = np.arange(max(0, i - D), i + D + 1)
         v = (j[(j == 0) | (j > js)] - i).astype(np.float64)
-        wanted_stay = FLOOR if pstays is None else pstays[row]
+        wanted_stay = None if pstays is None else pstays[row]
         noises.append(v)
-        laws.append(_law(i, v, V, parameters.mono[row], parameters.optim[row], wanted_stay))
+        laws.append(_law(i, v, V, parameters.mono[row], parameters.optim[row], wanted_stay or FLOOR))
     return _table(range(1, last + 1), noises, laws, "all", parameters)
 
 
@@ -476,6 +476,10 @@ def _probability(name: str, value: object) -> float:
     if not 0.0 < p < 1.0:
         raise PTableError(f"{name} must lie strictly between 0 and 1; {p:g} was given")
     return p
+
+
+def _bound(name: str, value: object) -> float | None:
+    return None if value is None else _probability(name, value)
 
 
 def _flag(name: str, value: object) -> bool:
