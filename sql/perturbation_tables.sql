@@ -1,4 +1,5 @@
 -- Cell-key perturbation: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Text arguments are cast, so that a number in the place of a name is refused by name and not as a missing overload.
 
 --| sdc_record_key(unit_id, digits := 8) -> BIGINT
 --| The record key of a unit: HMAC-SHA-256 of its identifier under the secret, modulo 10^digits.
@@ -50,7 +51,7 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
 --| record_key |    5 |     3 |           0
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, record_key := 'record_key', digits := 8) AS TABLE
-    SELECT * FROM query(_sdc_plan_add_record_key(tbl, unit, record_key, digits));
+    SELECT * FROM query(_sdc_plan_add_record_key(tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, digits));
 
 --| sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
 --| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.
@@ -75,7 +76,7 @@ CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, record_key :=
 --|    5 |         0 |     3 |                       2
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_keys(tbl, record_key, unit, digits));
+    SELECT * FROM query(_sdc_plan_check_keys(tbl::VARCHAR, record_key::VARCHAR, unit::VARCHAR, digits));
 
 --| sdc_ptable(D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL, type := 'all', modified := false, threshold := 0.2, seed := 0) -> TABLE
 --| A perturbation table of maximum entropy: for each original value the probabilities of the noise.
@@ -122,7 +123,8 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
     type := 'all', modified := false, threshold := 0.2, seed := 0
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_ptable(
-        D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind, step, icat::VARCHAR, type, modified, threshold, seed));
+        D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, step, icat::VARCHAR, type::VARCHAR, modified,
+        threshold, seed));
 
 --| sdc_store_ptable(name, source, kind := NULL) -> TABLE
 --| Stores a p-table under a name, so that `sdc_count` and `sdc_sum` find it, here and in every shell that opens the file.
@@ -149,7 +151,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
 --| small | counts |    3 |        10
 --| @source R packages ptable and cellKey; tau-Argus manual; ONS cell-key perturbation
 CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_store_ptable(name, source, kind));
+    SELECT * FROM query(_sdc_plan_store_ptable(name::VARCHAR, source::VARCHAR, kind::VARCHAR));
 
 --| sdc_drop_ptable(name) -> TABLE
 --| Removes a stored p-table.
@@ -164,7 +166,7 @@ CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TAB
 --| small
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_drop_ptable(name));
+    SELECT * FROM query(_sdc_plan_drop_ptable(name::VARCHAR));
 
 --| sdc_ptable_check(name) -> TABLE
 --| Moments of the noise of a stored p-table, row by row.
@@ -190,7 +192,7 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
 --| 5.0 |    0.0 | 1.99999996 | 0.28193748 | true
 --| @source R package ptable
 CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_ptable_check(name));
+    SELECT * FROM query(_sdc_plan_ptable_check(name::VARCHAR));
 
 --| sdc_table_risk_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL) -> TABLE
 --| What a perturbed table gives away about single units, and what it lost, beside its original.
@@ -232,7 +234,9 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_table_risk_utility(original, perturbed, keys::VARCHAR[], n, n_hat, x, x_hat, level));
+    SELECT * FROM query(_sdc_plan_table_risk_utility(
+        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR, x::VARCHAR, x_hat::VARCHAR,
+        level::VARCHAR));
 
 --| sdc_count_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false) -> TABLE
 --| Distances between original and perturbed counts, cell by cell, as quantiles.
@@ -276,7 +280,8 @@ CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
 CREATE OR REPLACE TEMP MACRO sdc_count_utility(
     original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_count_utility(original, perturbed, keys::VARCHAR[], n, n_hat, exclude_zeros));
+    SELECT * FROM query(_sdc_plan_count_utility(
+        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR, exclude_zeros));
 
 --| sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') -> TABLE
 --| How often each noise occurs between original and perturbed counts.
@@ -300,4 +305,5 @@ CREATE OR REPLACE TEMP MACRO sdc_count_utility(
 --|     0 |     4 | 0.6667
 --| @source R package cellKey (ck_cnt_measures)
 CREATE OR REPLACE TEMP MACRO sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') AS TABLE
-    SELECT * FROM query(_sdc_plan_noise_distribution(original, perturbed, keys::VARCHAR[], n, n_hat));
+    SELECT * FROM query(_sdc_plan_noise_distribution(
+        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR));

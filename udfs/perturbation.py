@@ -490,7 +490,7 @@ def _paired_cells(
         values = [
             f"any_value({relation.column(column, name)})::DOUBLE AS {name}"
             for name, column in columns.items()
-            if column is not None and name.endswith("_hat") is mine
+            if name.endswith("_hat") is mine and (column is not None or name[0] == "n")
         ]
         cells = ", ".join(f"{column} AS k{place}" for place, column in enumerate(on))
         parts[argument] = (
