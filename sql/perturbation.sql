@@ -943,6 +943,12 @@ CREATE OR REPLACE MACRO sdc_sum(
         END
     );
 
+-- A largest contribution that is no error, whatever it is: an error would tell where strange values are. Floating-point
+-- values beyond this limit have no place on the grid of `_sdc_exact_sum`; what is left of the sum gets noise as if the
+-- largest of them were this big.
+CREATE OR REPLACE MACRO _sdc_clipped(t, type) AS
+    CASE WHEN type <> 'DOUBLE' OR t = _sdc_no_key() THEN t ELSE least(t, 9e14) END;
+
 -- What `sdc_sum` is where nothing but its p-table and its filter is given, from the figures of a cell: the same to the
 -- bit. The guard puts it above the aggregates; what the general form has to provide for takes twice as long to plan.
 CREATE OR REPLACE MACRO _sdc_default_sum(x, t, key_sum, n, key_type, type, p) AS

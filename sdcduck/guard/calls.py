@@ -66,7 +66,7 @@ def _lifted(node: exp.Expr, found: dict[exp.Expr, str], prefix: str, is_one: Cal
 
 _VALUES = frozenset(["_sdc_default_sum"])
 """Functions of what is called, that take long to plan themselves."""
-_OF_NUMBERS = _VALUES | {"_sdc_ptable_most", "typeof"}
+_OF_NUMBERS = _VALUES | {"_sdc_clipped", "_sdc_ptable_most", "typeof"}
 
 
 def _is_value(node: exp.Expr) -> bool:

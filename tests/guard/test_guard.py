@@ -638,3 +638,15 @@ def test_the_columns_of_a_table_can_be_asked_for(guarded: Guard) -> None:
     ):
         with pytest.raises(Refused):
             guarded.sql(query)
+
+
+def test_large_whole_numbers_have_the_noise_of_their_size() -> None:
+    """Only floating-point measures are clipped, which have no place for more."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("CREATE TABLE people AS SELECT i AS id, i % 9 AS g, 4000000000000000 + i AS y FROM range(90) t(i)")
+        con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['g'], measures := ['y'])").fetchall()
+        asked = guard(con).sql("SELECT g, sum(y) AS s FROM people GROUP BY g ORDER BY g").to_pylist()
+        plain = con.execute("SELECT g, sdc_sum(y, record_key), sum(y) FROM people GROUP BY g ORDER BY g").fetchall()
+    assert [tuple(row.values()) for row in asked] == [row[:2] for row in plain]
+    assert max(abs(noisy - original) for _, noisy, original in plain) > 1e13

@@ -85,10 +85,11 @@ class CellKey:
     def total(self, records: str, measure: str, condition: str) -> str:
         """``sdc_sum``, in the form that DuckDB plans fastest: see ``_sdc_default_sum``."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
+        kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
         figures = (
-            f"_sdc_exact_sum({chosen}, 4), max(_sdc_contribution({measure}, {key}, {condition})), "
+            f"_sdc_exact_sum({chosen}, 4), _sdc_clipped({largest}, {kind}), "
             f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false), count({chosen}), "
-            f"typeof(max({key})), typeof(sum({measure}))"
+            f"typeof(max({key})), {kind}"
         )
         added = f"_sdc_default_sum({figures}, {literal(str(self.policy.magnitude_ptable))})"
         return self._where_known(records, measure, condition, added)
