@@ -72,35 +72,6 @@ class Guarded:
             self._question.close()
 
 
-class Explained:
-    """What the guard would do with a question."""
-
-    def __init__(self, guard: Guard, sql: str) -> None:
-        self._guard, self._sql = guard, sql
-        self._batches: list[pa.RecordBatch] = []
-
-    def ask(self, parameters: Parameters) -> Columns:
-        """Ask the guard, and nobody else."""
-        notes = self._guard.explain(self._sql).notes or ("answered as it is",)
-        self._batches = pa.table({"QUERY PLAN": pa.array(notes, pa.string())}).to_batches()
-        return [("QUERY PLAN", TEXT)]
-
-    def read(self) -> pa.RecordBatch | None:
-        """The notes."""
-        return self._batches.pop(0) if self._batches else None
-
-    @property
-    def ended(self) -> bool:
-        """Whether all notes were read."""
-        return not self._batches
-
-    def interrupt(self) -> None:
-        """Nothing runs that could be stopped."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 _ROWS = 16_384
 
 
@@ -192,6 +163,20 @@ class Fixed:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+class Explained(Fixed):
+    """What the guard would do with a question."""
+
+    def __init__(self, guard: Guard, sql: str) -> None:
+        super().__init__([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array([], pa.string())}))
+        self._guard, self._sql = guard, sql
+
+    def ask(self, parameters: Parameters) -> Columns:
+        """Ask the guard, and nobody else."""
+        notes = self._guard.explain(self._sql).notes or ("answered as it is",)
+        self._batches = pa.table({"QUERY PLAN": pa.array(notes, pa.string())}).to_batches()
+        return super().ask(parameters)
 
 
 @dataclass(frozen=True)
