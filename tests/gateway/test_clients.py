@@ -72,6 +72,12 @@ class TestPsycopg:
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             con.execute("DROP TABLE people")
 
+    def test_an_explanation_is_what_the_guard_says(self, con: Any) -> None:
+        ((note,),) = con.execute("EXPLAIN SELECT region, count(*) FROM people GROUP BY region").fetchall()
+        assert note.startswith("people: 1 group keys, 1 numbers protected by cell_key")
+        ((refused,),) = con.execute("EXPLAIN SELECT * FROM people").fetchall()
+        assert "SDC040" in refused
+
     def test_savepoints(self, con: Any, expected: Any) -> None:
         with con.transaction():
             with pytest.raises(Exception, match="SDC040"), con.transaction():
