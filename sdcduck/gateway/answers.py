@@ -33,6 +33,10 @@ class Answer(Protocol):
     def ended(self) -> bool:
         """Whether it is known that no rows are left."""
 
+    @property
+    def notice(self) -> str:
+        """What whoever asked has to know of the answer; empty: nothing."""
+
     def interrupt(self) -> None:
         """Stop; to be called again until what runs has ended."""
 
@@ -61,6 +65,11 @@ class Guarded:
         """Whether it is known that no rows are left."""
         return self._question is not None and self._question.ended
 
+    @property
+    def notice(self) -> str:
+        """That it is a preview."""
+        return "" if self._question is None else self._question.notice
+
     def interrupt(self) -> None:
         """Stop the query."""
         if self._question is not None:
@@ -77,6 +86,8 @@ _ROWS = 16_384
 
 class FromSystem:
     """An answer of the system catalog."""
+
+    notice = ""
 
     def __init__(self, catalog: SystemCatalog, sql: str, values: SessionValues) -> None:
         self._cursor = catalog.cursor()
@@ -141,6 +152,8 @@ def _system_type(duckdb_type: str) -> Type:
 
 class Fixed:
     """A table of the session itself, such as the value of a setting."""
+
+    notice = ""
 
     def __init__(self, columns: Columns, table: pa.Table) -> None:
         self._columns, self._batches = columns, table.to_batches()

@@ -376,7 +376,10 @@ class Session:
             portal.columns = portal.columns or prepared.columns or columns
             return None if take is None else take()
 
-        return await self._in_thread(portal, ask)
+        first = await self._in_thread(portal, ask)
+        if answer.notice:
+            self._wire.write(protocol.notice_response(answer.notice))
+        return first
 
     def _answer(self, prepared: Prepared, sql: str) -> Answer:
         statement, role = prepared.statement, self._client.role

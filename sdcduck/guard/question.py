@@ -87,6 +87,11 @@ class Question:
         """Whether it is known that no rows are left."""
         return self._over and not self._held
 
+    @property
+    def notice(self) -> str:
+        """What has to be known of the answer: that it is a preview, of made-up rows; empty: nothing."""
+        return "" if self._rewritten is None else self._rewritten.notice
+
     def interrupt(self) -> None:
         """Stop it. An interruption between planning and running is lost: call again until what runs has ended."""
         self._stopped = True

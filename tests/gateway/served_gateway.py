@@ -97,8 +97,10 @@ def make_register(path: Path) -> None:
         "FROM range(1, 3001) u(id)"
     )
     con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+    con.execute("CREATE TABLE made_up AS SELECT 'North' AS region, 'f' AS sex, 50 AS age, 2500 AS income FROM range(9)")
     con.execute(
-        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income'])"
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], "
+        "measures := ['income'], preview := 'made_up')"
     ).fetchall()
     con.execute(
         f"CREATE TABLE numbers AS SELECT range AS n, range * 2 AS twice, 'text ' || range AS words, range / 7 AS part "

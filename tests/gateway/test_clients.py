@@ -78,6 +78,14 @@ class TestPsycopg:
         ((refused,),) = con.execute("EXPLAIN SELECT * FROM people").fetchall()
         assert "SDC040" in refused
 
+    def test_a_preview_says_that_it_is_one(self, con: Any) -> None:
+        said: list[str] = []
+        con.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        assert con.execute("SELECT region, income FROM people LIMIT 2").fetchall() == [("North", 2500)] * 2
+        assert said == ["a preview: rows of 'made_up', which are made up; no record of 'people' is shown"]
+        con.execute(QUERY).fetchall()
+        assert len(said) == 1
+
     def test_savepoints(self, con: Any, expected: Any) -> None:
         with con.transaction():
             with pytest.raises(Exception, match="SDC040"), con.transaction():
