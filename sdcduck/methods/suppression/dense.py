@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression.echelon import clear, pop, push
+from sdcduck.methods.suppression.echelon import pop, push
 
 Array = NDArray[Any]
 
@@ -126,6 +126,14 @@ def reduce_light(light: Light, desk: Desk, primes: Array, rows: Array, reach: in
             value[1] = centred(value[1] - f1 * light.values[i, 1], primes[1], 1.0 / primes[1])
             value[2] = centred(value[2] - f2 * light.values[i, 2], primes[2], 1.0 / primes[2])
     return touched
+
+
+@njit(cache=True, nogil=True)
+def clear(desk: Desk, touched: int) -> None:
+    """Makes the desk empty again."""
+    for row in desk.touched[:touched]:
+        desk.values[row] = 0.0
+        desk.seen[row] = False
 
 
 @njit(cache=True, nogil=True)
