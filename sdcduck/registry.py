@@ -78,12 +78,17 @@ class Planner:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar function over Arrow arrays, called by macros: ``function(session, *arrays) -> array``."""
+    """A scalar function over Arrow arrays, called by macros: ``function(session, *arrays) -> array``.
+
+    Attributes:
+        volatile: DuckDB must not call it twice for a row, in a filter and in the result.
+    """
 
     name: str
     arguments: tuple[str, ...]
     returns: str
     function: Callable[..., pa.Array]
+    volatile: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def create_functions(
     for family in families:
         for scalar in family.scalars:
             function = partial(scalar.function, session)
-            create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow")
+            create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow", side_effects=scalar.volatile)
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), planner.arguments, "VARCHAR")

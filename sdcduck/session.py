@@ -26,10 +26,10 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
-from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression, users
+from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression, synthesis, users
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
     hierarchy.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
@@ -70,15 +70,19 @@ class DatabaseSession:
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the database."""
+        cursor = self._bare_cursor()
+        self.create_temporary(cursor)
+        return cursor
+
+    def _bare_cursor(self) -> duckdb.DuckDBPyConnection:
+        """A new cursor without the macros that belong to one connection: they take longer than most queries."""
         for connection in self._connections:
             con = connection()
             if con is not None:
                 try:
-                    cursor = con.cursor()
+                    return con.cursor()
                 except duckdb.ConnectionException:
                     continue
-                self.create_temporary(cursor)
-                return cursor
         raise SDCError("the connection that sdcduck was installed on is closed; call sdcduck.install(con) on this one")
 
     def create_temporary(self, con: duckdb.DuckDBPyConnection) -> None:
@@ -115,7 +119,7 @@ class DatabaseSession:
                 return _checked_secret(Path(path).read_bytes().strip())
             except OSError as problem:
                 raise SDCError(f"SDCDUCK_SECRET_FILE names a file that cannot be read: {problem.strerror}") from None
-        stored = catalog.setting(self.cursor(), "secret")
+        stored = catalog.setting(self._bare_cursor(), "secret")
         self._secret = None if stored is None else _checked_secret(stored)
         return self._secret
 
