@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sdcduck.gateway import errors, protocol
 from sdcduck.gateway.connection import Connection
 from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.events import note
+from sdcduck.gateway.house import Account
 from sdcduck.gateway.protocol import ProtocolError
 from sdcduck.gateway.scram import MECHANISM, Exchange, LoginFailed
 from sdcduck.gateway.throttle import Throttle, TooManyFailures
-from sdcduck.passwords import Verifier
-
-_LOG = logging.getLogger("sdcduck.gateway")
-
-
-@dataclass(frozen=True)
-class Account:
-    """A user.
-
-    Attributes:
-        role: whose policies hold.
-        verifier: of the password.
-    """
-
-    name: str
-    role: str
-    verifier: Verifier
 
 
 async def log_in(
@@ -68,7 +50,7 @@ async def log_in(
         final = exchange.final(await _password(connection))
     except LoginFailed:
         throttle.failed(connection.peer, name, now=now())
-        _LOG.info("%s", json.dumps({"event": "login failed", "user": name[:63], "address": connection.peer}))
+        note("login failed", user=name[:63], address=connection.peer)
         raise PostgresError(errors.LOGIN_FAILED, f'password authentication failed for user "{name[:63]}"') from None
     if account is None:  # an exchange without a verifier does not come this far
         raise PostgresError(errors.LOGIN_FAILED, "password authentication failed")

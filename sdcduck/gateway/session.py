@@ -16,6 +16,7 @@ from sdcduck.gateway import errors, protocol, statements
 from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.house import Limits
 from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
 from sdcduck.gateway.portals import Encode, Portal, Prepared, encode_copy, encode_rows, formats_for
 from sdcduck.gateway.postgres_sql import to_duckdb
@@ -46,21 +47,6 @@ class Wire(Protocol):
         Raises:
             ConnectionError: the client is gone.
         """
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one user may use.
-
-    Attributes:
-        connections: at a time.
-        seconds: that a statement may run.
-        rows: of a result; None: any number.
-    """
-
-    connections: int = 20
-    seconds: float = 60.0
-    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -616,4 +602,4 @@ def _checked(work: Callable[[], T]) -> T:
         raise PostgresError(problem.code, str(problem)) from None
 
 
-__all__ = ["Client", "Limits", "Session", "Wire"]
+__all__ = ["Client", "Session", "Wire"]
