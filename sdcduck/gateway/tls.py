@@ -39,10 +39,30 @@ def from_files(certificate: Path, key: Path | None) -> Certificate:
     try:
         context.load_cert_chain(certificate, key)
         chain = certificate.read_bytes()
-        return Certificate(context, chain, chain if key is None else key.read_bytes())
+        made = Certificate(context, chain, chain if key is None else key.read_bytes())
     except (OSError, ssl.SSLError) as problem:
         reason = getattr(problem, "reason", None) or problem.strerror or "not a certificate with its key"
         raise SDCError(f"the certificate '{certificate}' cannot be used: {reason}") from None
+    if why := _out_of_time(chain):
+        raise SDCError(f"the certificate '{certificate}' cannot be used: {why}")
+    return made
+
+
+def _out_of_time(chain: bytes) -> str:
+    """Why a certificate is not good today: clients that check it would be refused, and others taught not to check.
+
+    Without the package that reads certificates nobody looks; clients do.
+    """
+    try:
+        from cryptography import x509
+    except ModuleNotFoundError:
+        return ""
+    found, now = x509.load_pem_x509_certificate(chain), datetime.datetime.now(datetime.UTC)
+    if now > found.not_valid_after_utc:
+        return f"it has expired on {found.not_valid_after_utc:%Y-%m-%d}"
+    if now < found.not_valid_before_utc:
+        return f"it is not valid yet, but from {found.not_valid_before_utc:%Y-%m-%d} on"
+    return ""
 
 
 def _context() -> ssl.SSLContext:
