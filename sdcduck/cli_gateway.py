@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
 from sdcduck.gateway.house import Limits, Place
 from sdcduck.gateway.server import Options
-from sdcduck.gateway.serving import house, is_loopback
+from sdcduck.gateway.serving import Ports, house, is_loopback
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import verifier
@@ -40,6 +40,10 @@ def serve(
     flight_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port for Arrow Flight SQL.", show_default="none")
     ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for Prometheus: /metrics.", show_default="none")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Address for it; whoever reaches it may read.")] = "127.0.0.1",
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate, as PEM; with the chain to its issuer.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key, where that is a file of its own.")] = None,
     no_tls: Annotated[bool, typer.Option("--no-tls", help="Answers unencrypted, whoever listens.")] = False,
@@ -71,16 +75,19 @@ def serve(
         opened = house(file, limits, connections=connections, log=log, memory=memory)
         _log_to_standard_error()
 
-        def ready(bound: int, flight_bound: int | None) -> None:
+        def ready(ports: Ports) -> None:
             how = "TLS only" if required else "TLS if clients ask for it" if certificate is not None else "without TLS"
-            typer.echo(f"sdcduck: serving {file} on {host}:{bound}, {how}", err=True)
-            if flight_bound is not None:
+            typer.echo(f"sdcduck: serving {file} on {host}:{ports.postgres}, {how}", err=True)
+            if ports.flight is not None:
                 how = "TLS only" if certificate is not None else "without TLS"
-                typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{flight_bound}, {how}", err=True)
+                typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
+            if ports.metrics is not None:
+                typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
             if certificate is not None and certificate.fingerprint:
                 typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
-        asyncio.run(serve_clients(opened, options, ready, flight=flight))
+        metrics = None if metrics_port is None else (metrics_host, metrics_port)
+        asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
 
 
 def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) -> Certificate | None:

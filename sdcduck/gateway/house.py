@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sdcduck.gateway.answers import Role
+from sdcduck.gateway.metrics import Counts
 from sdcduck.gateway.throttle import Throttle
 from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import Verifier
@@ -116,6 +117,7 @@ class House:
     limits: Limits
     seats: Seats
     throttle: Throttle = field(default_factory=Throttle)
+    counts: Counts = field(default_factory=Counts)
 
     def role_of(self, account: Account) -> Role:
         """What a user asks."""

@@ -93,6 +93,9 @@ class Gateway:
             where = f"{self._options.host}:{self._options.port}"
             raise SDCError(f"cannot listen on {where}: {problem.strerror or problem}") from None
         self._sweeper = asyncio.create_task(self._sweep())
+        counts = self._house.counts
+        counts.watch("connections", "postgres", lambda: len(self._guests))
+        counts.watch("running", "postgres", lambda: self.running)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -122,9 +125,9 @@ class Gateway:
         self._threads.shutdown(wait=True)
 
     @property
-    def clients(self) -> int:
-        """How many are there."""
-        return len(self._guests)
+    def running(self) -> int:
+        """For how many something runs."""
+        return sum(guest.session is not None and guest.session.busy for guest in list(self._guests.values()))
 
     def _come_in(self, connection: Connection) -> None:
         process = secrets.randbelow(2**31 - 1) + 1
@@ -168,7 +171,7 @@ class Gateway:
             startup = await self._startup(guest)
             if startup is None:
                 return False
-            account = await log_in(connection, startup, house.accounts, house.throttle, self._secret)
+            account = await log_in(connection, startup, house, self._secret)
         if not house.seats.take(account.name):
             raise PostgresError(errors.TOO_MANY, "too many connections")
         guest.user = account.name

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.house import Account, House, Limits, Place, Seats
+from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.server import Gateway, Options
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.guard import guard
@@ -43,7 +46,10 @@ def house(
     for name in sorted({account.role.lower() for account in accounts.values()}):
         guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log)
         roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, sorted(accounts)))
-    return House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
+    opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
+    for role in roles.values():
+        role.guard.heard = opened.counts.question
+    return opened
 
 
 def _accounts(path: Path) -> dict[str, Account]:
@@ -69,26 +75,46 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@dataclass(frozen=True)
+class Ports:
+    """Where the gateway listens; None: not for that."""
+
+    postgres: int
+    flight: int | None
+    metrics: int | None
+
+
 async def serve(
-    opened: House, options: Options, ready: Callable[[int, int | None], None], *, flight: Place | None = None
+    opened: House,
+    options: Options,
+    ready: Callable[[Ports], None],
+    *,
+    flight: Place | None = None,
+    metrics: tuple[str, int] | None = None,
 ) -> None:
     """Serve until the process is told to end.
 
     Args:
-        ready: called with the ports for PostgreSQL and for Arrow Flight SQL once clients may come.
+        ready: called once clients may come.
         flight: where Arrow Flight SQL is spoken; None: nowhere.
+        metrics: address and port of the page with the metrics; None: there is none.
     """
     served = Gateway(opened, options)
     port = await served.start()
-    beside = None if flight is None else _flight(opened, flight)
+    beside: FlightGateway | None = None
+    page: MetricsPage | None = None
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
     try:
-        ready(port, None if beside is None else beside.port)
+        beside = None if flight is None else _flight(opened, flight)
+        page = None if metrics is None else MetricsPage(opened.counts, *metrics)
+        ready(Ports(port, None if beside is None else beside.port, None if page is None else page.port))
         await over.wait()
     finally:
+        if page is not None:
+            page.stop()
         if beside is not None:
             await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
         else:
@@ -97,6 +123,7 @@ async def serve(
 
 
 def _flight(opened: House, place: Place) -> FlightGateway:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it has to say is not in the form of our log
     try:
         from sdcduck.gateway.flight.server import FlightGateway  # a large library, for those who ask for it
     except ImportError:

@@ -157,9 +157,11 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             self._waiting.release()
         if account is None or not fits:
             throttle.failed(place, name, now=self._clock())
+            self.house.counts.login("flight", succeeded=False)
             note("login failed", user=name[:63], door="flight")
             raise flight.FlightUnauthenticatedError(WRONG)
         throttle.succeeded(place, name)
+        self.house.counts.login("flight", succeeded=True)
         session = self._sessions.begin(account, now=self._clock())
         note("entered", user=account.name, role=account.role, door="flight", tls=self._encrypted)
         return session

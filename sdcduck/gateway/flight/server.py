@@ -111,11 +111,8 @@ class FlightGateway:
         self._server = _Server(house, place)
         self._place = place
         self.port: int = self._server.port
-
-    @property
-    def running(self) -> int:
-        """How many questions run."""
-        return self._server.watch.busy
+        house.counts.watch("connections", "flight", lambda: len(self._server.sessions))
+        house.counts.watch("running", "flight", lambda: self._server.watch.busy)
 
     def stop(self) -> None:
         """Take no more questions, give those that run a while, and end."""
@@ -140,14 +137,14 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
     def __init__(self, house: House, place: Place) -> None:
         self._house, self._place = house, place
-        self._sessions = Sessions(place.idle)
+        self.sessions = Sessions(place.idle)
         self.answers: dict[bytes, Running] = {}
         self.stopping = False
         self.watch = Watch(self._sweep)
         tls = place.certificate
         host = f"[{place.host}]" if ":" in place.host else place.host
         where = f"grpc{'+tls' if tls is not None else ''}://{host}:{place.port}"
-        self._door = Door(house, self._sessions, encrypted=tls is not None)
+        self._door = Door(house, self.sessions, encrypted=tls is not None)
         try:
             super().__init__(
                 where,
@@ -157,6 +154,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             )
         except (pa.ArrowException, OSError):
             self.watch.close()
+            self.let_go()
             raise SDCError(f"cannot listen on {place.host}:{place.port} for Arrow Flight SQL") from None
 
     def let_go(self) -> None:
@@ -360,7 +358,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 running.stopped = running.stopped or Cancelled()
                 running.close_if_idle()
                 self.answers.pop(handle, None)
-        for session in self._sessions.sweep(now=now):
+        for session in self.sessions.sweep(now=now):
             self._left(session)
 
     def _left(self, session: Session) -> None:
@@ -418,7 +416,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         return []
 
     def _leave(self, session: Session, body: bytes) -> list[bytes]:
-        self._sessions.end(session)
+        self.sessions.end(session)
         self._left(session)
         return [message((1, _CLOSED))]
 
