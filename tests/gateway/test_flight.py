@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,6 +122,12 @@ class TestAdbc:
             "SDC040", "SDC020", "SDC001", "SDC004", "SDC004", "SDC003", "SDC020", "SDC021", "answered"
         ]  # fmt: skip
 
+    def test_a_preview_says_that_it_is_one(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            told = cursor.execute("SELECT * FROM people LIMIT 5").fetch_arrow_table().schema.metadata
+            assert told[b"sdcduck.notice"].startswith(b"a preview: rows of 'made_up'")
+            assert cursor.execute(QUERY).fetch_arrow_table().schema.metadata is None
+
     def test_nothing_is_taken_in(self, con: Any) -> None:
         table = pyarrow.table({"a": [1]})
         with con.cursor() as cursor:
@@ -183,6 +190,17 @@ class TestAdbc:
         polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
         assert polars.read_database(QUERY, con)["region"].to_list() == ["East", "North", "South"]
         assert pandas.read_sql(QUERY, con)["region"].tolist() == ["East", "North", "South"]
+
+    def test_the_steps_on_the_page(self, served: Served) -> None:
+        pytest.importorskip("polars")
+        page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
+        steps = re.findall(r"^```py\n(.*?)^```$", page, re.M | re.S)
+        assert len(steps) == 2
+        found: dict[str, Any] = {}
+        for step in steps:
+            exec(step.replace("grpc+tls://HOST:31337", f"grpc://127.0.0.1:{served.flight}"), found)
+        assert (found["table"].num_rows, len(found["by_sex"]), len(found["by_region"])) == (3, 2, 3)
+        found["con"].close()
 
     def test_a_role_of_its_own(self, served: Served) -> None:
         with connected(served, "bob") as con:
