@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,33 @@ class TestAdbc:
             assert cursor.adbc_prepare("SELECT n FROM numbers WHERE n < ? AND words = ?").types == [
                 pyarrow.int64(), pyarrow.string(),
             ]  # fmt: skip
+
+    def test_values_of_parameters_have_bounds(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            for values, why in ((("x" * 2_000_000,), "too large"), (pyarrow.table({"1": ["a", "b"]}), "one value")):
+                with pytest.raises(Exception, match=why):
+                    cursor.execute("SELECT n FROM numbers WHERE words = ?", values)
+            assert cursor.execute("SELECT n FROM numbers WHERE words = ?", (None,)).fetchall() == []
+
+    def test_types_are_told_as_they_come(self, con: Any) -> None:
+        kinds = (
+            "[1, NULL]", "{'a': 1, 'b': NULL}", "MAP {'a': 1}", "NULL", "uuid()", "170141183460469231731687303715884105727",
+            "TIME '12:00'", "INTERVAL 1 MONTH", "TIMESTAMPTZ '2020-01-01 00:00+00'", "'a'::BLOB", "1::UTINYINT",
+            "TIMESTAMP_NS '2020-01-01 00:00:00.000000001'", "1.5::DECIMAL(30, 10)", "'x'", "true", "DATE '2020-01-01'",
+        )  # fmt: skip
+        with con.cursor() as cursor:
+            answered = 0
+            for kind in kinds:
+                query = f"SELECT {kind} AS v, n FROM numbers WHERE n % 2 = 0 OR n IS NULL LIMIT 3"
+                try:
+                    told = cursor.adbc_execute_schema(query)
+                except Exception as refused:
+                    assert "SDC0" in str(refused)
+                    continue
+                answered += 1
+                table = cursor.execute(query).fetch_arrow_table()
+                assert (table.schema, table.num_rows) == (told, 3), kind
+            assert answered > 8
 
     def test_a_refusal_and_a_session_that_goes_on(self, con: Any, served: Served) -> None:
         before = len(served.asked())
@@ -307,6 +335,17 @@ def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
     wait_for(lambda: served.told("left") == 1)  # nothing was heard of the client for a while
     with pytest.raises(flight.FlightUnauthenticatedError):
         plain.info(QUERY)
+
+
+def test_many_clients_at_once(served: Served) -> None:
+    def ask(number: int) -> int:
+        with connected(served) as con, con.cursor() as cursor:
+            mine = [cursor.execute("SELECT n FROM numbers WHERE n = ?", (number,)).fetchall() for _ in range(5)]
+            assert mine == [[(number,)]] * 5
+            return len(cursor.execute(QUERY).fetchall())
+
+    with ThreadPoolExecutor(30) as clients:
+        assert list(clients.map(ask, range(60))) == [3] * 60
 
 
 def test_wrong_passwords_cost_time_and_lock_nobody_out_who_is_in(serve: Callable[..., Served]) -> None:

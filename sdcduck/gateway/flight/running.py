@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sdcduck.gateway.answers import Answer, Parameters
+from sdcduck.gateway.events import note
 from sdcduck.guard import Refused
 
 _OFTEN, _SELDOM = 0.05, 1.0
@@ -164,10 +165,10 @@ class Watch:
                     return
                 now = time.monotonic()
                 for running, (until, gone) in self._busy.items():
-                    self._look_at(running, until, gone, now)
+                    _unharmed(lambda: self._look_at(running, until, gone, now))  # noqa: B023
             if now - swept >= _SELDOM:
                 swept = now
-                self._seldom()
+                _unharmed(self._seldom)
 
     def _look_at(self, running: Running, until: float, gone: Callable[[], bool], now: float) -> None:
         if running.stopped is None:
@@ -177,3 +178,11 @@ class Watch:
                 running.stopped = Cancelled()
         if running.stopped is not None:
             running.answer.interrupt()
+
+
+def _unharmed(work: Callable[[], None]) -> None:
+    """Do something, and go on whatever becomes of it: without the watch nothing would ever be stopped."""
+    try:
+        work()
+    except Exception as problem:
+        note("failed", kind=type(problem).__name__)

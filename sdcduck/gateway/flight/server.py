@@ -40,6 +40,7 @@ from sdcduck.guard import Refused
 _UNREAD = 300.0
 _MOST_PREPARED = 1000
 _MOST_PARAMETERS = 10_000
+_LARGEST_VALUES = 1_000_000
 _MIDDLEWARE = "caller"
 _NOTICE = "sdcduck.notice"
 _NOTHING_CHANGES = "SDC004"
@@ -222,17 +223,18 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         if not isinstance(asked, messages.PreparedQuery):
             raise Refused(_NOTHING_CHANGES)
         prepared = _prepared(session, asked.handle)
-        rows: list[dict[str, object]] = []
-        values: list[object] = []
+        rows, values = 0, list[object]()
         for chunk in reader:
             batch = chunk.data
             if batch is None:
                 continue
-            if batch.num_columns > _MOST_PARAMETERS or len(rows) + batch.num_rows > 1:
+            rows += batch.num_rows
+            if rows > 1:
                 raise BadMessage("a question is asked with one value for each parameter at a time")
+            if batch.num_columns > _MOST_PARAMETERS or batch.nbytes > _LARGEST_VALUES:
+                raise BadMessage("too many or too large values of parameters")
             if batch.num_rows:
                 values = [column[0].as_py() for column in batch.columns]
-                rows.append({})
         prepared.values = values
         writer.write(message((1, asked.handle)))
 
