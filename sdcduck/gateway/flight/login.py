@@ -25,7 +25,8 @@ from sdcduck.passwords import ITERATIONS, SALT_BYTES, Verifier
 
 _LIFE = 24 * 3600.0
 _MOST_SESSIONS = 1000
-_MOST_WAITING = 32
+_MOST_WAITING = 200
+_MOST_CHECKED = 2
 _LONGEST = 4096
 WRONG = "password authentication failed"
 
@@ -126,6 +127,7 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         self.house, self._sessions, self._clock, self._encrypted = house, sessions, clock, encrypted
         self._secret = secrets.token_bytes(32)
         self._waiting = threading.Semaphore(_MOST_WAITING)
+        self._checked = threading.Semaphore(_MOST_CHECKED)  # to check a password is meant to be much work
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str | bytes]]) -> Caller:
         """Who calls.
@@ -150,7 +152,8 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         try:
             time.sleep(throttle.wait(place, name, now=self._clock()))
             account = self.house.accounts.get(name)
-            fits = (self._nobody(name) if account is None else account.verifier).fits(password)
+            with self._checked:
+                fits = (self._nobody(name) if account is None else account.verifier).fits(password)
         except TooManyFailures:
             raise flight.FlightUnavailableError("too many failed logins; try again in a minute") from None
         finally:
