@@ -126,11 +126,11 @@ class TestAdbc:
                 query = f"SELECT {kind} AS v, n FROM numbers WHERE n % 2 = 0 OR n IS NULL LIMIT 3"
                 try:
                     told = cursor.adbc_execute_schema(query)
-                except Exception as refused:
+                    table = cursor.execute(query).fetch_arrow_table()
+                except Exception as refused:  # not all kinds are answered, nor by every DuckDB
                     assert "SDC0" in str(refused)
                     continue
                 answered += 1
-                table = cursor.execute(query).fetch_arrow_table()
                 assert (table.schema, table.num_rows) == (told, 3), kind
             assert answered > 8
 
