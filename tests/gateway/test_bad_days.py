@@ -97,7 +97,7 @@ def test_a_client_killed_in_the_middle_of_copy(serve: Callable[..., Served]) -> 
 
 
 def test_a_client_that_reads_no_more_and_says_nothing(serve: Callable[..., Served]) -> None:
-    served = serve("--idle", "2")
+    served = serve("--idle", "5")
     with reading(served) as client:
         client.send_signal(signal.SIGSTOP)  # as one whose cable was pulled: nothing comes, not even an end
         wait_for(lambda: served.told("left") == 1)
