@@ -64,4 +64,4 @@ lock:                    ## write constraints.txt from a fresh environment with 
 	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
 
 clean:                   ## remove what was made
-	@rm -rf $(VENV) .venv-duckdb1 .venv-scanner build site out *.egg-info
+	@rm -rf $(VENV) .venv-duckdb1 .venv-scanner .venv-node build site out *.egg-info

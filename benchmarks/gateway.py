@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import adbc_driver_flightsql.dbapi as adbc
 import psycopg
 
 import sdcduck
@@ -49,18 +50,19 @@ def make(file: Path) -> None:
 
 
 @contextmanager
-def served(file: Path) -> Iterator[tuple[int, int]]:
-    """Port and process of a gateway."""
+def served(file: Path) -> Iterator[tuple[int, int, int]]:
+    """Port, port for Arrow Flight SQL and process of a gateway."""
     command = [sys.executable, "-c", "from sdcduck.cli import main; main()", "serve", str(file), "--port", "0"]
     told = file.with_suffix(".log")
+    options = ["--flight-port", "0", "--user-connections", "250", "--connections", "250"]
     with told.open("wb") as out:
-        process = subprocess.Popen([*command, "--user-connections", "250", "--connections", "250"], stderr=out)
-    while not (found := re.search(r"serving .*:(\d+), ", told.read_text())):
+        process = subprocess.Popen([*command, *options], stderr=out)
+    while not (found := re.search(r"serving .*:(\d+), .*\n.*Flight SQL on .*:(\d+), ", told.read_text())):
         if process.poll() is not None:
             sys.exit(told.read_text())
         time.sleep(0.05)
     try:
-        yield int(found[1]), process.pid
+        yield int(found[1]), int(found[2]), process.pid
     finally:
         process.terminate()
         process.wait()
@@ -121,6 +123,18 @@ def rates(port: int, con: psycopg.Connection[tuple[object, ...]]) -> Iterator[tu
                 pass
 
     yield "COPY binary, 1 M x 4", f"{ROWS / best(copy) / 1000:.0f} k rows/s"
+
+
+def flight_rates(port: int, process: int) -> Iterator[tuple[str, str]]:
+    login = {"username": "ann", "password": PASSWORD}
+    with adbc.connect(f"grpc://127.0.0.1:{port}", db_kwargs=login) as con, con.cursor() as cursor:
+        before = cpu_seconds(process)
+        taken = best(lambda: cursor.execute(LARGE).fetch_arrow_table())
+        used = (cpu_seconds(process) - before) / 3
+        yield "Arrow Flight SQL, 1 M x 4, to Arrow", f"{ROWS / taken / 1000:.0f} k rows/s"
+        yield "the gateway's processor for it", f"{used:.2f} s"
+        asked = median_ms(lambda: cursor.execute(GUARDED).fetch_arrow_table(), 100)
+        yield "Arrow Flight SQL, a guarded query", f"{asked:.1f} ms"
 
 
 def latencies(file: Path, con: psycopg.Connection[tuple[object, ...]]) -> Iterator[tuple[str, str]]:
@@ -190,16 +204,17 @@ def main(millions: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "b.duckdb"
         make(file)
-        with served(file) as (port, process), connected(port) as con:
+        with served(file) as (port, flight_port, process), connected(port) as con:
             results = [("resident, idle", f"{memory_mb(process, 'VmRSS'):.0f} MB")]
             results += latencies(file, con)
             results += rates(port, con)
+            results += flight_rates(flight_port, process)
             results += stops(port, process, con)
             for clients in (50, 200):
                 taken, failed = crowd(port, clients, 20)
                 results.append((f"{clients} clients x 20 guarded queries", f"{taken:.1f} s, {failed} errors"))
             results.append(("resident after that, most", f"{memory_mb(process, 'VmHWM'):.0f} MB"))
-        with served(file) as (port, process), connected(port) as con:
+        with served(file) as (port, _, process), connected(port) as con:
             taken = seconds(lambda: stream(con, millions))
             results.append((f"a result of {millions} M rows, COPY binary", f"{millions / taken:.2f} M rows/s"))
             results.append(("resident while it came, most", f"{memory_mb(process, 'VmHWM'):.0f} MB"))

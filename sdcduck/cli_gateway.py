@@ -6,7 +6,6 @@ import asyncio
 import getpass
 import logging
 import os
-import ssl
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +17,11 @@ from sdcduck import catalog
 from sdcduck.catalog import User
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
+from sdcduck.gateway.house import Limits, Place
 from sdcduck.gateway.server import Options
-from sdcduck.gateway.serving import gateway, is_loopback
+from sdcduck.gateway.serving import Ports, house, is_loopback
 from sdcduck.gateway.serving import serve as serve_clients
-from sdcduck.gateway.session import Limits
+from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import verifier
 from sdcduck.session import connect
 from sdcduck.terminal import one_line_errors
@@ -37,6 +37,13 @@ def serve(
     file: _File,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 5432,
+    flight_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for Arrow Flight SQL.", show_default="none")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for Prometheus: /metrics.", show_default="none")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Address for it; whoever reaches it may read.")] = "127.0.0.1",
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate, as PEM; with the chain to its issuer.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key, where that is a file of its own.")] = None,
     no_tls: Annotated[bool, typer.Option("--no-tls", help="Answers unencrypted, whoever listens.")] = False,
@@ -48,45 +55,50 @@ def serve(
     memory: Annotated[str | None, typer.Option(help="Memory of the database, such as 2GB.")] = None,
     idle: Annotated[float, typer.Option(min=1, help="Seconds after which a silent client is sent away.")] = 3600.0,
 ) -> None:
-    """Answer PostgreSQL clients under the policies of a database, with protected numbers only.
+    """Answer PostgreSQL and Arrow Flight SQL clients under the policies of a database, with protected numbers only.
 
-    Any program that speaks to PostgreSQL connects: psql, JDBC, ODBC, Python, R, BI tools. Users come from the database
+    Any program that speaks to PostgreSQL connects: psql, JDBC, ODBC, Python, R, BI tools. With --flight-port programs
+    that speak Arrow Flight SQL (ADBC) get whole columns, under the same users and limits. Users come from the database
     (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
     On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
     one. What happens is told on standard error, one line of JSON each.
     """
     with one_line_errors():
-        context, required, fingerprint = _tls(host, tls_cert, tls_key, off=no_tls)
+        certificate = _tls(host, tls_cert, tls_key, off=no_tls)
+        required = certificate is not None and not is_loopback(host)
         limits = Limits(user_connections, seconds, rows)
         options = Options(
-            host=host, port=port, tls=context, tls_required=required, connections=connections, limits=limits, idle=idle
-        )
-        served = gateway(file, options, log=log, memory=memory)
+            host=host, port=port, tls=None if certificate is None else certificate.context, tls_required=required,
+            connections=connections, idle=idle,
+        )  # fmt: skip
+        flight = None if flight_port is None else Place(host, flight_port, certificate, idle)
+        opened = house(file, limits, connections=connections, log=log, memory=memory)
         _log_to_standard_error()
 
-        def ready(bound: int) -> None:
-            how = "TLS only" if required else "TLS if clients ask for it" if context is not None else "without TLS"
-            typer.echo(f"sdcduck: serving {file} on {host}:{bound}, {how}", err=True)
-            if fingerprint:
-                typer.echo(f"sdcduck: certificate made now, SHA-256 {fingerprint}", err=True)
+        def ready(ports: Ports) -> None:
+            how = "TLS only" if required else "TLS if clients ask for it" if certificate is not None else "without TLS"
+            typer.echo(f"sdcduck: serving {file} on {host}:{ports.postgres}, {how}", err=True)
+            if ports.flight is not None:
+                how = "TLS only" if certificate is not None else "without TLS"
+                typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
+            if ports.metrics is not None:
+                typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
+            if certificate is not None and certificate.fingerprint:
+                typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
-        asyncio.run(serve_clients(served, ready))
+        metrics = None if metrics_port is None else (metrics_host, metrics_port)
+        asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
 
 
-def _tls(
-    host: str, certificate: Path | None, key: Path | None, *, off: bool
-) -> tuple[ssl.SSLContext | None, bool, str]:
-    """The context, whether every client must use it, and the fingerprint of a certificate made now."""
+def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) -> Certificate | None:
+    """The certificate of encrypted connections; None: there are none."""
     if off and certificate is not None:
         raise SDCError("--no-tls and --tls-cert exclude each other")
     if key is not None and certificate is None:
         raise SDCError("--tls-key goes with --tls-cert")
     if off or (certificate is None and is_loopback(host)):
-        return None, False, ""
-    if certificate is not None:
-        return tls.from_files(certificate, key), not is_loopback(host), ""
-    context, fingerprint = tls.self_signed(host)
-    return context, True, fingerprint
+        return None
+    return tls.self_signed(host) if certificate is None else tls.from_files(certificate, key)
 
 
 def _log_to_standard_error() -> None:

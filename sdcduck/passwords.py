@@ -44,6 +44,14 @@ class Verifier:
         )
         return f"{_NAME}${self.iterations}:{salt}${stored}:{server}"
 
+    def fits(self, password: str) -> bool:
+        """Whether a password is the one that this was made of.
+
+        >>> verifier("long enough").fits("long enough"), verifier("long enough").fits("too short")
+        (True, False)
+        """
+        return hmac.compare_digest(_keys(password, self.salt, self.iterations)[0], self.stored_key)
+
 
 def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Verifier:
     """The verifier of a password.
@@ -54,9 +62,14 @@ def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITER
     if len(password) < _SHORTEST:
         raise SDCError(f"the password needs at least {_SHORTEST} characters")
     used = secrets.token_bytes(SALT_BYTES) if salt is None else salt
-    salted = hashlib.pbkdf2_hmac("sha256", prepared(password), used, iterations)
+    return Verifier(iterations, used, *_keys(password, used, iterations))
+
+
+def _keys(password: str, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
+    """The stored key and the server's."""
+    salted = hashlib.pbkdf2_hmac("sha256", prepared(password), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
-    return Verifier(iterations, used, hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256"))
+    return hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256")
 
 
 def read_verifier(text: str) -> Verifier:

@@ -37,6 +37,10 @@ class Answer(Protocol):
     def notice(self) -> str:
         """What whoever asked has to know of the answer; empty: nothing."""
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows, once it was asked."""
+
     def interrupt(self) -> None:
         """Stop; to be called again until what runs has ended."""
 
@@ -70,6 +74,11 @@ class Guarded:
         """That it is a preview."""
         return "" if self._question is None else self._question.notice
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows, once it was asked."""
+        return pa.schema([]) if self._question is None else self._question.schema
+
     def interrupt(self) -> None:
         """Stop the query."""
         if self._question is not None:
@@ -93,6 +102,7 @@ class FromSystem:
         self._cursor = catalog.cursor()
         self._sql, self._values = sql, values
         self._reader: pa.RecordBatchReader | None = None
+        self.schema = pa.schema([])
 
     def ask(self, parameters: Parameters) -> Columns:
         """Run the query in the instance without data."""
@@ -100,6 +110,7 @@ class FromSystem:
             relation = self._cursor.sql(_system_text(self._sql, self._values), params=parameters)
             columns = list(zip(relation.columns, map(str, relation.types), strict=True))
             self._reader = relation.to_arrow_reader(_ROWS)
+            self.schema = self._reader.schema
         except duckdb.Error as problem:
             self.close()
             raise Refused("SDC090", type(problem).__name__) from None
@@ -156,7 +167,7 @@ class Fixed:
     notice = ""
 
     def __init__(self, columns: Columns, table: pa.Table) -> None:
-        self._columns, self._batches = columns, table.to_batches()
+        self._columns, self._batches, self.schema = columns, table.to_batches(), table.schema
 
     def ask(self, parameters: Parameters) -> Columns:
         """Its columns."""
@@ -229,12 +240,22 @@ class Role:
         Raises:
             Refused: the question would not be answered.
         """
-        names = [kind.sql for kind in types]
+        found = self.duckdb_columns(sql, system=system, values=values, types=[kind.sql for kind in types])
+        return [(name, _system_type(kind) if system else type_of(kind)) for name, kind in found]
+
+    def duckdb_columns(
+        self, sql: str, *, system: bool, values: SessionValues, types: Sequence[str]
+    ) -> list[tuple[str, str]]:
+        """The columns of an answer with their types of DuckDB, without asking for it.
+
+        Raises:
+            Refused: the question would not be answered.
+        """
         if not system:
-            return [(name, type_of(kind)) for name, kind in self.guard.columns(sql, names)]
+            return self.guard.columns(sql, types)
         text = _system_text(sql, replace(values, set=lambda name, value: value))
         cursor = self.catalog.cursor()
         try:
-            return [(name, _system_type(kind)) for name, kind in columns_of(cursor, text, names)]
+            return columns_of(cursor, text, types)
         finally:
             cursor.close()

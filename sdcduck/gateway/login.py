@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sdcduck.gateway import errors, protocol
 from sdcduck.gateway.connection import Connection
 from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.events import note
+from sdcduck.gateway.house import Account, House
 from sdcduck.gateway.protocol import ProtocolError
 from sdcduck.gateway.scram import MECHANISM, Exchange, LoginFailed
-from sdcduck.gateway.throttle import Throttle, TooManyFailures
-from sdcduck.passwords import Verifier
-
-_LOG = logging.getLogger("sdcduck.gateway")
+from sdcduck.gateway.throttle import TooManyFailures
 
 
-@dataclass(frozen=True)
-class Account:
-    """A user.
-
-    Attributes:
-        role: whose policies hold.
-        verifier: of the password.
-    """
-
-    name: str
-    role: str
-    verifier: Verifier
-
-
-async def log_in(
-    connection: Connection,
-    startup: protocol.Startup,
-    accounts: Mapping[str, Account],
-    throttle: Throttle,
-    secret: bytes,
-) -> Account:
+async def log_in(connection: Connection, startup: protocol.Startup, house: House, secret: bytes) -> Account:
     """The user, once the password was right.
 
     Raises:
@@ -52,12 +27,12 @@ async def log_in(
     if startup.parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise PostgresError("0A000", "replication is not supported")
     _negotiate(connection, startup)
-    now = asyncio.get_running_loop().time
+    now, throttle = asyncio.get_running_loop().time, house.throttle
     try:
         await asyncio.sleep(throttle.wait(connection.peer, name, now=now()))
     except TooManyFailures:
         raise PostgresError(errors.TOO_MANY, "too many failed logins; try again in a minute") from None
-    account = accounts.get(name)
+    account = house.accounts.get(name)
     exchange = Exchange(None if account is None else account.verifier, name, secret)
     try:
         connection.write(protocol.authentication_sasl([MECHANISM]))
@@ -68,11 +43,13 @@ async def log_in(
         final = exchange.final(await _password(connection))
     except LoginFailed:
         throttle.failed(connection.peer, name, now=now())
-        _LOG.info("%s", json.dumps({"event": "login failed", "user": name[:63], "address": connection.peer}))
+        house.counts.login("postgres", succeeded=False)
+        note("login failed", user=name[:63], address=connection.peer)
         raise PostgresError(errors.LOGIN_FAILED, f'password authentication failed for user "{name[:63]}"') from None
     if account is None:  # an exchange without a verifier does not come this far
         raise PostgresError(errors.LOGIN_FAILED, "password authentication failed")
     throttle.succeeded(connection.peer, name)
+    house.counts.login("postgres", succeeded=True)
     connection.write(protocol.authentication_final(final))
     return account
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import secrets
 import ssl
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sdcduck.errors import SDCError
 from sdcduck.gateway import errors, protocol
-from sdcduck.gateway.answers import Role
 from sdcduck.gateway.connection import Connection
 from sdcduck.gateway.errors import PostgresError
-from sdcduck.gateway.login import Account, log_in
+from sdcduck.gateway.events import note
+from sdcduck.gateway.house import House
+from sdcduck.gateway.login import log_in
 from sdcduck.gateway.protocol import LONGEST, ProtocolError
-from sdcduck.gateway.session import Client, Limits, Session
-from sdcduck.gateway.settings import VERSION, BadSetting, Settings
-from sdcduck.gateway.throttle import Throttle
+from sdcduck.gateway.session import Client, Session
+from sdcduck.gateway.settings import VERSION_TEXT, BadSetting, Settings
 
-_LOG = logging.getLogger("sdcduck.gateway")
 _SWEEP = 1.0
 _MOST_CANCELS = 1000
 
@@ -39,7 +35,6 @@ class Options:
         tls: context for encrypted connections; None: there are none.
         tls_required: refuse others.
         connections: of all users together.
-        limits: of each user.
         idle: seconds after which a silent client is sent away.
         login: seconds that a login may take.
         grace: seconds that running queries get when the gateway stops.
@@ -50,7 +45,6 @@ class Options:
     tls: ssl.SSLContext | None = None
     tls_required: bool = False
     connections: int = 200
-    limits: Limits = field(default_factory=Limits)
     idle: float = 3600.0
     login: float = 30.0
     grace: float = 10.0
@@ -72,20 +66,14 @@ class Gateway:
     """The server.
 
     Args:
-        accounts: users by name.
-        roles: what users of each role ask.
-        database: name under which clients know the database.
+        house: whom and what it serves.
     """
 
-    def __init__(
-        self, accounts: Mapping[str, Account], roles: Mapping[str, Role], database: str, options: Options
-    ) -> None:
-        self._accounts, self._roles, self._database, self._options = accounts, roles, database, options
+    def __init__(self, house: House, options: Options) -> None:
+        self._house, self._options = house, options
         self._threads = ThreadPoolExecutor(max_workers=options.connections, thread_name_prefix="sdcduck")
         self._secret = secrets.token_bytes(32)
-        self._throttle = Throttle()
         self._guests: dict[int, _Guest] = {}
-        self._users: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
@@ -105,6 +93,9 @@ class Gateway:
             where = f"{self._options.host}:{self._options.port}"
             raise SDCError(f"cannot listen on {where}: {problem.strerror or problem}") from None
         self._sweeper = asyncio.create_task(self._sweep())
+        counts = self._house.counts
+        counts.watch("connections", "postgres", lambda: len(self._guests))
+        counts.watch("running", "postgres", lambda: self.running)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
@@ -132,13 +123,11 @@ class Gateway:
             with suppress(asyncio.CancelledError):
                 await self._sweeper
         self._threads.shutdown(wait=True)
-        for role in self._roles.values():
-            role.catalog.close()
 
     @property
-    def clients(self) -> int:
-        """How many are there."""
-        return len(self._guests)
+    def running(self) -> int:
+        """For how many something runs."""
+        return sum(guest.session is not None and guest.session.busy for guest in list(self._guests.values()))
 
     def _come_in(self, connection: Connection) -> None:
         process = secrets.randbelow(2**31 - 1) + 1
@@ -164,36 +153,33 @@ class Gateway:
             pass
         except Exception as problem:
             # A fault of ours ends one session and no other.
-            _note("failed", kind=type(problem).__name__)
+            note("failed", kind=type(problem).__name__)
             connection.write(protocol.error_response("FATAL", "XX000", "internal error"))
         finally:
             if guest.session is not None:
                 guest.session.close()
             if guest.user:
-                self._users[guest.user] -= 1
-                _note("left", user=guest.user, address=connection.peer)
+                self._house.seats.give(guest.user)
+                note("left", user=guest.user, address=connection.peer)
             connection.close()
             self._guests.pop(process, None)
 
     async def _admit(self, process: int, guest: _Guest) -> bool:
         """See a client through the start; False: there is nothing more to do."""
-        connection, options = guest.connection, self._options
-        async with asyncio.timeout(options.login):
+        connection, house = guest.connection, self._house
+        async with asyncio.timeout(self._options.login):
             startup = await self._startup(guest)
             if startup is None:
                 return False
-            account = await log_in(connection, startup, self._accounts, self._throttle, self._secret)
-        if self._users.total() >= options.connections or self._users[account.name] >= options.limits.connections:
+            account = await log_in(connection, startup, house, self._secret)
+        if not house.seats.take(account.name):
             raise PostgresError(errors.TOO_MANY, "too many connections")
         guest.user = account.name
-        self._users[account.name] += 1
-        client = Client(
-            account.name, self._roles[account.role.lower()], self._database, process, _version(), options.limits
-        )
+        client = Client(account.name, house.role_of(account), house.database, process, VERSION_TEXT, house.limits)
         session = guest.session = Session(client, _settings(startup, account.name), connection, self._threads)
         connection.when_gone = lambda: session.stop(errors.CANCELLED)
         connection.decoder.longest = LONGEST
-        _note("entered", user=account.name, role=account.role, address=connection.peer, tls=connection.encrypted)
+        note("entered", user=account.name, role=account.role, address=connection.peer, tls=connection.encrypted)
         connection.write(protocol.authentication_ok() + protocol.backend_key(process, guest.key))
         guest.session.greet()
         return True
@@ -274,15 +260,6 @@ def _settings(startup: protocol.Startup, user: str) -> Settings:
                 settings.set(name.replace("-", "_"), value)
     settings.begin()
     return settings
-
-
-def _version() -> str:
-    return f"PostgreSQL {VERSION} (sdcduck: statistical disclosure control over DuckDB)"
-
-
-def _note(event: str, **details: object) -> None:
-    """One line of the log: what happened, as JSON."""
-    _LOG.info("%s", json.dumps({"event": event, **details}))
 
 
 __all__: Sequence[str] = ["Gateway", "Options"]

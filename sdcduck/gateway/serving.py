@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
-from sdcduck.gateway.login import Account
+from sdcduck.gateway.house import Account, House, Limits, Place, Seats
+from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.server import Gateway, Options
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.guard import guard
 from sdcduck.passwords import read_verifier
 
+if TYPE_CHECKING:
+    from sdcduck.gateway.flight.server import FlightGateway
 
-def gateway(file: str | Path, options: Options, *, log: str | Path | None = None, memory: str | None = None) -> Gateway:
-    """A gateway to a file, which it holds for reading.
+
+def house(
+    file: str | Path, limits: Limits, *, connections: int, log: str | Path | None = None, memory: str | None = None
+) -> House:
+    """What a gateway to a file serves; the file is held for reading.
 
     Args:
+        connections: of all users together.
         log: file for the audit log.
         memory: limit of the database, such as ``2GB``.
 
@@ -34,9 +44,12 @@ def gateway(file: str | Path, options: Options, *, log: str | Path | None = None
     accounts = _accounts(path)
     roles: dict[str, Role] = {}
     for name in sorted({account.role.lower() for account in accounts.values()}):
-        guarded = guard(path, role=name, seconds=options.limits.seconds, memory=memory, log=log)
+        guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log)
         roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, sorted(accounts)))
-    return Gateway(accounts, roles, path.stem, options)
+    opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
+    for role in roles.values():
+        role.guard.heard = opened.counts.question
+    return opened
 
 
 def _accounts(path: Path) -> dict[str, Account]:
@@ -62,19 +75,57 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def serve(served: Gateway, ready: Callable[[int], None]) -> None:
+@dataclass(frozen=True)
+class Ports:
+    """Where the gateway listens; None: not for that."""
+
+    postgres: int
+    flight: int | None
+    metrics: int | None
+
+
+async def serve(
+    opened: House,
+    options: Options,
+    ready: Callable[[Ports], None],
+    *,
+    flight: Place | None = None,
+    metrics: tuple[str, int] | None = None,
+) -> None:
     """Serve until the process is told to end.
 
     Args:
-        ready: called with the port once clients may come.
+        ready: called once clients may come.
+        flight: where Arrow Flight SQL is spoken; None: nowhere.
+        metrics: address and port of the page with the metrics; None: there is none.
     """
+    served = Gateway(opened, options)
     port = await served.start()
+    beside: FlightGateway | None = None
+    page: MetricsPage | None = None
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
     try:
-        ready(port)
+        beside = None if flight is None else _flight(opened, flight)
+        page = None if metrics is None else MetricsPage(opened.counts, *metrics)
+        ready(Ports(port, None if beside is None else beside.port, None if page is None else page.port))
         await over.wait()
     finally:
-        await served.stop()
+        if page is not None:
+            page.stop()
+        if beside is not None:
+            await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
+        else:
+            await served.stop()
+        opened.close()
+
+
+def _flight(opened: House, place: Place) -> FlightGateway:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it has to say is not in the form of our log
+    try:
+        from sdcduck.gateway.flight.server import FlightGateway  # a large library, for those who ask for it
+    except ImportError:
+        raise SDCError("this pyarrow has no Arrow Flight; take the one of PyPI: pip install pyarrow") from None
+    return FlightGateway(opened, place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from sdcduck.gateway import errors, protocol, statements
 from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
+from sdcduck.gateway.house import Limits
+from sdcduck.gateway.kept import Kept, Transaction
 from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
 from sdcduck.gateway.portals import Encode, Portal, Prepared, encode_copy, encode_rows, formats_for
 from sdcduck.gateway.postgres_sql import to_duckdb
@@ -25,12 +26,11 @@ from sdcduck.gateway.settings import BadSetting, Settings
 from sdcduck.gateway.statements import Statement, Unsupported
 from sdcduck.gateway.system_queries import SessionValues, numbers_of_things, readable
 from sdcduck.gateway.types import BY_OID, OID, TEXT, Type, array_of, column_of
+from sdcduck.gateway.working import Work
 from sdcduck.guard import Refused
 
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]
-_AGAIN = 0.05
-_MOST_STATEMENTS = 1000
 _MOST_KNOWN = 2000
 
 
@@ -49,21 +49,6 @@ class Wire(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one user may use.
-
-    Attributes:
-        connections: at a time.
-        seconds: that a statement may run.
-        rows: of a result; None: any number.
-    """
-
-    connections: int = 20
-    seconds: float = 60.0
-    rows: int | None = None
-
-
-@dataclass(frozen=True)
 class Client:
     """Who asks."""
 
@@ -79,15 +64,12 @@ class Session:
     """Answers the messages of one client."""
 
     def __init__(self, client: Client, settings: Settings, wire: Wire, threads: Executor) -> None:
-        self._client, self._settings, self._wire, self._threads = client, settings, wire, threads
-        self._statements: dict[str, Prepared] = {}
-        self._portals: dict[str, Portal] = {}
-        self._status = "I"
+        self._client, self._settings, self._wire = client, settings, wire
+        self._work = Work(threads, self._seconds)
+        self._kept = Kept(self._work.aside)
+        self._transaction = Transaction()
         self._skipping = False
         self._told: dict[str, str] = {}
-        self._running: Answer | None = None
-        self._busy = False
-        self._stop: PostgresError | None = None
         self._values = SessionValues(
             client.user, client.database, client.process, client.version, self._setting, self._set
         )
@@ -95,30 +77,20 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether it works on something."""
-        return self._busy
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether the client has begun a transaction."""
-        return self._status != "I"
+        return self._work.busy
 
     def greet(self) -> None:
         """Tell the client the settings, and that it may ask."""
         self._report()
-        self._wire.write(protocol.ready(self._status))
+        self._wire.write(protocol.ready(self._transaction.status))
 
     def stop(self, why: PostgresError) -> None:
         """Stop what runs now, if anything does."""
-        if self._busy:
-            self._stop = why
-            self._interrupt()
+        self._work.stop(why)
 
     def close(self) -> None:
         """Forget everything."""
-        for portal in self._portals.values():
-            self._dispose(portal)
-        self._portals.clear()
-        self._statements.clear()
+        self._kept.forget_all()
 
     async def answer(self, message: Message) -> None:
         """Do what a message asks.
@@ -129,25 +101,22 @@ class Session:
         """
         if isinstance(message, protocol.Sync):
             self._skipping = False
-            if self._status == "I":
-                self._end_transaction()
+            self._end_unless_open()
             self._ready()
             return
         if self._skipping:
             return
-        self._busy, self._stop = True, None
-        try:
-            await self._dispatch(message)
-        except PostgresError as error:
-            if error.fatal:
-                raise
-            self._fail(error)
-            if isinstance(message, protocol.Query):
-                self._ready()
-            else:
-                self._skipping = True
-        finally:
-            self._busy = False
+        with self._work.begun():
+            try:
+                await self._dispatch(message)
+            except PostgresError as error:
+                if error.fatal:
+                    raise
+                self._fail(error)
+                if isinstance(message, protocol.Query):
+                    self._ready()
+                else:
+                    self._skipping = True
         if isinstance(message, protocol.Query | protocol.Flush):
             await self._wire.drain()
 
@@ -172,40 +141,35 @@ class Session:
 
     def _ready(self) -> None:
         self._report()
-        self._wire.write(protocol.ready(self._status))
+        self._wire.write(protocol.ready(self._transaction.status))
 
     def _fail(self, error: PostgresError) -> None:
-        if self._status == "T":
-            self._status = "E"
+        self._transaction.fail()
         self._wire.write(protocol.error_response("ERROR", error.code, error.message, error.detail, error.hint))
 
     # Simple queries
 
     async def _query(self, sql: str) -> None:
-        self._forget("")
+        self._kept.forget_portal("")
         try:
             for text in statements.split(sql):
                 portal = Portal(await self._prepared(text, ()))
                 try:
                     await self._run(portal, 0, describe=True)
                 finally:
-                    self._dispose(portal)
+                    self._kept.dispose(portal)
         finally:
-            if self._status == "I":
-                self._end_transaction()
+            self._end_unless_open()
         self._ready()
 
     # Extended queries
 
     async def _parse(self, message: protocol.Parse) -> None:
-        if message.name and message.name in self._statements:
-            raise PostgresError("42P05", "a prepared statement of this name exists")
-        if len(self._statements) >= _MOST_STATEMENTS:
-            raise PostgresError("53400", "too many prepared statements")
+        self._kept.check_room(message.name)
         texts = statements.split(message.sql)
         if len(texts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
-        self._statements[message.name] = await self._prepared(texts[0], message.types)
+        self._kept.keep_statement(message.name, await self._prepared(texts[0], message.types))
         self._wire.write(protocol.PARSE_COMPLETE)
 
     async def _prepared(self, text: str, types: Sequence[int]) -> Prepared:
@@ -213,15 +177,14 @@ class Session:
             statement = statements.read(text)
         except Unsupported as problem:
             raise PostgresError(problem.code, str(problem)) from None
-        if self._status == "E" and not isinstance(statement, statements.Transaction | statements.Empty):
-            raise errors.FAILED_TRANSACTION
+        self._transaction.check(statement)
         sql = _question_of(statement)
         if sql is None:
             return Prepared(statement, types=tuple(BY_OID.get(oid, TEXT) for oid in types))
         known = self._client.role.read
         key = (sql, tuple(types))
         if key not in known:
-            read = await self._in_thread(None, lambda: self._read_question(sql, types))
+            read = await self._work.do(None, lambda: self._read_question(sql, types))
             if len(known) >= _MOST_KNOWN:
                 known.clear()
             known[key] = read
@@ -237,18 +200,8 @@ class Session:
             found = tuple(array_of(OID) if place in things else kind for place, kind in enumerate(found, 1))
         return text, system, found
 
-    def _statement(self, name: str) -> Prepared:
-        if name not in self._statements:
-            raise PostgresError("26000", "there is no prepared statement of this name")
-        return self._statements[name]
-
-    def _portal(self, name: str) -> Portal:
-        if name not in self._portals:
-            raise PostgresError("34000", "there is no portal or cursor of this name")
-        return self._portals[name]
-
     def _bind(self, message: protocol.Bind) -> None:
-        prepared = self._statement(message.statement)
+        prepared = self._kept.statement(message.statement)
         formats = message.formats
         if len(message.values) != len(prepared.types) or len(formats) not in (0, 1, len(message.values)):
             raise PostgresError(errors.PROTOCOL, f"the statement has {len(prepared.types)} parameters")
@@ -257,19 +210,18 @@ class Session:
             values = [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]
         except BadParameter as problem:
             raise PostgresError("22P02", f"a parameter is no value of type {problem}") from None
-        if message.portal and message.portal in self._portals:
+        if message.portal and self._kept.has_portal(message.portal):
             raise PostgresError("42P03", "a portal of this name exists")
-        self._forget(message.portal)
-        self._portals[message.portal] = Portal(prepared, values, message.result_formats)
+        self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats))
         self._wire.write(protocol.BIND_COMPLETE)
 
     async def _describe(self, message: protocol.Describe) -> None:
         if message.kind == "S":
-            prepared = self._statement(message.name)
+            prepared = self._kept.statement(message.name)
             self._wire.write(protocol.parameter_description([kind.oid for kind in prepared.types]))
             columns, formats = await self._columns(prepared), []
         else:
-            portal = self._portal(message.name)
+            portal = self._kept.portal(message.name)
             columns = portal.columns = portal.columns or await self._columns(portal.prepared) or []
             formats = _formats(columns, portal.formats)
         if columns:
@@ -285,11 +237,11 @@ class Session:
         if isinstance(statement, statements.Explain):
             return [("QUERY PLAN", TEXT)]
         if isinstance(statement, statements.Fetch) and not statement.move:
-            return self._portal(statement.name).columns
+            return self._kept.portal(statement.name).columns
         if isinstance(statement, statements.Ask) and prepared.columns is None:
             known, key = self._client.role.described, (prepared.sql, prepared.types)
             if key not in known:
-                described = await self._in_thread(None, lambda: self._described(prepared))
+                described = await self._work.do(None, lambda: self._described(prepared))
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 known[key] = described
@@ -305,34 +257,21 @@ class Session:
         )
 
     async def _execute(self, message: protocol.Execute) -> None:
-        portal = self._portal(message.portal)
+        portal = self._kept.portal(message.portal)
         await self._run(portal, max(0, message.rows), describe=False)
 
     def _close(self, message: protocol.Close) -> None:
         if message.kind == "S":
-            self._statements.pop(message.name, None)
+            self._kept.forget_statement(message.name)
         else:
-            self._forget(message.name)
+            self._kept.forget_portal(message.name)
         self._wire.write(protocol.CLOSE_COMPLETE)
-
-    def _forget(self, name: str) -> None:
-        portal = self._portals.pop(name, None)
-        if portal is not None:
-            self._dispose(portal)
-
-    def _dispose(self, portal: Portal) -> None:
-        """Give back what a portal holds; where rows are left, the audit log hears of it, which may take a while."""
-        if portal.done or portal.answer is None:
-            portal.close()
-        else:
-            self._threads.submit(portal.close)
 
     # Running
 
     async def _run(self, portal: Portal, rows: int, *, describe: bool) -> None:
         statement = portal.prepared.statement
-        if self._status == "E" and not isinstance(statement, statements.Transaction | statements.Empty):
-            raise errors.FAILED_TRANSACTION
+        self._transaction.check(statement)
         match statement:
             case statements.Empty():
                 self._wire.write(protocol.EMPTY_QUERY)
@@ -376,7 +315,7 @@ class Session:
             portal.columns = portal.columns or prepared.columns or columns
             return None if take is None else take()
 
-        first = await self._in_thread(portal, ask)
+        first = await self._work.do(portal, ask)
         if answer.notice:
             self._wire.write(protocol.notice_response(answer.notice))
         return first
@@ -410,7 +349,7 @@ class Session:
         sent, most = 0, self._client.limits.rows
         chunk = first
         if chunk is None and not portal.done:
-            chunk = await self._in_thread(portal, lambda: portal.take(rows, encode))
+            chunk = await self._work.do(portal, lambda: portal.take(rows, encode))
         while chunk is not None:
             sent += chunk[0]
             if most is not None and portal.rows > most:
@@ -419,12 +358,11 @@ class Session:
             left = rows - sent if rows else 0
             if (rows and left == 0) or portal.done:
                 break
-            following = asyncio.ensure_future(self._in_thread(portal, partial(portal.take, left, encode)))
+            following = asyncio.ensure_future(self._work.do(portal, partial(portal.take, left, encode)))
             try:
                 await self._wire.drain()
             except BaseException:
-                self._stop = errors.CANCELLED
-                self._interrupt()
+                self._work.stop(errors.CANCELLED)
                 await asyncio.wait({following})
                 following.exception()
                 raise
@@ -443,21 +381,21 @@ class Session:
         self._wire.write(protocol.COPY_DONE + protocol.command_complete(f"COPY {sent}"))
 
     async def _declare(self, portal: Portal, statement: statements.Declare) -> None:
-        if self._status == "I" and not statement.hold:
+        if not self._transaction.open and not statement.hold:
             raise PostgresError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
-        if statement.name in self._portals:
+        if self._kept.has_portal(statement.name):
             raise PostgresError("42P03", "a cursor of this name exists")
         asked = Portal(portal.prepared, portal.values, (1,) if statement.binary else (), hold=statement.hold)
         try:
             await self._open(asked)
         except BaseException:
-            self._dispose(asked)
+            self._kept.dispose(asked)
             raise
-        self._portals[statement.name] = asked
+        self._kept.keep_portal(statement.name, asked)
         self._wire.write(protocol.command_complete("DECLARE CURSOR"))
 
     async def _fetch(self, statement: statements.Fetch, asked: Portal, *, describe: bool) -> None:
-        portal = self._portal(statement.name)
+        portal = self._kept.portal(statement.name)
         formats = _formats(portal.columns, asked.formats or portal.formats)
         if describe and not statement.move:
             self._describe_rows(portal.columns, formats)
@@ -478,22 +416,27 @@ class Session:
         """Do what a statement says; the tag of its answer."""
         match statement:
             case statements.Transaction():
-                return self._transaction(statement)
+                tag, notice = self._transaction.move(statement)
+                if notice is not None:
+                    self._wire.write(protocol.notice_response(*notice))
+                if statement.verb in ("COMMIT", "ROLLBACK"):
+                    self._kept.end_transaction()
+                return tag
             case statements.Set():
                 _checked(lambda: self._settings.set(statement.name, statement.value))
                 return "SET" if statement.value is not None else "RESET"
             case statements.CloseCursor():
-                for name in [statement.name] if statement.name is not None else [*self._portals]:
+                for name in [statement.name] if statement.name is not None else self._kept.portals():
                     if name:
-                        self._portal(name)
-                    self._forget(name)
+                        self._kept.portal(name)
+                    self._kept.forget_portal(name)
                 return "CLOSE CURSOR" if statement.name is not None else "CLOSE CURSOR ALL"
             case statements.Deallocate():
                 if statement.name is None:
-                    self._statements.clear()
+                    self._kept.forget_statements()
                 else:
-                    self._statement(statement.name)
-                    del self._statements[statement.name]
+                    self._kept.statement(statement.name)
+                    self._kept.forget_statement(statement.name)
                 return "DEALLOCATE" if statement.name is not None else "DEALLOCATE ALL"
             case statements.Nothing():
                 if statement.discard:
@@ -503,32 +446,15 @@ class Session:
             case _:
                 raise PostgresError("0A000", "a statement that is not supported")
 
-    def _transaction(self, statement: statements.Transaction) -> str:
-        """There is nothing to undo: what counts is the status that the client expects."""
-        verb, failed = statement.verb, self._status == "E"
-        if verb in ("BEGIN", "START TRANSACTION"):
-            if failed:
-                raise errors.FAILED_TRANSACTION
-            if self._status == "T":
-                self._wire.write(protocol.notice_response("there is already a transaction in progress", "25001"))
-            self._status = "T"
-            return verb
-        if verb in ("COMMIT", "ROLLBACK"):
-            if self._status == "I":
-                self._wire.write(protocol.notice_response("there is no transaction in progress", "25P01"))
-            self._status = "T" if statement.chain and self._status != "I" else "I"
-            self._end_transaction()
-            return "ROLLBACK" if failed else verb
-        if self._status == "I":
-            raise PostgresError("25P01", f"{verb} can only be used in transaction blocks")
-        if failed and verb != "ROLLBACK TO":
-            raise errors.FAILED_TRANSACTION
-        self._status = "T"
-        return "ROLLBACK" if verb == "ROLLBACK TO" else verb
+    def _end_unless_open(self) -> None:
+        """What is not in a transaction is one of its own, and over."""
+        if not self._transaction.open:
+            self._kept.end_transaction()
 
-    def _end_transaction(self) -> None:
-        for name in [name for name, portal in self._portals.items() if not portal.hold]:
-            self._forget(name)
+    def _seconds(self) -> float:
+        """How long a statement may run: as the gateway says, or less if the client does."""
+        most, wanted = self._client.limits.seconds, self._settings.statement_seconds()
+        return most if wanted is None else min(most, wanted)
 
     def _setting(self, name: str) -> str | None:
         try:
@@ -549,51 +475,6 @@ class Session:
             if self._told.get(name) != value:
                 self._told[name] = value
                 self._wire.write(protocol.parameter_status(name, value))
-
-    # Threads
-
-    async def _in_thread(self, portal: Portal | None, work: Callable[[], T]) -> T:
-        """Do what blocks in a thread of its own, for so long as a statement may run.
-
-        Raises:
-            PostgresError: it failed, was stopped or took too long.
-        """
-        if self._stop is not None:
-            raise self._stop
-        loop = asyncio.get_running_loop()
-        self._running = None if portal is None else portal.answer
-        seconds = self._client.limits.seconds
-        wanted = self._settings.statement_seconds()
-        left = (seconds if wanted is None else min(seconds, wanted)) - (0.0 if portal is None else portal.seconds)
-        watch = loop.call_later(max(left, 0.001), self._too_long)
-        start = time.perf_counter()
-        try:
-            return await loop.run_in_executor(self._threads, work)
-        except Refused as refused:
-            raise self._stop or errors.of_refusal(refused) from None
-        except PostgresError:
-            raise
-        except Exception as problem:  # a fault of ours: the kind of it, and nothing that may hold data
-            raise self._stop or PostgresError("XX000", f"internal error ({type(problem).__name__})") from None
-        finally:
-            watch.cancel()
-            self._running = None
-            if portal is not None:
-                portal.seconds += time.perf_counter() - start
-
-    def _too_long(self) -> None:
-        self._stop = self._stop or errors.of_refusal(Refused("SDC091"))
-        self._interrupt()
-
-    def _interrupt(self) -> None:
-        """Interrupt what runs: again and again, for an interruption between planning and running is lost."""
-        if self._running is not None:
-            self._interrupt_this(self._running)
-
-    def _interrupt_this(self, answer: Answer) -> None:
-        if self._running is answer:
-            answer.interrupt()
-            asyncio.get_running_loop().call_later(_AGAIN, self._interrupt_this, answer)
 
 
 def _question_of(statement: Statement) -> str | None:
@@ -616,4 +497,4 @@ def _checked(work: Callable[[], T]) -> T:
         raise PostgresError(problem.code, str(problem)) from None
 
 
-__all__ = ["Client", "Limits", "Session", "Wire"]
+__all__ = ["Client", "Session", "Wire"]

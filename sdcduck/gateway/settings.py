@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 VERSION = "15.0"
 VERSION_NUMBER = "150000"
+VERSION_TEXT = f"PostgreSQL {VERSION} (sdcduck: statistical disclosure control over DuckDB)"
 
 
 class BadSetting(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 _FREE = 3
@@ -41,6 +42,7 @@ class Throttle:
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
+        self._alone = threading.Lock()
 
     def wait(self, address: str, user: str, *, now: float) -> float:
         """Seconds that a login must wait; each one that waits makes the next wait longer.
@@ -48,6 +50,10 @@ class Throttle:
         Raises:
             TooManyFailures: the queue is too long.
         """
+        with self._alone:
+            return self._wait(address, user, now)
+
+    def _wait(self, address: str, user: str, now: float) -> float:
         records = [self._records.get(key) for key in _keys(address, user)]
         slow = [record for record in records if record is not None and record.failures > _FREE]
         if not slow:
@@ -62,6 +68,10 @@ class Throttle:
 
     def failed(self, address: str, user: str, *, now: float) -> None:
         """A password was wrong."""
+        with self._alone:
+            self._failed(address, user, now)
+
+    def _failed(self, address: str, user: str, now: float) -> None:
         if len(self._records) > _MOST:
             self._records = {key: record for key, record in self._records.items() if now - record.last < _FORGOTTEN}
         if len(self._records) > 2 * _MOST:  # somebody makes names up: theirs are of no use to remember
@@ -74,8 +84,9 @@ class Throttle:
 
     def succeeded(self, address: str, user: str) -> None:
         """A password was right: what came before from there is forgotten."""
-        for key in _keys(address, user):
-            self._records.pop(key, None)
+        with self._alone:
+            for key in _keys(address, user):
+                self._records.pop(key, None)
 
 
 def _keys(address: str, user: str) -> tuple[str, str]:

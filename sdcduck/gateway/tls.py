@@ -7,13 +7,30 @@ import ipaddress
 import os
 import ssl
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from sdcduck.errors import SDCError
 
 
-def from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """A context with a certificate.
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate with its key, as PEM.
+
+    Attributes:
+        context: for doors that Python opens itself.
+        chain: the certificate and those up to its issuer.
+        fingerprint: SHA-256 of a certificate that was made now; empty: of others.
+    """
+
+    context: ssl.SSLContext
+    chain: bytes
+    key: bytes
+    fingerprint: str = ""
+
+
+def from_files(certificate: Path, key: Path | None) -> Certificate:
+    """A certificate from files.
 
     Raises:
         SDCError: the files cannot be used.
@@ -21,10 +38,31 @@ def from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
     context = _context()
     try:
         context.load_cert_chain(certificate, key)
+        chain = certificate.read_bytes()
+        made = Certificate(context, chain, chain if key is None else key.read_bytes())
     except (OSError, ssl.SSLError) as problem:
         reason = getattr(problem, "reason", None) or problem.strerror or "not a certificate with its key"
         raise SDCError(f"the certificate '{certificate}' cannot be used: {reason}") from None
-    return context
+    if why := _out_of_time(chain):
+        raise SDCError(f"the certificate '{certificate}' cannot be used: {why}")
+    return made
+
+
+def _out_of_time(chain: bytes) -> str:
+    """Why a certificate is not good today: clients that check it would be refused, and others taught not to check.
+
+    Without the package that reads certificates nobody looks; clients do.
+    """
+    try:
+        from cryptography import x509
+    except ModuleNotFoundError:
+        return ""
+    found, now = x509.load_pem_x509_certificate(chain), datetime.datetime.now(datetime.UTC)
+    if now > found.not_valid_after_utc:
+        return f"it has expired on {found.not_valid_after_utc:%Y-%m-%d}"
+    if now < found.not_valid_before_utc:
+        return f"it is not valid yet, but from {found.not_valid_before_utc:%Y-%m-%d} on"
+    return ""
 
 
 def _context() -> ssl.SSLContext:
@@ -33,8 +71,8 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-def self_signed(host: str) -> tuple[ssl.SSLContext, str]:
-    """A context with a certificate that nobody vouches for, and its SHA-256 fingerprint.
+def self_signed(host: str) -> Certificate:
+    """A certificate that nobody vouches for.
 
     It keeps out who only listens; against who can change what is sent, clients must know the fingerprint, or you use a
     certificate of your own.
@@ -66,10 +104,11 @@ def self_signed(host: str) -> tuple[ssl.SSLContext, str]:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
-    written = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+    chain = certificate.public_bytes(serialization.Encoding.PEM)
+    written = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return _loaded(written), certificate.fingerprint(hashes.SHA256()).hex(":")
+    return Certificate(_loaded(chain + written), chain, written, certificate.fingerprint(hashes.SHA256()).hex(":"))
 
 
 def _loaded(pem: bytes) -> ssl.SSLContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,8 @@ class Guard:
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
         self._role, self._log = role.lower(), log
+        self.heard: Callable[[str, float, int], None] = lambda verdict, seconds, rows: None
+        """Told of each line that is written down, or would be if there were a log: verdict, seconds, rows."""
         self._limited = Limited(self._con, self._alone, seconds)
         try:
             catalog.policies(self._con)
@@ -238,14 +240,23 @@ class Guard:
         self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
     ) -> None:
         """Write down a question; without the line there is no answer."""
-        if self._log is None:
-            return
+        seconds = time.perf_counter() - start
         try:
+            self._write(query, user, seconds, verdict, rows, ran, version)
+        except OSError:
+            self.heard("SDC092", seconds, 0)
+            raise Refused("SDC092") from None
+        self.heard(verdict, seconds, rows)
+
+    def _write(
+        self, query: str, user: str, seconds: float, verdict: str, rows: int, ran: Rewritten | None, version: str
+    ) -> None:
+        if self._log is not None:
             self._log.write(
                 user=user,
                 role=self._role,
                 verdict=verdict,
-                milliseconds=round(1000 * (time.perf_counter() - start), 3),
+                milliseconds=round(1000 * seconds, 3),
                 rows=rows,
                 query=query,
                 sql="" if ran is None else ran.sql,
@@ -253,8 +264,6 @@ class Guard:
                 methods=[] if ran is None else list(ran.methods),
                 policies=version,
             )
-        except OSError:
-            raise Refused("SDC092") from None
 
     def rewrite(self, query: str) -> str:
         """The SQL that runs in place of a query.

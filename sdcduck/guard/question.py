@@ -40,6 +40,8 @@ class Question:
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
         self._written = self._over = self._stopped = False
+        self.schema = pa.schema([])
+        """Of the rows, once it was asked."""
 
     def ask(self, parameters: Parameters = None) -> list[tuple[str, str]]:
         """Run it up to the first rows; names and DuckDB types of the columns.
@@ -99,19 +101,20 @@ class Question:
 
     def close(self) -> None:
         """Give back what it holds; a question that is closed before its end was abandoned."""
-        if not self._over and self._reader is not None:
-            self._over = True
-            self._write("abandoned")
+        abandoned = not self._over and self._reader is not None
         self._over = True
         self._held.clear()
         self._reader = None
         self._cursor.close()
+        if abandoned:
+            self._write("abandoned")
 
     def _begin(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
         try:
             relation = self._cursor.sql(sql, params=parameters if parameters is not None else [])
             columns = list(zip(relation.columns, map(str, relation.types), strict=True))
             self._reader = relation.to_arrow_reader(_ROWS)
+            self.schema = self._reader.schema
         except duckdb.InterruptException:
             raise Refused("SDC091") from None
         except duckdb.Error as problem:

@@ -32,6 +32,7 @@ class Served:
     log: Path
     user: str = "ann"
     database: str = "register"
+    flight: int = 0
 
     @property
     def url(self) -> str:
@@ -69,14 +70,15 @@ def start(file: Path, folder: Path, *options: str) -> Served:
     with events.open("wb") as told:
         process = subprocess.Popen([*command, "--log", str(log), *options], stderr=told, stdout=told)
 
-    def port() -> int | None:
-        found = re.search(r"serving .* on \S+:(\d+), ", events.read_text())
+    def port(door: str) -> int | None:
+        found = re.search(rf"{door} on \S+:(\d+), ", events.read_text())
         return int(found[1]) if found else None
 
-    wait_for(lambda: port() is not None or process.poll() is not None)
-    found = port()
+    last = "Arrow Flight SQL" if "--flight-port" in options else "serving .*"
+    wait_for(lambda: port(last) is not None or process.poll() is not None)
+    found = port("serving .*")
     assert found is not None, events.read_text()
-    return Served(process, found, events, log)
+    return Served(process, found, events, log, flight=port("Arrow Flight SQL") or 0)
 
 
 def wait_for(what: Callable[[], bool]) -> None:
@@ -130,7 +132,7 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(register: Path) -> Iterator[Served]:
     """A gateway for all tests that change nothing in it."""
-    running = start(register, register.with_name("served"), "--user-connections", "100")
+    running = start(register, register.with_name("served"), "--user-connections", "100", "--flight-port", "0")
     yield running
     assert running.stop() == 0
 

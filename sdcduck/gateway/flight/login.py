@@ -1,0 +1,208 @@
+"""Who calls: a user name and a password are given once, for a token that is good for a while.
+
+The password comes as it is, over TLS wherever others could listen, and is checked against the same SCRAM verifier as at
+the PostgreSQL door. At this point the library does not tell from where somebody calls. So wrong passwords slow down
+further tries at a name from everywhere; whoever is in already is not touched.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow.flight as flight
+
+from sdcduck.gateway.events import note
+from sdcduck.gateway.house import Account, House
+from sdcduck.gateway.throttle import TooManyFailures
+from sdcduck.passwords import ITERATIONS, SALT_BYTES, Verifier
+
+_LIFE = 24 * 3600.0
+_MOST_SESSIONS = 1000
+_MOST_WAITING = 200
+_MOST_CHECKED = 2
+_LONGEST = 4096
+WRONG = "password authentication failed"
+
+
+@dataclass(eq=False)
+class Session:
+    """A user who is in.
+
+    Attributes:
+        until: when the token ends, however busy the user is.
+        seen: when the user called last.
+        prepared: questions, by their handle.
+    """
+
+    account: Account
+    token: str
+    until: float
+    seen: float
+    prepared: dict[bytes, object] = field(default_factory=dict)
+
+
+class Sessions:
+    """The users who are in, by the token they have.
+
+    Args:
+        idle: seconds after which a silent user is forgotten.
+    """
+
+    def __init__(self, idle: float) -> None:
+        self._idle = idle
+        self._by_token: dict[str, Session] = {}
+        self._alone = threading.Lock()
+
+    def begin(self, account: Account, *, now: float) -> Session:
+        """Let a user in; one who comes in again and again loses the oldest session."""
+        session = Session(account, secrets.token_urlsafe(32), now + _LIFE, now)
+        with self._alone:
+            own = [known for known in self._by_token.values() if known.account.name == account.name]
+            if len(own) >= _MOST_SESSIONS:
+                del self._by_token[min(own, key=lambda known: known.seen).token]
+            self._by_token[session.token] = session
+        return session
+
+    def of(self, token: str, *, now: float) -> Session | None:
+        """The session of a token; None: it is not, or no longer, good.
+
+        >>> from sdcduck.passwords import verifier
+        >>> sessions = Sessions(60)
+        >>> token = sessions.begin(Account("ann", "analyst", verifier("long enough")), now=0).token
+        >>> sessions.of(token, now=59) is not None, sessions.of(token, now=200) is not None
+        (True, False)
+        """
+        with self._alone:
+            session = self._by_token.get(token)
+            if session is None:
+                return None
+            if now > min(session.until, session.seen + self._idle):
+                del self._by_token[token]
+                return None
+            session.seen = now
+            return session
+
+    def end(self, session: Session) -> None:
+        """A user leaves."""
+        with self._alone:
+            self._by_token.pop(session.token, None)
+
+    def sweep(self, *, now: float) -> list[Session]:
+        """Forget those whose time is over, and say which."""
+        with self._alone:
+            over = [one for one in self._by_token.values() if now > min(one.until, one.seen + self._idle)]
+            for session in over:
+                del self._by_token[session.token]
+            return over
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._by_token)
+
+
+class Caller(flight.ServerMiddleware):  # type: ignore[misc]
+    """Who makes a call; whoever has just given a password gets the token with the answer."""
+
+    def __init__(self, session: Session, *, new: bool) -> None:
+        self.session, self._new = session, new
+
+    def sending_headers(self) -> dict[str, str]:
+        """What goes out with the answer."""
+        return {"authorization": f"Bearer {self.session.token}"} if self._new else {}
+
+
+class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Looks at each call before anything else does, and lets nobody by without a password or a token."""
+
+    def __init__(
+        self, house: House, sessions: Sessions, *, encrypted: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.house, self._sessions, self._clock, self._encrypted = house, sessions, clock, encrypted
+        self._secret = secrets.token_bytes(32)
+        self._waiting = threading.Semaphore(_MOST_WAITING)
+        self._checked = threading.Semaphore(_MOST_CHECKED)  # to check a password is meant to be much work
+
+    def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str | bytes]]) -> Caller:
+        """Who calls.
+
+        Raises:
+            FlightUnauthenticatedError: it cannot be told.
+        """
+        kind, _, value = _authorization(headers).partition(" ")
+        if info.method == flight.FlightMethod.HANDSHAKE:
+            if kind.lower() != "basic":
+                raise flight.FlightUnauthenticatedError("a user name and a password are needed")
+            return Caller(self._log_in(*_name_and_password(value)), new=True)
+        session = self._sessions.of(value.strip(), now=self._clock()) if kind.lower() == "bearer" else None
+        if session is None:
+            raise flight.FlightUnauthenticatedError("not logged in, or no longer: connect again")
+        return Caller(session, new=False)
+
+    def _log_in(self, name: str, password: str) -> Session:
+        throttle, place = self.house.throttle, f"flight as {name}"
+        if not self._waiting.acquire(blocking=False):
+            raise flight.FlightUnavailableError("too many logins at a time; try again")
+        try:
+            time.sleep(throttle.wait(place, name, now=self._clock()))
+            account = self.house.accounts.get(name)
+            with self._checked:
+                fits = (self._nobody(name) if account is None else account.verifier).fits(password)
+        except TooManyFailures:
+            raise flight.FlightUnavailableError("too many failed logins; try again in a minute") from None
+        finally:
+            self._waiting.release()
+        if account is None or not fits:
+            throttle.failed(place, name, now=self._clock())
+            self.house.counts.login("flight", succeeded=False)
+            note("login failed", user=name[:63], door="flight")
+            raise flight.FlightUnauthenticatedError(WRONG)
+        throttle.succeeded(place, name)
+        self.house.counts.login("flight", succeeded=True)
+        session = self._sessions.begin(account, now=self._clock())
+        note("entered", user=account.name, role=account.role, door="flight", tls=self._encrypted)
+        return session
+
+    def _nobody(self, name: str) -> Verifier:
+        """What a user who is not there is checked against, for as long as any other."""
+        salt = hmac.digest(self._secret, name.encode(), "sha256")[:SALT_BYTES]
+        return Verifier(ITERATIONS, salt, secrets.token_bytes(32), b"")
+
+
+class NoHandshake(flight.ServerAuthHandler):  # type: ignore[misc]
+    """Flight has two ways to log in; clients of Flight SQL use the other one, but call for this one first."""
+
+    def authenticate(self, outgoing: object, incoming: object) -> None:
+        """`Door` has done it."""
+
+    def is_valid(self, token: bytes) -> bytes:
+        """`Door` does it."""
+        return b""
+
+
+def _authorization(headers: Mapping[str, Sequence[str | bytes]]) -> str:
+    values = [value for name, given in headers.items() if name.lower() == "authorization" for value in given]
+    if len(values) != 1:
+        return ""
+    value = values[0].decode("ascii", "replace") if isinstance(values[0], bytes) else values[0]
+    return value if len(value) <= _LONGEST else ""
+
+
+def _name_and_password(encoded: str) -> tuple[str, str]:
+    """What a Basic header holds; some clients leave its padding out.
+
+    >>> _name_and_password("YW5uOmE6Yg")
+    ('ann', 'a:b')
+    """
+    try:
+        text = base64.b64decode(encoded.strip() + "=" * (-len(encoded.strip()) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise flight.FlightUnauthenticatedError(WRONG) from None
+    name, _, password = text.partition(":")
+    return name, password

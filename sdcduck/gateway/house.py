@@ -1,0 +1,129 @@
+"""What all doors of the gateway share: who the users are, how many of them are in, and which passwords were wrong.
+
+The door for PostgreSQL clients is one event loop, that for Arrow Flight SQL has a thread for each call; what both use
+may be used by any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sdcduck.gateway.answers import Role
+from sdcduck.gateway.metrics import Counts
+from sdcduck.gateway.throttle import Throttle
+from sdcduck.gateway.tls import Certificate
+from sdcduck.passwords import Verifier
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one user may use.
+
+    Attributes:
+        connections: at a time.
+        seconds: that a statement may run.
+        rows: of a result; None: any number.
+    """
+
+    connections: int = 20
+    seconds: float = 60.0
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user.
+
+    Attributes:
+        role: whose policies hold.
+        verifier: of the password.
+    """
+
+    name: str
+    role: str
+    verifier: Verifier
+
+
+class Seats:
+    """How many are in: of all users together, and of each.
+
+    >>> seats = Seats(3, 2)
+    >>> [seats.take("ann"), seats.take("ann"), seats.take("ann"), seats.take("bob"), seats.take("bob")]
+    [True, True, False, True, False]
+    >>> seats.give("ann")
+    >>> seats.take("bob"), seats.taken
+    (True, 3)
+    """
+
+    def __init__(self, all_users: int, each: int) -> None:
+        self._all, self._each = all_users, each
+        self._users: Counter[str] = Counter()
+        self._alone = threading.Lock()
+
+    def take(self, user: str) -> bool:
+        """Whether there was room for one more of a user, who has it now."""
+        with self._alone:
+            if self._users.total() >= self._all or self._users[user] >= self._each:
+                return False
+            self._users[user] += 1
+            return True
+
+    def give(self, user: str) -> None:
+        """One of a user leaves."""
+        with self._alone:
+            self._users[user] -= 1
+
+    @property
+    def taken(self) -> int:
+        """How many are in."""
+        with self._alone:
+            return self._users.total()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the gateway listens for Arrow Flight SQL.
+
+    Attributes:
+        port: 0 for any that is free.
+        certificate: of encrypted connections, which all are then; None: none is.
+        idle: seconds after which a silent client is forgotten.
+        grace: seconds that running questions get when the gateway stops.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    certificate: Certificate | None = None
+    idle: float = 3600.0
+    grace: float = 10.0
+
+
+@dataclass(frozen=True)
+class House:
+    """What stands behind every door.
+
+    Attributes:
+        accounts: users by name.
+        roles: what users of each role ask, by its name in lower case.
+        database: name under which clients know the database.
+    """
+
+    accounts: Mapping[str, Account]
+    roles: Mapping[str, Role]
+    database: str
+    limits: Limits
+    seats: Seats
+    throttle: Throttle = field(default_factory=Throttle)
+    counts: Counts = field(default_factory=Counts)
+
+    def role_of(self, account: Account) -> Role:
+        """What a user asks."""
+        return self.roles[account.role.lower()]
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        for role in self.roles.values():
+            role.catalog.close()

@@ -1,0 +1,31 @@
+// A program with the client `pg` of Node.js: node node_pg.js PORT PASSWORD; it prints what it found, a line each.
+const { Client, Pool } = require("pg");
+
+async function main(port, password) {
+  const login = { host: "127.0.0.1", port, user: "ann", password, database: "register" };
+  const client = new Client(login);
+  await client.connect();
+  const kinds = (await client.query("SELECT a_bool, a_small, a_decimal, a_text, nothing FROM kinds")).rows[0];
+  console.log("kinds", JSON.stringify(kinds));
+  const asked = "SELECT count(*) AS n FROM people WHERE region = $1 AND age > $2";
+  const bound = (await client.query(asked, ["North", 30])).rows[0].n;
+  const written = (await client.query(asked.replace("$1", "'North'").replace("$2", "30"))).rows[0].n;
+  console.log("parameters", bound === written);
+  const named = { name: "numbers", text: "SELECT n FROM numbers WHERE n < $1 ORDER BY n", values: [3] };
+  for (let time = 0; time < 2; time++) {
+    console.log("prepared", JSON.stringify((await client.query(named)).rows));
+  }
+  await client.query("SELECT * FROM people").catch((error) => console.log("refused", error.code, error.message.slice(0, 6)));
+  console.log("rows", (await client.query("SELECT * FROM numbers")).rowCount);
+  await client.end();
+
+  const pool = new Pool({ ...login, max: 5 });
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => pool.query("SELECT $1::int AS i", [i])));
+  console.log("pool", answers.map((answer) => answer.rows[0].i).join(" "));
+  await pool.end();
+
+  const wrong = new Client({ ...login, password: "wrong password" });
+  await wrong.connect().catch((error) => console.log("login", error.code));
+}
+
+main(Number(process.argv[2]), process.argv[3]);

@@ -1,0 +1,437 @@
+"""Arrow Flight SQL: real clients, and what happens when they behave badly."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from served_gateway import PASSWORD, ROWS, Served, start, wait_for
+
+from sdcduck.gateway.flight.messages import BadMessage, command, message, named
+from sdcduck.gateway.tls import self_signed
+
+pyarrow, flight = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.flight")
+QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
+SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
+LONG = "SELECT a.n, b.n AS m FROM numbers a, numbers b"
+
+
+def connected(served: Served, user: str = "ann", password: str = PASSWORD, **options: str) -> Any:
+    adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
+    kind = "grpc+tls" if "adbc.flight.sql.client_option.tls_root_certs" in options else "grpc"
+    login = {"username": user, "password": password}
+    return adbc.connect(f"{kind}://127.0.0.1:{served.flight}", db_kwargs={**login, **options})
+
+
+class Plain:
+    """A client that says what it likes."""
+
+    def __init__(self, served: Served, user: str = "ann") -> None:
+        self.client = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")
+        self.token = self.client.authenticate_basic_token(user, PASSWORD)
+        self.options = flight.FlightCallOptions(headers=[self.token])
+
+    def info(self, query: str) -> Any:
+        asked = flight.FlightDescriptor.for_command(named("CommandStatementQuery", (1, query.encode())))
+        return self.client.get_flight_info(asked, self.options)
+
+    def rows(self, info: Any) -> Any:
+        return self.client.do_get(info.endpoints[0].ticket, self.options)
+
+    def act(self, name: str, body: bytes = b"") -> list[bytes]:
+        return [found.body.to_pybytes() for found in self.client.do_action((name, body), self.options)]
+
+
+@pytest.fixture
+def con(served: Served) -> Iterator[Any]:
+    with connected(served) as con:
+        yield con
+
+
+@pytest.fixture
+def plain(served: Served) -> Plain:
+    return Plain(served)
+
+
+class TestAdbc:
+    def test_the_answer_is_that_of_the_other_door(self, con: Any, served: Served) -> None:
+        psycopg = pytest.importorskip("psycopg")
+        with psycopg.connect(**served.options) as other:
+            expected = other.execute(QUERY).fetchall()
+        before = len(served.asked())
+        with con.cursor() as cursor:
+            assert cursor.execute(QUERY).fetch_arrow_table().to_pydict() == {
+                "region": [region for region, _ in expected], "n": [n for _, n in expected],
+            }  # fmt: skip
+        (line,) = served.asked()[before:]
+        assert (line["user"], line["role"], line["verdict"], line["rows"]) == ("ann", "analyst", "answered", 3)
+
+    def test_values_of_every_kind(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            assert cursor.execute("SELECT * FROM kinds").fetchall() == [
+                (True, 7, 8, 9, 1.5, Decimal("12.345"), "grün", datetime.date(2020, 2, 29),
+                 datetime.datetime(2020, 2, 29, 12, 30, 1, 500_000), None)
+            ]  # fmt: skip
+
+    def test_a_large_result(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            reader = cursor.execute("SELECT * FROM numbers").fetch_record_batch()
+            assert sum(batch.num_rows for batch in reader) == ROWS
+
+    def test_parameters(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            cursor.execute("SELECT count(*) AS n FROM people WHERE region = ? AND age > ?", ("North", 30))
+            asked = cursor.fetchone()
+            cursor.execute("SELECT count(*) AS n FROM people WHERE age > $2 AND region = $1", ("North", 30))
+            assert cursor.fetchone() == asked
+            cursor.execute("SELECT count(*) AS n FROM people WHERE region = 'North' AND age > 30")
+            assert cursor.fetchone() == asked
+            day = (datetime.date(2020, 3, 1),)
+            assert cursor.execute("SELECT an_int FROM kinds WHERE a_date <= ?", day).fetchall() == [(8,)]
+            assert cursor.execute("SELECT '?' AS a, n FROM numbers WHERE n = ?", (3,)).fetchall() == [("?", 3)]
+            assert cursor.adbc_prepare("SELECT n FROM numbers WHERE n < ? AND words = ?").types == [
+                pyarrow.int64(), pyarrow.string(),
+            ]  # fmt: skip
+
+    def test_values_of_parameters_have_bounds(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            for values, why in ((("x" * 2_000_000,), "too large"), (pyarrow.table({"1": ["a", "b"]}), "one value")):
+                with pytest.raises(Exception, match=why):
+                    cursor.execute("SELECT n FROM numbers WHERE words = ?", values)
+            assert cursor.execute("SELECT n FROM numbers WHERE words = ?", (None,)).fetchall() == []
+
+    def test_types_are_told_as_they_come(self, con: Any) -> None:
+        kinds = (
+            "[1, NULL]", "{'a': 1, 'b': NULL}", "MAP {'a': 1}", "NULL", "uuid()", "170141183460469231731687303715884105727",
+            "TIME '12:00'", "INTERVAL 1 MONTH", "TIMESTAMPTZ '2020-01-01 00:00+00'", "'a'::BLOB", "1::UTINYINT",
+            "TIMESTAMP_NS '2020-01-01 00:00:00.000000001'", "1.5::DECIMAL(30, 10)", "'x'", "true", "DATE '2020-01-01'",
+        )  # fmt: skip
+        with con.cursor() as cursor:
+            answered = 0
+            for kind in kinds:
+                query = f"SELECT {kind} AS v, n FROM numbers WHERE n % 2 = 0 OR n IS NULL LIMIT 3"
+                try:
+                    told = cursor.adbc_execute_schema(query)
+                    table = cursor.execute(query).fetch_arrow_table()
+                except Exception as refused:  # not all kinds are answered, nor by every DuckDB
+                    assert "SDC0" in str(refused)
+                    continue
+                answered += 1
+                assert (table.schema, table.num_rows) == (told, 3), kind
+            assert answered > 8
+
+    def test_a_refusal_and_a_session_that_goes_on(self, con: Any, served: Served) -> None:
+        before = len(served.asked())
+        with con.cursor() as cursor:
+            for query, code in (
+                ("SELECT * FROM people", "SDC040"), ("SELECT * FROM secrets", "SDC020"), ("SELEC 1", "SDC001"),
+                ("DROP TABLE people", "SDC004"), ("SET threads = 1", "SDC004"), ("SELECT 1; SELECT 2", "SDC003"),
+                ("SELECT verifier FROM sdc.users", "SDC020"), ("FROM read_csv('/etc/passwd')", "SDC021"),
+            ):  # fmt: skip
+                with pytest.raises(Exception, match=code) as caught:
+                    cursor.execute(query)
+                assert "sdcduck/" not in str(caught.value)
+            assert len(cursor.execute(QUERY).fetchall()) == 3
+        assert [line["verdict"] for line in served.asked()[before:]] == [
+            "SDC040", "SDC020", "SDC001", "SDC004", "SDC004", "SDC003", "SDC020", "SDC021", "answered"
+        ]  # fmt: skip
+
+    def test_a_preview_says_that_it_is_one(self, con: Any) -> None:
+        with con.cursor() as cursor:
+            told = cursor.execute("SELECT * FROM people LIMIT 5").fetch_arrow_table().schema.metadata
+            assert told[b"sdcduck.notice"].startswith(b"a preview: rows of 'made_up'")
+            assert cursor.execute(QUERY).fetch_arrow_table().schema.metadata is None
+
+    def test_nothing_is_taken_in(self, con: Any) -> None:
+        table = pyarrow.table({"a": [1]})
+        with con.cursor() as cursor:
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.adbc_ingest("taken", table)
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.executemany("SELECT n FROM numbers WHERE n = ?", [(1,), (2,)])
+            assert cursor.execute("SELECT count(*) FROM kinds").fetchone() == (1,)
+
+    def test_transactions_have_nothing_to_undo(self, con: Any) -> None:
+        con.commit()
+        con.rollback()
+
+    def test_what_the_database_has(self, con: Any) -> None:
+        (catalog,) = con.adbc_get_objects().read_all().to_pylist()
+        (schema,) = catalog["catalog_db_schemas"]
+        tables = {
+            table["table_name"]: [column["column_name"] for column in table["table_columns"]]
+            for table in schema["db_schema_tables"]
+        }
+        assert (catalog["catalog_name"], schema["db_schema_name"]) == ("register", "public")
+        assert list(tables) == ["kinds", "numbers", "people"]
+        assert tables["people"] == ["person_id", "region", "sex", "age", "income"]
+        (catalog,) = con.adbc_get_objects(depth="tables", table_name_filter="p_op%").read_all().to_pylist()
+        ((people,),) = [schema["db_schema_tables"] for schema in catalog["catalog_db_schemas"]]
+        assert people["table_name"] == "people"
+        assert con.adbc_get_table_types() == ["TABLE"]
+        assert con.adbc_get_info()["vendor_name"] == "sdcduck"
+        columns = con.adbc_get_table_schema("people")
+        assert columns.field("income").metadata[b"ARROW:FLIGHT:SQL:REMARKS"] == b"measure: sum and avg"
+        with con.cursor() as cursor:
+            cursor.execute("SELECT table_name FROM information_schema.tables ORDER BY 1")
+            assert cursor.fetchall() == [("kinds",), ("numbers",), ("people",)]
+            ((note,),) = cursor.execute("EXPLAIN " + QUERY).fetchall()
+            assert "cell_key" in note
+
+    def test_describing_asks_nothing(self, con: Any, served: Served) -> None:
+        before = len(served.asked())
+        with con.cursor() as cursor:
+            assert cursor.adbc_execute_schema(QUERY).names == ["region", "n"]
+            cursor.adbc_prepare(QUERY)
+        assert len(served.asked()) == before
+
+    def test_cancel(self, con: Any, served: Served) -> None:
+        with con.cursor() as cursor:
+            before = len(served.asked())
+            threading.Timer(3, cursor.adbc_cancel).start()
+            with pytest.raises(Exception, match=r"(?i)cancel"):
+                cursor.execute(SLOW)
+            wait_for(lambda: len(served.asked()) > before)
+            assert served.asked()[-1]["verdict"] == "SDC091"
+            assert len(cursor.execute(QUERY).fetchall()) == 3
+
+    def test_who_is_not_let_in(self, served: Served) -> None:
+        for user, password in (("ann", "wrong password"), ("eve", PASSWORD)):
+            with pytest.raises(Exception, match="password"), connected(served, user, password) as con:
+                con.cursor().execute(QUERY)
+
+    def test_data_frames(self, con: Any) -> None:
+        polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
+        assert polars.read_database(QUERY, con)["region"].to_list() == ["East", "North", "South"]
+        assert pandas.read_sql(QUERY, con)["region"].tolist() == ["East", "North", "South"]
+
+    def test_the_steps_on_the_page(self, served: Served) -> None:
+        pytest.importorskip("polars")
+        page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
+        steps = re.findall(r"^```py\n(.*?)^```$", page, re.M | re.S)
+        assert len(steps) == 2
+        found: dict[str, Any] = {}
+        for step in steps:
+            exec(step.replace("grpc+tls://HOST:31337", f"grpc://127.0.0.1:{served.flight}"), found)
+        assert (found["table"].num_rows, len(found["by_sex"]), len(found["by_region"])) == (3, 2, 3)
+        found["con"].close()
+
+    def test_a_role_of_its_own(self, served: Served) -> None:
+        with connected(served, "bob") as con:
+            con.cursor().execute(QUERY).fetchall()
+        assert (served.asked()[-1]["user"], served.asked()[-1]["role"]) == ("bob", "researcher")
+
+
+class TestFlight:
+    @pytest.mark.parametrize("header", [b"", b"Bearer", b"Bearer x", b"Basic YW5uOng=", b"Basic !!", b"Nothing x"])
+    def test_no_call_without_a_token(self, served: Served, header: bytes) -> None:
+        client = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")
+        options = flight.FlightCallOptions(headers=[(b"authorization", header)] if header else [])
+        asked = flight.FlightDescriptor.for_command(named("CommandGetTables"))
+        for call in (
+            lambda: client.get_flight_info(asked, options),
+            lambda: client.do_get(flight.Ticket(named("CommandGetTables")), options).read_all(),
+            lambda: list(client.do_action(("BeginTransaction", b""), options)),
+            lambda: list(client.list_actions(options)),
+            lambda: list(client.list_flights(b"", options)),
+        ):
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                call()
+        with pytest.raises(OSError, match="not logged in"):
+            client.get_schema(asked, options)
+
+    def test_an_answer_is_read_once_and_by_whoever_asked(self, served: Served, plain: Plain) -> None:
+        info = plain.info(QUERY)
+        with pytest.raises(flight.FlightServerError, match="no such answer"):
+            Plain(served, "bob").rows(info).read_all()
+        assert plain.rows(info).read_all().num_rows == 3
+        with pytest.raises(flight.FlightServerError, match="no such answer"):
+            plain.rows(info).read_all()
+
+    def test_who_leaves_is_out(self, plain: Plain) -> None:
+        plain.act("CloseSession")
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            plain.info(QUERY)
+
+    @pytest.mark.parametrize(
+        "data",
+        [b"", b"\xff\xff\xff", b"nothing", message((1, b"type.googleapis.com/some.Thing")), named("CommandNothing"),
+         named("CommandStatementQuery", (1, b"\xff\xfe")), named("TicketStatementQuery", (1, b"none")),
+         named("CommandPreparedStatementQuery", (1, b"none")), named("CommandStatementQuery", (1, 7))],
+    )  # fmt: skip
+    def test_bad_messages_are_refused(self, plain: Plain, data: bytes) -> None:
+        asked = flight.FlightDescriptor.for_command(data)
+        for call in (
+            lambda: plain.client.get_flight_info(asked, plain.options),
+            lambda: plain.client.get_schema(asked, plain.options),
+            lambda: plain.client.do_get(flight.Ticket(data), plain.options).read_all(),
+        ):
+            with pytest.raises(pyarrow.ArrowException):
+                call()
+        for action in ("CreatePreparedStatement", "CancelFlightInfo", "CancelQuery", "Nothing"):
+            with pytest.raises(flight.FlightError):
+                plain.act(action, data or b"\xff")
+        assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
+
+    def test_cancelling_by_name(self, plain: Plain, served: Served) -> None:
+        info = plain.info(LONG)
+        assert plain.act("CancelFlightInfo", message((1, info.serialize()))) == [message((1, 1))]
+        wait_for(lambda: served.asked()[-1]["verdict"] == "abandoned")
+        with pytest.raises(flight.FlightError):
+            plain.rows(info).read_all()
+
+    def test_a_client_that_goes_in_the_middle(self, plain: Plain, served: Served) -> None:
+        reader = plain.rows(plain.info(LONG))
+        reader.read_chunk()
+        reader.cancel()
+        wait_for(lambda: served.asked()[-1]["verdict"] == "abandoned")
+
+    def test_a_client_that_is_killed(self, served: Served) -> None:
+        code = (
+            "import sys, adbc_driver_flightsql.dbapi as adbc\n"
+            f"con = adbc.connect('grpc://127.0.0.1:{served.flight}', "
+            f"db_kwargs={{'username': 'ann', 'password': {PASSWORD!r}}})\n"
+            "cursor = con.cursor()\n"
+            f"reader = cursor.execute({LONG!r}).fetch_record_batch()\n"
+            "reader.read_next_batch()\n"
+            "print('reading', flush=True)\n"
+            "sys.stdin.read()"
+        )
+        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == b"reading\n"
+            before = len(served.asked())
+            client.kill()
+        wait_for(lambda: len(served.asked()) > before)
+        assert served.asked()[-1]["verdict"] == "abandoned"
+
+
+def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
+    served = serve("--flight-port", "0", "--user-connections", "2", "--seconds", "3", "--rows", "1000", "--idle", "15")
+    plain = Plain(served)
+    first, _ = plain.info(QUERY), plain.info(QUERY)
+    with pytest.raises(flight.FlightUnavailableError, match="too many"):
+        plain.info(QUERY)
+    psycopg = pytest.importorskip("psycopg")
+    with pytest.raises(psycopg.OperationalError, match="too many connections"):
+        psycopg.connect(**served.options)
+    plain.rows(first).read_all()  # its seat is free again
+    with pytest.raises(flight.FlightTimedOutError, match="SDC091"):
+        plain.info(SLOW)
+    with pytest.raises(flight.FlightError, match="SDC093"):
+        plain.rows(plain.info("SELECT * FROM numbers")).read_all()
+    wait_for(lambda: served.told("left") == 1)  # nothing was heard of the client for a while
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        plain.info(QUERY)
+
+
+def test_many_clients_at_once(served: Served) -> None:
+    def ask(number: int) -> int:
+        with connected(served) as con, con.cursor() as cursor:
+            mine = [cursor.execute("SELECT n FROM numbers WHERE n = ?", (number,)).fetchall() for _ in range(5)]
+            assert mine == [[(number,)]] * 5
+            return len(cursor.execute(QUERY).fetchall())
+
+    with ThreadPoolExecutor(30) as clients:
+        assert list(clients.map(ask, range(60))) == [3] * 60
+
+
+def test_wrong_passwords_cost_time_and_lock_nobody_out_who_is_in(serve: Callable[..., Served]) -> None:
+    served = serve("--flight-port", "0")
+    plain = Plain(served)
+    for _ in range(4):
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            plain.client.authenticate_basic_token("ann", "wrong password")
+    begin = time.monotonic()
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        plain.client.authenticate_basic_token("ann", "wrong password")
+    assert time.monotonic() - begin >= 0.5  # that long it has to wait at least
+    assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
+    assert served.told("login failed") == 5
+    assert PASSWORD not in served.events.read_text()
+
+
+def test_tls_with_a_certificate_of_ones_own(register: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    made = self_signed("127.0.0.1")
+    (tmp_path / "cert.pem").write_bytes(made.chain)
+    (tmp_path / "key.pem").write_bytes(made.key)
+    files = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    served = start(register, tmp_path, "--host", "0.0.0.0", "--flight-port", "0", *files)
+    try:
+        roots = {"adbc.flight.sql.client_option.tls_root_certs": made.chain.decode()}
+        with connected(served, **roots) as con, con.cursor() as cursor:
+            assert len(cursor.execute(QUERY).fetchall()) == 3
+            cursor.execute("SELECT * FROM numbers")
+            assert cursor.fetch_arrow_table().num_rows == ROWS
+        other = {"adbc.flight.sql.client_option.tls_root_certs": self_signed("127.0.0.1").chain.decode()}
+        with pytest.raises(Exception, match=r"(?i)certificate"), connected(served, **other) as con:
+            con.cursor().execute(QUERY)
+        client = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")  # unencrypted
+        with pytest.raises(flight.FlightError):
+            client.authenticate_basic_token("ann", PASSWORD)
+    finally:
+        assert served.stop() == 0
+
+
+def test_memory_stays_within_bounds(serve: Callable[..., Served]) -> None:
+    served = serve("--flight-port", "0", "--memory", "500MB")
+    plain = Plain(served)
+    plain.rows(plain.info("SELECT * FROM numbers")).read_all()
+    before = _peak(served)
+    rows = 0
+    reader = plain.rows(plain.info("SELECT a.n, b.n AS m FROM numbers a, (SELECT n FROM numbers WHERE n < 100) b"))
+    while rows < 20_000_000:
+        rows += reader.read_chunk().data.num_rows
+    assert _peak(served) - before < 250_000  # kB, for a result of 320 MB
+
+
+def _peak(served: Served) -> int:
+    text = Path(f"/proc/{served.process.pid}/status").read_text()
+    return int(text.split("VmHWM:")[1].split()[0])
+
+
+def test_stopping_does_not_wait_for_those_who_do_not_read(serve: Callable[..., Served]) -> None:
+    served = serve("--flight-port", "0")
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); from test_flight import *\n"
+        "from pathlib import Path\n"
+        f"served = Served(None, {served.port}, Path('.'), Path('.'), flight={served.flight})\n"
+        "plain = Plain(served); reader = plain.rows(plain.info(LONG)); reader.read_chunk()\n"
+        "print('stuck', flush=True); time.sleep(600)"
+    )
+    client = subprocess.Popen([sys.executable, "-c", code, os.path.dirname(__file__)], stdout=subprocess.PIPE)
+    try:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"stuck\n"
+        client.send_signal(signal.SIGSTOP)
+        assert served.stop() == 0
+    finally:
+        client.kill()
+        client.wait()
+        assert client.stdout is not None
+        client.stdout.close()
+    assert served.asked()[-1]["verdict"] == "abandoned"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_command_or_refused(data: bytes) -> None:
+    for given_bytes in (data, named("CommandGetTables") + data, named("CommandGetSqlInfo", (1, data))):
+        try:
+            command(given_bytes)
+        except BadMessage as problem:
+            assert str(problem)
