@@ -219,7 +219,7 @@ def _type_row(kind: Type) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_WITH_UNDERSCORE = frozenset("json date time timestamp timestamptz interval numeric uuid".split())
+_WITH_UNDERSCORE = frozenset(["json", "date", "time", "timestamp", "timestamptz", "interval", "numeric", "uuid"])
 
 
 def _function_of(kind: Type, what: str) -> str:

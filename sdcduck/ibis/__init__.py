@@ -13,6 +13,19 @@ except ModuleNotFoundError as missing:
         f"sdcduck.ibis needs the package '{missing.name}': pip install 'sdcduck[ibis]'", name=missing.name
     ) from None
 
+from sdcduck.ibis import functions
 from sdcduck.ibis.backend import Backend, connect
+from sdcduck.ibis.cell_keys import CellKeyMetric, cell_key_count, cell_key_sum, cell_key_table
+from sdcduck.ibis.custodian import CustodianBackend, from_connection
 
-__all__ = ["Backend", "connect"]
+__all__ = [
+    "Backend",
+    "CellKeyMetric",
+    "CustodianBackend",
+    "cell_key_count",
+    "cell_key_sum",
+    "cell_key_table",
+    "connect",
+    "from_connection",
+    "functions",
+]

@@ -1,8 +1,8 @@
 """An ibis backend whose every expression is answered by the guard.
 
 Nothing is ever written, and no expression runs but through the guard, in one of its two doors (`sdcduck.ibis.doors`).
-What has been answered once (`expr.cache()`) and tables of the analyst's own (`ibis.memtable`) are free: expressions over
-nothing else are computed on the spot.
+What has been answered once (`expr.cache()`) and tables of the analyst's own (`ibis.memtable`) are free: expressions
+over nothing else are computed on the spot.
 """
 
 from __future__ import annotations
@@ -245,16 +245,21 @@ def connect(
     if isinstance(source, str) and source.startswith(_GATEWAYS):
         if options:
             raise SDCError(f"a gateway has its own settings: {', '.join(sorted(options))} goes with a file")
-        return Backend().connect(Gateway(source, user, password))
+        return _at(Gateway(source, user, password))
     if password:
         raise SDCError("a password goes with the address of a gateway; a file has none")
     if isinstance(source, Guard):
         if options:
             raise SDCError(f"this guard has its settings already: {', '.join(sorted(options))} goes with a file")
-        return Backend().connect(InProcess(source, user))
+        return _at(InProcess(source, user))
     if isinstance(source, str) and "://" in source:
         raise SDCError("the address of a gateway begins with postgresql:// or sdcduck://")
-    return Backend().connect(InProcess(open_guard(source, **options), user))
+    return _at(InProcess(open_guard(source, **options), user))
+
+
+def _at(door: Door) -> Backend:
+    backend: Backend = Backend().connect(door)
+    return backend
 
 
 def _check_database(database: object) -> None:
@@ -276,4 +281,3 @@ def _shown(answered: pa.Schema, expected: ibis.Schema) -> ibis.Schema:
         noisy = (kind.is_integer() or kind.is_decimal()) and came.is_floating()
         kinds[name] = dt.float64 if noisy else kind
     return ibis.schema(kinds)
-

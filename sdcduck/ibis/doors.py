@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 from ibis.formats.pyarrow import PyArrowType
 
+from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS, Guard, Refused
 
@@ -97,7 +98,7 @@ def _with_noise(door: Door, table: str, columns: ibis.Schema) -> ibis.Schema:
             return None
 
     def has_noise(column: str) -> bool:
-        name, source = _quoted(column), _quoted(table)
+        name, source = identifier(column), identifier(table)
         if answered(f"SELECT {name} FROM {source} GROUP BY {name}") is not None:  # no measure
             return False
         total = answered(f"SELECT sum({name}) AS total FROM {source}")
@@ -144,7 +145,7 @@ class Gateway:
         known = {table.lower(): table for table in self.tables()}
         if name.lower() not in known:
             raise _no_table(name, known.values())
-        return _with_noise(self, name, self.columns(f"SELECT * FROM {_quoted(name)} LIMIT 0"))
+        return _with_noise(self, name, self.columns(f"SELECT * FROM {identifier(name)} LIMIT 0"))
 
     def columns(self, query: str) -> ibis.Schema:
         with self._refusals(), closing(self._con.cursor()) as cursor:
@@ -174,21 +175,12 @@ class Gateway:
     def close(self) -> None:
         self._con.close()
 
-    def _refusals(self) -> _Refusals:
-        return _Refusals(self._failure)
-
-
-class _Refusals:
-    """Turns what the driver raises into what the guard said."""
-
-    def __init__(self, failure: type[Exception]) -> None:
-        self._failure = failure
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, problem: BaseException | None, _: object) -> None:
-        if isinstance(problem, (self._failure, pa.ArrowException, OSError)):
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What the driver raises becomes what the guard said."""
+        try:
+            yield
+        except (self._failure, pa.ArrowException, OSError) as problem:
             raise refusal(str(problem)) from None
 
 
@@ -202,8 +194,10 @@ def refusal(text: str) -> SDCError:
     "'peple'"
     """
     found = _CODE.search(text)
+    if "SQLSTATE: 25006" in text:  # a session that only reads
+        return Refused("SDC004")
     if found is None or found[1] not in REASONS:
-        return SDCError(f"the gateway did not answer: {text.strip().splitlines()[-1] if text.strip() else 'no reason'}")
+        return SDCError(f"the gateway did not answer: {' '.join(text.split())}")
     reason, advice = REASONS[found[1]]
     said = text[found.end() :]
     detail = said[len(reason) :].split(f". {advice}")[0].strip() if said.startswith(reason) else ""
@@ -227,10 +221,6 @@ def address(url: str, user: str, password: str) -> str:
 
 
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
