@@ -7,6 +7,7 @@ over nothing else are computed on the spot.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -26,7 +27,7 @@ from ibis.formats.pyarrow import PyArrowType
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 from sdcduck.guard import guard as open_guard
-from sdcduck.guard.guard import LOCKED
+from sdcduck.guard.guard import LOCKED, NOTICE
 from sdcduck.ibis.doors import Door, Gateway, InProcess
 from sdcduck.ibis.rendering import GuardCompiler
 
@@ -150,6 +151,7 @@ class Backend(SQLBackend):  # type: ignore[misc]
         if _is_ours(expr):
             return self._computed(expr, params, limit).to_reader(chunk_size)
         reader = self._door.stream(self._query(expr, params, limit), chunk_size)
+        _tell(reader.schema)
         shown = _shown(reader.schema, expr.as_table().schema()).to_pyarrow()
         batches = (pa.RecordBatch.from_arrays(
             [column.cast(field.type) for column, field in zip(batch.columns, shown, strict=True)], schema=shown
@@ -163,6 +165,7 @@ class Backend(SQLBackend):  # type: ignore[misc]
             answer = self._computed(expr, params, limit)
         else:
             answer = self._door.answer(self._query(expr, params, limit))
+            _tell(answer.schema)
         schema = _shown(answer.schema, expr.as_table().schema())
         return answer.rename_columns(list(schema.names)).cast(schema.to_pyarrow()), schema
 
@@ -271,6 +274,13 @@ def _is_ours(expr: ir.Expr) -> bool:
     """Whether an expression is over nothing that the guard holds."""
     relations = expr.op().find((ops.PhysicalTable, ops.SQLQueryResult, ops.SQLStringView))
     return all(isinstance(table, ops.InMemoryTable) for table in relations)
+
+
+def _tell(answered: pa.Schema) -> None:
+    """Warn of an answer that is not what it looks like."""
+    notice = (answered.metadata or {}).get(NOTICE.encode())
+    if notice is not None:
+        warnings.warn(notice.decode(), stacklevel=2)
 
 
 def _shown(answered: pa.Schema, expected: ibis.Schema) -> ibis.Schema:
