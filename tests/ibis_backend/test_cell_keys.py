@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import shutil
 import sqlite3
 import struct
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +86,47 @@ def test_in_sqlite(con: duckdb.DuckDBPyConnection, tmp_path: Path, by: list[str]
     other = ibis.sqlite.connect(file)
     assert bits(answered(other.table("people"), by)) == bits(expected(con, by))
     other.disconnect()
+
+
+@pytest.fixture(scope="module")
+def postgres(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A PostgreSQL of our own with the records, where it is installed; it must not run as root."""
+    psycopg = pytest.importorskip("psycopg")
+    initdb = shutil.which("initdb") or next(iter(sorted(glob("/usr/lib/postgresql/*/bin/initdb"))), None)
+    user = "postgres" if os.geteuid() == 0 else None
+    if initdb is None or (user is not None and user not in {entry.pw_name for entry in pwd.getpwall()}):
+        pytest.skip("there is no PostgreSQL")
+    folder = tempfile.mkdtemp(prefix="sdcduck-")  # the path of a socket must be short
+    if user is not None:
+        shutil.chown(folder, user)
+
+    def run(program: str, *arguments: str) -> None:
+        command = [str(Path(initdb).resolve().with_name(program)), "-D", f"{folder}/data", *arguments]
+        subprocess.run(command, user=user, cwd=folder, check=True, capture_output=True, timeout=120)
+
+    try:
+        run("initdb", "-A", "trust", "-U", "ann")
+        run("pg_ctl", "-o", f"-k {folder} -c listen_addresses=''", "-w", "-l", f"{folder}/log", "start")
+        try:
+            with psycopg.connect(host=folder, user="ann", dbname="postgres") as raw, raw.cursor() as cursor:
+                cursor.execute(
+                    "CREATE TABLE people (a INTEGER, b INTEGER, record_key INTEGER, y INTEGER, z FLOAT8, ties FLOAT8, skew FLOAT8)"
+                )
+                with cursor.copy("COPY people FROM STDIN") as copy:
+                    for row in con.execute("FROM people").fetchall():
+                        copy.write_row(row)
+            other = ibis.postgres.connect(host=folder, user="ann", database="postgres")
+            yield other
+            other.disconnect()
+        finally:
+            run("pg_ctl", "-m", "fast", "stop")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("by", CELLS, ids=repr)
+def test_in_postgresql(con: duckdb.DuckDBPyConnection, postgres: Any, by: list[str]) -> None:
+    assert bits(answered(postgres.table("people"), by)) == bits(expected(con, by))
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite", "duckdb", "snowflake", "trino"])

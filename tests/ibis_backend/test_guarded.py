@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -387,3 +389,11 @@ def test_a_file_is_free_again_after_it(register: Path, tmp_path: Path) -> None:
 def test_bad_input(source: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(sdcduck.SDCError, match=message):
         sdcduck.ibis.connect(source, **options)
+
+
+def test_the_example_runs(register: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "ibis_guarded.py"
+    for arguments in ([], [str(register)]):
+        done = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.count("SDC04") == 2 - (arguments != [])  # this register has a preview
+        assert "SDC050" in done.stdout
