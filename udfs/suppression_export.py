@@ -228,17 +228,22 @@ def _write(exported: Sequence[_Exported], target: Path, force: bool) -> None:
     """Write the file beside its place and put it there at the end: it is whole, or it is not there."""
     with tempfile.TemporaryDirectory(prefix=".sdcduck-", dir=target.absolute().parent) as folder:
         made = Path(folder) / "export.duckdb"
-        config = {"storage_compatibility_version": _STORAGE, "python_enable_replacements": False}
-        with duckdb.connect(str(made), config=config) as con:
+        with duckdb.connect(str(made), config={"storage_compatibility_version": _STORAGE}) as con:
             _fill(con, exported)
             con.execute("CHECKPOINT")
         confirm()  # somebody who interrupted the statement must not find the file
-        if not force:
-            try:
-                target.touch(exist_ok=False)
-            except FileExistsError:
-                raise SDCError(f"'{target}' exists already; force := true (--force) replaces it") from None
-        os.replace(made, target)
+        if force:
+            os.replace(made, target)
+            return
+        try:
+            target.touch(exist_ok=False)  # the name is ours, or somebody was faster
+        except FileExistsError:
+            raise SDCError(f"'{target}' exists already; force := true (--force) replaces it") from None
+        try:
+            os.replace(made, target)
+        except OSError:
+            target.unlink()
+            raise
 
 
 def _fill(con: duckdb.DuckDBPyConnection, exported: Sequence[_Exported]) -> None:
@@ -258,7 +263,7 @@ def _create(con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, kinds: Se
     columns = ", ".join(f"{identifier(column)} {kind}" for column, kind in zip(rows.column_names, kinds, strict=True))
     con.execute(f"CREATE TABLE {identifier(name)} ({columns})")
     con.register("_sdc_rows", rows)
-    con.execute(f"INSERT INTO {identifier(name)} SELECT * FROM _sdc_rows")
+    con.execute(f"INSERT INTO {identifier(name)} FROM _sdc_rows")
     con.unregister("_sdc_rows")
 
 

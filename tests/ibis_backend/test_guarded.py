@@ -397,3 +397,9 @@ def test_the_example_runs(register: Path) -> None:
         done = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=True)
         assert done.stdout.count("SDC04") == 2 - (arguments != [])  # this register has a preview
         assert "SDC050" in done.stdout
+
+
+def test_without_ibis_the_message_says_what_to_install() -> None:
+    code = "import sys; sys.modules['ibis'] = None; import sdcduck; sdcduck.ibis"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'sdcduck[ibis]'" in done.stderr
