@@ -6,9 +6,19 @@
 [(True,)]
 """
 
+from importlib import import_module
+from typing import Any
+
 from sdcduck.errors import SDCError
 from sdcduck.guard import guard
 from sdcduck.report import report
 from sdcduck.session import connect, install, new_secret, set_secret, uninstall
 
 __all__ = ["SDCError", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
+
+
+def __getattr__(name: str) -> Any:
+    """The module ``sdcduck.ibis`` on first use: ibis is an extra, and takes its time."""
+    if name == "ibis":
+        return import_module("sdcduck.ibis")
+    raise AttributeError(f"module 'sdcduck' has no attribute '{name}'")

@@ -337,6 +337,21 @@ def store_publication(
     con.execute("INSERT INTO sdc.publications VALUES (?, ?, ?, ?)", [name, query, arguments, fingerprint])
 
 
+EXPORT = "readme"
+EXPORT_SAYS = "What the tables of this file are, with a query on each (made by sdc_export)"
+"""The table of an exported file that says what is in it, and its comment, by which such a file is known."""
+
+
+def is_export(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database is a file that `sdc_export` made."""
+    row = first_row(
+        con,
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        f"AND table_name = {literal(EXPORT)} AND comment = {literal(EXPORT_SAYS)}",
+    )
+    return row is not None and bool(row[0])
+
+
 def cells_table(name: str) -> str:
     """The quoted name of the table that holds the cells of a publication as published."""
     return f"sdc.{identifier(name + '_cells')}"

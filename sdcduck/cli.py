@@ -1,4 +1,4 @@
-"""The command line: ``sdcduck demo``, ``sdcduck sql``, ``sdcduck report``, ``sdcduck functions``, the gateway.
+"""The command line: ``sdcduck demo``, ``sql``, ``report``, ``export``, ``functions``, and the gateway.
 
 Results are plain text, whole and without colours, wherever the output is not a terminal. An error is one line on
 standard error and the exit code 1.
@@ -269,6 +269,32 @@ def report(
 def _pair(text: str) -> str:
     """Two numbers with a comma, as a pair of SQL."""
     return f"({text.strip('() ')})"
+
+
+@app.command()
+def export(
+    file: Annotated[str, typer.Argument(help="A DuckDB file.", show_default=False)],
+    publication: Annotated[list[str], typer.Option(help="A publication that has been published; repeatable.")],
+    to: Annotated[Path, typer.Option(help="The DuckDB file that is written.", show_default=False)],
+    no_stencil: Annotated[bool, typer.Option("--no-stencil", help="Write the published cells only.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write published tables into a DuckDB file for everybody: no suppressed number is in it, in no form.
+
+    The file has the published cells, a stencil by which anybody makes further tables of them, and the SQL functions for
+    that. It opens in any DuckDB shell. The file with the records is only read.
+    """
+    with one_line_errors():
+        _check_file(file, create=False, read_only=True)
+        with connect(file, read_only=True) as con:
+            done = con.execute(
+                "FROM sdc_export($names::VARCHAR[], $file, stencil := $stencil, force := $force)",
+                {"names": publication, "file": str(to), "stencil": not no_stencil, "force": force},
+            ).fetchall()
+        for name, cells, inner_cells, left_out in done:
+            without = f"; not in the stencil: {left_out}" if left_out else ""
+            typer.echo(f"{name}: {cells} cells, {inner_cells} inner cells in the stencil{without}")
+        typer.echo(f"wrote {to}")
 
 
 @app.command()

@@ -197,11 +197,15 @@ def install(
     is.
 
     Raises:
-        SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck.
+        SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck, or by
+            `sdc_export`.
     """
     _check_duckdb()
     if secret is not None:
         _checked_secret(secret)
+    if catalog.is_export(con):
+        # Its functions have the same names, and its numbers mean something to them only.
+        raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")
     current = _has_current_sql(con)
     session = _known_session(con)
     if (session is None or not current) and _in_transaction(con):

@@ -65,3 +65,37 @@ CREATE OR REPLACE TEMP MACRO sdc_sdmx(
         publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
         cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
         p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
+
+--| sdc_export(publications, file, stencil := true, force := false) -> TABLE
+--| Writes published tables into a DuckDB file of their own, with a stencil by which anybody makes further tables of them.
+--|
+--| The file has the published cells (`P_cells`, for a publication P), the inner cells with a stencil (`P_stencil`), the
+--| functions `sdc_is_open`, `sdc_open_count` and `sdc_open_sum`, and a table `readme`. Every DuckDB shell from 1.0 on opens it;
+--| nothing in it needs Python. No suppressed number, no count of an inner cell, no record and no key is in it, in no form:
+--| the numbers in the stencil table are drawn at random from the published sums alone, and add up to the true number for sums
+--| that follow from these. Which rule suppressed a cell is left out, too.
+--|
+--| Which combinations of the grouping columns occur can be seen in the stencil; where that is a secret, publish with
+--| `extend_zeros := true`, or export without the stencil. A measure with more than four decimals is only in the cells.
+--| An existing file is replaced only with `force`; a file that could not be written whole is not there.
+--|
+--| @arg publications VARCHAR: the name of a stored publication that has been published, or a list of names
+--| @arg file VARCHAR: the file that is written
+--| @arg stencil BOOLEAN: whether to write the stencil and its functions
+--| @arg force BOOLEAN: whether to replace a file that is there
+--| @column publication VARCHAR: its name
+--| @column cells BIGINT: rows of `P_cells`
+--| @column inner_cells BIGINT: rows of `P_stencil`
+--| @column left_out VARCHAR: measures that the stencil has not
+--| @example
+--| FROM sdc_publish('tables', $$
+--|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
+--| $$, max_count := 1);
+--| FROM sdc_export('tables', 'public.duckdb', force := true);
+--| @output
+--| publication | cells | inner_cells | left_out
+--| ------------+-------+-------------+---------
+--| tables      |    12 |           6 |     NULL
+--| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
+CREATE OR REPLACE TEMP MACRO sdc_export(publications, file, stencil := true, force := false) AS TABLE
+    SELECT * FROM query(_sdc_plan_export(publications::VARCHAR, file, stencil, force));

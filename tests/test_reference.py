@@ -95,6 +95,7 @@ CALLS = {
     "sdc_drop_publication": "sdc_drop_publication('named')",
     "sdc_publications": "sdc_publications()",
     "sdc_sdmx": f"sdc_sdmx({_PUBLICATION})",
+    "sdc_export": "sdc_export('columns', 'public.duckdb')",
     "sdc_levels": "sdc_levels('(SELECT region AS parent, region || sex AS child FROM people)')",
     "sdc_read_hrc": f"sdc_read_hrc('{_EMPTY_FILE}')",
     "sdc_read_rda": f"sdc_read_rda('{_EMPTY_FILE}')",

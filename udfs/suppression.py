@@ -28,6 +28,7 @@ from sdcduck.udfs.pattern import (
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.suppression_exchange import plan_sdmx
+from sdcduck.udfs.suppression_export import plan_export
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier
@@ -411,6 +412,10 @@ FAMILY = Family(
             {"name": "VARCHAR", "inner_cells": "BIGINT", "cells": "BIGINT", "primary_cells": "BIGINT",
              "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "narrow_cells": "BIGINT",
              "share_shown": "DOUBLE"},
+        ),
+        Planner(
+            "sdc_export", ("VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN"), plan_export,
+            {"publication": "VARCHAR", "cells": "BIGINT", "inner_cells": "BIGINT", "left_out": "VARCHAR"},
         ),
         Planner(
             "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENTS.values()), plan_audit,

@@ -209,14 +209,24 @@ def _type_row(kind: Type) -> dict[str, Any]:
         "typbyval": 0 < kind.size <= 8, "typtype": "p" if kind.name == "unknown" else "b",
         "typcategory": kind.category, "typisdefined": True, "typdelim": ",", "typarray": kind.array,
         "typelem": kind.element.oid if kind.element is not None else 0, "typtypmod": -1,
-        "typinput": "array_in" if kind.element is not None else f"{kind.name}in",
-        "typoutput": "array_out" if kind.element is not None else f"{kind.name}out",
-        "typreceive": "array_recv" if kind.element is not None else f"{kind.name}recv",
-        "typsend": "array_send" if kind.element is not None else f"{kind.name}send",
+        "typinput": _function_of(kind, "in"),
+        "typoutput": _function_of(kind, "out"),
+        "typreceive": _function_of(kind, "recv"),
+        "typsend": _function_of(kind, "send"),
         "typsubscript": "array_subscript_handler" if kind.element is not None else "-",
         "typcollation": 100 if kind.category == "S" else 0,
         "typmodin": "-", "typmodout": "-", "typanalyze": "-", "typalign": "i", "typstorage": "p",
     }  # fmt: skip
+
+
+_WITH_UNDERSCORE = frozenset(["json", "date", "time", "timestamp", "timestamptz", "interval", "numeric", "uuid"])
+
+
+def _function_of(kind: Type, what: str) -> str:
+    """The function that reads or writes values: some drivers (ADBC) know types by its name."""
+    if kind.element is not None:
+        return f"array_{what}"
+    return f"{kind.name}_{what}" if kind.name in _WITH_UNDERSCORE else f"{kind.name}{what}"
 
 
 def _class_row(oid: int, name: str, space: int, kind: str, columns: int) -> dict[str, Any]:

@@ -150,6 +150,11 @@ class Guard:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
 
+    def close(self) -> None:
+        """Ask no more: a file that only this guard held is free again."""
+        with self._alone:
+            self._con.close()
+
     def question(self, query: str, *, user: str = "") -> Question:
         """A question whose answer comes batch by batch, and which can be stopped.
 

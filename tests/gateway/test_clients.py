@@ -9,10 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from served_gateway import PASSWORD, ROWS, Served, wait_for
+
+import sdcduck
+from sdcduck.guard import Refused
 
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
 SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
@@ -296,6 +300,56 @@ def test_pg8000(served: Served, expected: Any) -> None:
         native.Connection(**told, password="wrong password")
 
 
+def test_ibis(served: Served, register: Path, expected: Any) -> None:
+    """Expressions have the same answers through the gateway as in one process with the file."""
+    ibis = pytest.importorskip("ibis")
+    _ = ibis._
+    con, local = sdcduck.ibis.connect(served.url), sdcduck.ibis.connect(register)
+    try:
+        assert con.list_tables() == local.list_tables() == ["kinds", "numbers", "people"]
+        assert con.table("people").schema() == local.table("people").schema()
+        t = con.table("people")
+        assert (
+            list(t.group_by("region").agg(n=_.count()).order_by("region").execute().itertuples(index=False, name=None))
+            == expected
+        )
+        for build in (
+            lambda t: (
+                t.group_by("region", "sex")
+                .agg(n=_.count(), s=_.income.sum(), m=_.income.mean())
+                .order_by("region", "sex")
+            ),
+            lambda t: t.mutate(b=_.age // 10).group_by("b").agg(n=_.count()).order_by(ibis.desc("n"), "b").limit(3),
+            lambda t: (
+                t.join(ibis.memtable({"region": ["North", "East"], "k": ["a", "b"]}), "region")
+                .group_by("k")
+                .agg(u=_.person_id.nunique())
+                .order_by("k")
+            ),
+        ):
+            assert build(t).to_pyarrow().equals(build(local.table("people")).to_pyarrow())
+        kinds = con.table("kinds").to_pyarrow().to_pylist()[0]
+        assert tuple(kinds.values()) == KINDS
+        assert con.table("numbers").n.sum().execute() == ROWS * (ROWS - 1) // 2
+        batches = list(con.table("numbers").to_pyarrow_batches(chunk_size=1000))
+        assert sum(batch.num_rows for batch in batches) == ROWS
+        assert max(batch.num_rows for batch in batches) <= 1000
+        refusals = {
+            "SDC040": lambda: t.execute(), "SDC050": lambda: t.income.max().execute(),
+            "SDC020": lambda: con.sql("SELECT * FROM secrets"), "SDC004": lambda: con.raw_sql("DROP TABLE people"),
+        }  # fmt: skip
+        for code, ask in refusals.items():
+            with pytest.raises(Refused) as caught:
+                ask()
+            assert caught.value.code == code
+        assert t.count().execute() == local.table("people").count().execute()
+    finally:
+        con.disconnect()
+        local.disconnect()
+    with pytest.raises(sdcduck.SDCError, match="password"):
+        sdcduck.ibis.connect(served.url, password="wrong")
+
+
 def test_adbc(served: Served, expected: Any) -> None:
     dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
     with dbapi.connect(served.url) as con, con.cursor() as cursor:
@@ -305,6 +359,10 @@ def test_adbc(served: Served, expected: Any) -> None:
         table = cursor.fetch_arrow_table()
         assert table.num_rows == ROWS
         assert table["twice"][-1].as_py() == 2 * (ROWS - 1)
+        cursor.execute("SELECT a_date, a_moment FROM kinds")
+        assert cursor.fetchall() == [KINDS[7:9]]
+        cursor.execute("SELECT a_decimal FROM kinds")
+        assert cursor.fetch_arrow_table()["a_decimal"].chunk(0).storage.to_pylist() == ["12.345"]
         with pytest.raises(dbapi.Error, match="SDC040"):
             cursor.execute("SELECT * FROM people")
         con.rollback()
