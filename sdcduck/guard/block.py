@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
@@ -34,6 +35,8 @@ from sdcduck.guard.shapes import (
     tables_of,
     text,
     ties,
+    value_of,
+    without_nulls,
 )
 
 if TYPE_CHECKING:
@@ -325,8 +328,7 @@ class Block:
         """Put the table that the method answers from in place of the table of the policy."""
         table = self.select.args["from_"].this
         if self.relation.table is not None and isinstance(table, exp.Table):
-            source = parse_one(f"SELECT 1 FROM {self.method.source()} AS {self.records_sql}", read="duckdb")
-            self.select.args["from_"].set("this", source.args["from_"].this)
+            self.select.args["from_"].set("this", _source(f"{self.method.source()} AS {self.records_sql}").copy())
             self.protection.made(self.select.args["from_"])
 
     # --- Aggregates -----------------------------------------------------------------------------------------------
@@ -389,25 +391,29 @@ class Block:
         return made
 
     def is_of_values(self, node: exp.Expr) -> bool:
-        """Whether this is count(DISTINCT ..) of dimensions and not of units."""
-        distinct = node.this if isinstance(node, exp.Count) else None
-        if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 1:
+        """Whether this is count(DISTINCT ..), min or max of dimensions, and not of units or measures."""
+        value = value_of(node)
+        if value is None:
             return False
-        columns = list(distinct.expressions[0].find_all(exp.Column))
-        return bool(columns) and all(self._role(column) is not Role.UNIT for column in columns)
+        columns = list(value.find_all(exp.Column))
+        refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
+        return bool(columns) and all(self._role(column) not in refused for column in columns)
 
-    def number_of_values(self, value: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
-        """How many values are published in a group: the rows of a SELECT DISTINCT of the group keys and the value.
+    def number_of_values(self, node: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
+        """How many values are published in a group, or the least of them: of a SELECT DISTINCT of group keys and value.
 
-        So count(DISTINCT region) says how many regions appear in GROUP BY region, and nothing else.
+        So count(DISTINCT region) says how many regions appear in GROUP BY region, min(region) which is the first of
+        these, and nothing else.
         """
+        value = value_of(node)
+        assert value is not None
         group = self.select.args.get("group")
         if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
-            raise Refused("SDC051", "count(DISTINCT ..) with subtotals")
+            raise Refused("SDC051", f"{_name_of(node)} with subtotals")
         assert self.original is not None
         self.protection.counted += 1
         if self.protection.counted > _MOST_COUNTED:
-            raise Refused("SDC002", "many count(DISTINCT ..)")
+            raise Refused("SDC002", f"many {_name_of(node)}")
         groups: exp.Select = self.original.copy()
         for clause in [clause for clause in groups.args if clause not in ("from_", "joins", "where")]:
             groups.set(clause, None)
@@ -420,8 +426,12 @@ class Block:
             both = condition.copy() if where is None else exp.and_(where.this, condition.copy(), copy=False)
             groups.set("where", exp.Where(this=both))
         self.protection.query(groups, self.known)
-        counted = exp.Count(this=exp.column("_value", VALUES, quoted=True), big_int=True)
-        made = exp.Select(expressions=[counted], from_=exp.From(this=_aliased(groups, VALUES)))
+        published = exp.column("_value", VALUES, quoted=True)
+        if isinstance(node, exp.Count):
+            shown: exp.Expr = exp.Count(this=published, big_int=True)
+        else:
+            shown = exp.Max(this=published) if isinstance(node, exp.Max) else exp.Min(this=published)
+        made = exp.Select(expressions=[shown], from_=exp.From(this=_aliased(groups, VALUES)))
         same = [
             exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(name, GROUPS, quoted=True))
             for name, _ in keys.values()
@@ -695,6 +705,17 @@ class Block:
         return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
 
 
+def _name_of(node: exp.Expr) -> str:
+    return "count(DISTINCT ..)" if isinstance(node, exp.Count) else f"{node.key.replace('anyvalue', 'any_value')}(..)"
+
+
+@lru_cache(1000)
+def _source(sql: str) -> exp.Expr:
+    """What stands after FROM; a copy costs less than another parse."""
+    found: exp.Expr = parse_one(f"SELECT 1 FROM {sql}", read="duckdb").args["from_"].this
+    return found
+
+
 def _aliased(query: exp.Select, alias: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
@@ -720,10 +741,10 @@ class _Split:
             return self._grouping(node)
         if isinstance(node, exp.Window):
             return self.window(node)
-        if isinstance(node, exp.Filter) and is_aggregate(node.this):
-            return self._aggregate(node.this, node.expression.this)
-        if is_aggregate(node):
-            return self._aggregate(node, None)
+        if isinstance(node, exp.Filter) and is_aggregate(without_nulls(node.this)):
+            return self._aggregate(without_nulls(node.this), node.expression.this)
+        if is_aggregate(without_nulls(node)):
+            return self._aggregate(without_nulls(node), None)
         if isinstance(node, exp.Column):
             raise Refused("SDC042", node.name)
         return self._children(node)
@@ -758,7 +779,7 @@ class _Split:
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         if self.block.is_of_values(node):
             name = f"_n{len(self.values)}"
-            self.values[name] = self.block.number_of_values(node.this.expressions[0], condition, self.keys)
+            self.values[name] = self.block.number_of_values(node, condition, self.keys)
             return released(name, node)
         return self._named(self.block.number(node, condition, self.numbers), node)
 

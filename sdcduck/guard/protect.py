@@ -25,7 +25,7 @@ from sdcduck.guard.block import Block
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
-from sdcduck.guard.shapes import column_names, normalize, owner, tables_of
+from sdcduck.guard.shapes import column_names, normalize, owner, tables_of, value_of
 
 
 @dataclass
@@ -105,9 +105,7 @@ class Protection:
         self._seen.add(id(select))
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
-        original = (
-            select.copy() if any(isinstance(d.parent, exp.Count) for d in select.find_all(exp.Distinct)) else None
-        )
+        original = select.copy() if any(value_of(found) is not None for found in select.find_all(exp.AggFunc)) else None
         sources = self._sources(select, known)
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         if units:
@@ -200,5 +198,5 @@ def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:
         if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
             found.append(node)
             continue
-        waiting.extend(child for child in node.iter_expressions())
+        waiting.extend(node.iter_expressions())
     return found
