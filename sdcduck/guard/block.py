@@ -260,7 +260,7 @@ class Block:
             return self._compared_with_query(node)
         checked = self._over_dimensions(node)
         inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
-        return exp.Try(this=exp.cast(inner, "BOOLEAN"))
+        return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN))
 
     def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
         """``column IN (SELECT ..)``, also of several columns, or a column compared with a scalar subquery.

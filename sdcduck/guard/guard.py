@@ -30,7 +30,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.running import Limited, batches, watched
+from sdcduck.guard.running import Limited
 from sdcduck.guard.shapes import conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 
@@ -153,7 +153,7 @@ class Guard:
     def question(self, query: str, *, user: str = "") -> Question:
         """A question whose answer comes batch by batch, and which can be stopped.
 
-        The time limit of the guard holds for its own questions only: who asks stops the query itself.
+        The time limit of the guard holds for `sql` and `stream` only: who asks this way stops the query itself.
         """
         with self._alone:
             return Question(self, self._con.cursor(), query, user)
@@ -197,8 +197,7 @@ class Guard:
     ) -> pa.RecordBatchReader:
         """The protected answer of `sql` as a stream: only so many rows at a time are in memory.
 
-        The audit log has a line ``begun`` before the first row goes out, and one more at the end: ``answered``, the
-        code of a refusal, or ``abandoned`` if nobody read on. Read it to the end, or let go of it.
+        A `question` as Arrow has it, with the time limit of the guard. Read it to the end, or let go of it.
 
         Args:
             rows: of a batch, at most.
@@ -206,32 +205,13 @@ class Guard:
         Raises:
             Refused: as `sql` does; while it is read, too.
         """
-        start = time.perf_counter()
-        version = self._known.version()
-        rewritten: Rewritten | None = None
         with self._alone:
             cursor = self._con.cursor()
-        try:
-            rewritten = ran = self._rewrite(query, version)
-            self.write(query, user, start, "begun", 0, ran, version)
-            answer = watched(
-                cursor,
-                lambda: cursor.sql(ran.sql, params=_numbered(parameters)).to_arrow_reader(rows),
-                self._limited.seconds,
-            )
-        except Refused as refused:
-            cursor.close()
-            self.write(query, user, start, refused.code, 0, rewritten, version)
-            raise
-
-        def finish(verdict: str, shown: int) -> None:
-            self.write(query, user, start, verdict, shown, ran, version)
-
-        schema = answer.schema.with_metadata({NOTICE: ran.notice}) if ran.notice else answer.schema
-        read = batches(cursor, answer, self._limited.seconds, finish)
-        return pa.RecordBatchReader.from_batches(
-            schema, (batch.cast(schema) if ran.notice else batch for batch in read)
-        )
+        asked = Question(self, cursor, query, user, seconds=self._limited.seconds, rows=rows)
+        asked.ask(parameters)
+        schema = asked.schema.with_metadata({NOTICE: asked.notice}) if asked.notice else asked.schema
+        batches = (batch.cast(schema) for batch in asked.batches()) if asked.notice else asked.batches()
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
