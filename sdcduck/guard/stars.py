@@ -122,7 +122,7 @@ class _Names:
 
     def sources(self, select: exp.Select) -> list[_Source]:
         """What stands in FROM and JOIN; a column of USING is shown once."""
-        found = []
+        found: list[_Source] = []
         joins = {id(join.this): join for join in select.args.get("joins") or []}
         for table in tables_of(select):
             if isinstance(table, exp.Subquery) and not table.alias:

@@ -324,6 +324,27 @@ ANSWERED = {
     "largest of an isolated unit": ("SELECT max(age), min(region) FROM few WHERE age = 99", "SELECT NULL, NULL"),
     "largest of cells": ("SELECT max(sector), min(region) FROM firms", "SELECT max(sector), min(region) FROM firms"),
     "a probe with an aggregate": ("SELECT count(*) FROM people WHERE 1 = 0", "SELECT 0"),
+    "figures that are large for some": (
+        "SELECT sum(CASE WHEN region = 'N' THEN 1000 ELSE 1 END) FROM people",
+        f"SELECT sum(f * n) FROM (SELECT CASE WHEN region = 'N' THEN 1000 ELSE 1 END AS f, {N} AS n FROM people GROUP BY f)",
+    ),
+    "weights that are large for some": (
+        "SELECT sum(income * CASE WHEN age = 99 THEN 1e6 ELSE 1 END) FROM people",
+        f"SELECT sum(f * s) FROM (SELECT CASE WHEN age = 99 THEN 1e6 ELSE 1 END AS f, {S} AS s FROM people GROUP BY f HAVING {N} > 0)",
+    ),
+    "weights to be rid of the noise": (
+        "SELECT sum(income * CASE WHEN region = 'N' THEN 2 ELSE 1 END) - sum(income), sum(CASE WHEN region = 'N' THEN 1 ELSE 2 END) - 2 * count(*) FROM people",
+        f"SELECT sum(f * s) - (SELECT {S} FROM people), sum((3 - f) * n) - 2 * (SELECT {N} FROM people) "
+        f"FROM (SELECT CASE WHEN region = 'N' THEN 2.0 ELSE 1 END AS f, {S} AS s, {N} AS n FROM people GROUP BY f)",
+    ),
+    "a dimension added up, of two values": (
+        "SELECT sum(age), avg(age) FROM people WHERE age IN (20, 99)",
+        f"SELECT sum(age * n), sum(age * n)::DOUBLE / sum(n) FROM (SELECT age, {N} AS n FROM people WHERE age IN (20, 99) GROUP BY age HAVING {N} > 0)",
+    ),
+    "figures of an isolated unit": (
+        "SELECT sum(CASE WHEN age = 99 THEN 1e6 ELSE 1 END), sum(income * CASE WHEN age = 99 THEN 1e6 ELSE 1 END), sum(age) FILTER (age = 99) FROM few",
+        f"SELECT {N}, {S}, NULL FROM few WHERE age <> 99",
+    ),
     "join": (
         "SELECT label, sum(income) FROM people p LEFT JOIN regions r ON p.region = r.region GROUP BY label",
         f"SELECT label, {S} FROM people p LEFT JOIN regions r ON p.region = r.region GROUP BY label HAVING {N} > 0",
