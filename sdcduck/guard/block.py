@@ -13,7 +13,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.calls import with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import Label, Relation, Role
 from sdcduck.guard.shapes import (
     GROUPS,
@@ -309,6 +309,7 @@ class Block:
         projections: list[exp.Expr] = []
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
+            refuse_own_name(name)
             if name.lower() in roles:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):

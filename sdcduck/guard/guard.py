@@ -29,7 +29,7 @@ from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.running import Limited
 from sdcduck.guard.shapes import conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
@@ -39,7 +39,6 @@ _DEEPEST = 200
 _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
-_OWN = "_sdc"
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
 
@@ -418,8 +417,7 @@ def _parsed(query: str) -> exp.Expr:
         node.comments = None  # they would be part of an expression's text, by which group keys are known
         node._meta = None  # where it stood in the text: it would be copied again and again
     for name in tree.find_all(exp.Identifier):
-        if name.name.lower().startswith(_OWN):
-            raise Refused("SDC005", "names that begin with _sdc")
+        refuse_own_name(name.name)
     if tree.find(exp.Pivot) is not None:
         tree = without_pivots(tree)
         _check_size(tree)

@@ -10,7 +10,7 @@ from itertools import count, product
 
 from sqlglot import exp
 
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 
 _MOST_COLUMNS = 200
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
@@ -84,6 +84,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     numbers = []
     for values in wanted:
         name = "_".join(text for text, _ in values)
+        refuse_own_name(name)
         for aggregate in aggregates:
             what = aggregate.unalias()
             if not isinstance(what, exp.AggFunc):

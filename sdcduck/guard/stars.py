@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sdcduck.catalog import identifier, literal
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.shapes import tables_of
 
 Ask = Callable[[str], tuple[list[str], list[int]]]
@@ -77,6 +77,7 @@ def _written_out(item: exp.Expr, found: list[exp.Columns], sources: list[_Source
     names, numbers = ask(f"SELECT COLUMNS({chosen}){called} FROM {' CROSS JOIN '.join(relations)}")
     made: list[exp.Expr] = []
     for name, number in zip(names, numbers, strict=True):
+        refuse_own_name(name)  # a pattern can put it together
         alias, column = places[number]
         one = item.unalias().copy()
         for place in [one] if isinstance(one, exp.Columns) else list(one.find_all(exp.Columns)):
