@@ -430,8 +430,11 @@ def test_several_rows_of_one_unit(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-ROWS = """greatest(sum(n) + max(n) * (sdc_count(key, filter := n > 0) - count(*) FILTER (n > 0)) + CASE WHEN max(n) > 1
-    THEN round(sdc_ckm_sum(sum(n), [max(n)], sum(key) FILTER (n > 0), same_key := false) - sum(n)) ELSE 0 END, 0)::BIGINT"""
+OTHER = "(key % 10000 * 10000 + key // 10000)"
+ROWS = f"""greatest(sum(n) + CASE WHEN max(n) > 1
+    THEN max(n) * (sdc_count({OTHER}, filter := n > 0) - count(*) FILTER (n > 0))
+        + round(sdc_ckm_sum(sum(n), [max(n)], sum({OTHER}) FILTER (n > 0), same_key := false) - sum(n))
+    ELSE sdc_count(key, filter := n > 0) - count(*) FILTER (n > 0) END, 0)::BIGINT"""
 
 SEVERAL = {
     # Rows of each unit in each group, then the noise of the units times the most rows of one.

@@ -48,12 +48,18 @@ class CellKey:
         return f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
 
     def rows(self, records: str, number: str) -> str:
-        """The sum of the rows, with the noise of the number of units times the rows of that unit which has most.
+        """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
 
-        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
+        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``; where a unit has more,
+        the halves of the keys change places: with the noise of `units`, rows - 2 * units would have none where nobody
+        has more than two, and say exactly how many have one.
         """
         ptable, magnitudes = literal(str(self.policy.ptable)), literal(str(self.policy.magnitude_ptable))
-        published = f"_sdc_published_rows({number}, {self._key(records)}, {ptable}, {magnitudes})"
+        key = f"({self._key(records)} % 100000000)"
+        other = f"({key} % 10000 * 10000 + {key} // 10000)"
+        several = f"_sdc_published_rows({number}, {other}, {ptable}, {magnitudes})"
+        one = self._counted(records, f"{number} > 0")
+        published = f"CASE WHEN max({number}) > 1 THEN {several} ELSE {one} END"
         return self._enough(records, f"{number} > 0", published)
 
     def units(self, records: str, condition: str) -> str:

@@ -91,13 +91,18 @@ class Question:
         return self.instead or self.benchmark
 
 
-def _noise(behind: str) -> str:
-    return f"(sdc_count(key, filter := {behind}) - count(*) FILTER ({behind}))"
+def _noise(key: str, behind: str) -> str:
+    return f"(sdc_count({key}, filter := {behind}) - count(*) FILTER ({behind}))"
+
+
+_OTHER = "(key % 10000 * 10000 + key // 10000)"
+"""The key that rows have noise by, where somebody has several."""
 
 
 def _rows(n: str = "n") -> str:
-    """Rows, from those of each customer: the noise of the customers, times the most rows of one, and that of a sum."""
-    return f"greatest(sum({n}) + max({n}) * {_noise(f'{n} > 0')} + {_more(n, n)}, 0)::BIGINT"
+    """Rows, from those of each customer: noise as of the customers, times the most rows of one, and that of a sum."""
+    noise = f"CASE WHEN max({n}) > 1 THEN {_noise(_OTHER, f'{n} > 0')} ELSE {_noise('key', f'{n} > 0')} END"
+    return f"greatest(sum({n}) + max({n}) * {noise} + {_more(n, n)}, 0)::BIGINT"
 
 
 def _by_figure(keys: str, figure: str) -> str:
@@ -111,7 +116,7 @@ def _by_figure(keys: str, figure: str) -> str:
 
 def _more(x: str, n: str) -> str:
     """The noise of a sum, from a key of its own, in steps of what one row has at most."""
-    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum(key) FILTER ({n} > 0), same_key := false) - sum({x})"
+    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum({_OTHER}) FILTER ({n} > 0), same_key := false) - sum({x})"
     return f"CASE WHEN max({n}) > 1 THEN round(({noise}) / (max({x}) / max({n}))) * (max({x}) / max({n})) ELSE 0 END"
 
 
