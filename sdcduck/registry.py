@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Any, Protocol
 
 import duckdb
@@ -155,7 +155,9 @@ def create_functions(
             create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow", side_effects=scalar.volatile)
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
-            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), planner.arguments, "VARCHAR")
+            # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
+            taken = ["DOUBLE" if kind == "BIGINT" else kind for kind in planner.arguments]
+            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
             if planner.columns:
                 running = _Running(session, planner, tokens)
                 create(
@@ -170,8 +172,9 @@ def create_functions(
 
 
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
-    def plan(*arguments: object) -> str:
+    def plan(*given: object) -> str:
         try:
+            arguments = _whole_numbers(planner, given)
             answer = planner.plan(session, *arguments)
         except Exception as problem:
             # An error inside query() surfaces while binding, with our text alone and the place in the statement.
@@ -196,6 +199,28 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
 
     return plan
+
+
+_LARGEST_WHOLE = 2.0**53
+_LARGE = " between -2^53 and 2^53"
+
+
+def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
+    """The arguments of a planner, those that are BIGINT as whole numbers."""
+    names = [name for name, one in signature(planner.plan).parameters.items() if one.kind != Parameter.VAR_POSITIONAL]
+    arguments: list[object] = []
+    for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True)):
+        if kind == "BIGINT" and isinstance(value, float):
+            if not value.is_integer() or abs(value) > _LARGEST_WHOLE:
+                # The first parameter of a planner is the session.
+                named = f"argument '{names[place + 1]}'" if place + 1 < len(names) else "an argument"
+                raise SDCError(
+                    f"{named} must be a whole number{_LARGE if value.is_integer() else ''}, not {value:.17g}"
+                )
+            arguments.append(int(value))
+        else:
+            arguments.append(value)
+    return arguments
 
 
 def _with_arity(function: Callable[..., object], arity: int) -> Callable[..., object]:

@@ -30,4 +30,4 @@
 --|      2 | bob  | SDC040   |    0 | SELECT * FROM people                                | []
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_audit_log(path) AS TABLE
-    SELECT * FROM query(_sdc_plan_audit_log(path));
+    SELECT * FROM query(_sdc_plan_audit_log(path::VARCHAR));

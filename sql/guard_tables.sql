@@ -41,8 +41,9 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
     population := NULL, role := '', preview := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_protect(
-        tbl, unit, record_key, dimensions::VARCHAR[], measures::VARCHAR[], method, ptable, magnitude_ptable, min_units,
-        base, publication, population, role, preview));
+        tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
+        ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units, base, publication::VARCHAR, population::VARCHAR,
+        role::VARCHAR, preview::VARCHAR));
 
 --| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely.
@@ -58,7 +59,8 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
 --| -------+--------
 --| visits |       3
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE SELECT * FROM query(_sdc_plan_public(tbl, role));
+CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE
+    SELECT * FROM query(_sdc_plan_public(tbl::VARCHAR, role::VARCHAR));
 
 --| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.
@@ -74,4 +76,4 @@ CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE SELECT * FROM 
 --| visits
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_unprotect(tbl, role := '') AS TABLE
-    SELECT * FROM query(_sdc_plan_unprotect(tbl, role));
+    SELECT * FROM query(_sdc_plan_unprotect(tbl::VARCHAR, role::VARCHAR));

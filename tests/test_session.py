@@ -419,3 +419,24 @@ def test_what_cannot_be_opened_says_why(
     with pytest.raises(duckdb.Error, match=message):
         sdcduck.connect(path, **options)  # type: ignore[arg-type]
     assert path.exists() == (make is not None)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("sdc_round_table('p', seed := 1.5)", "sdc_round_table: argument 'seed' must be a whole number, not 1.5"),
+        ("sdc_round_table('p', base := 2.5)", "sdc_round_table: argument 'base' must be a whole number, not 2.5"),
+        ("sdc_round_table('p', seed := 1e17)", "argument 'seed' must be a whole number between -2^53 and 2^53"),
+        ("sdc_round_table('p', seed := 'nan'::DOUBLE)", "argument 'seed' must be a whole number, not nan"),
+        ("sdc_decimals('p', k_disclosure := 0.5)", "sdc_decimals: an argument must be a whole number, not 0.5"),
+        ("sdc_protect('people', min_units := 1.5)", "sdc_protect: argument 'min_units' must be a whole number"),
+        ("sdc_public(3)", "sdc_public: argument 'tbl' must name a table or view"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused_in_the_name_of_the_function(
+    file: Path, call: str, message: str
+) -> None:
+    with sdcduck.connect(file, secret=SECRET) as con, pytest.raises(duckdb.Error) as caught:
+        con.execute(f"FROM {call}").fetchall()
+    assert message in str(caught.value)
+    assert "_sdc_plan" not in str(caught.value)

@@ -7,7 +7,8 @@ has the last word on what functions and table references are in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -53,7 +54,7 @@ FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 
 MACROS = _words(
     "sdc_count sdc_count_units sdc_variance sdc_quantile sdc_open_count sdc_open_sum typeof _sdc_default_sum "
-    "_sdc_clipped _sdc_contribution _sdc_contributors_key_sum _sdc_published_rows _sdc_noise_of_rows _sdc_exact_sum "
+    "_sdc_clipped _sdc_contribution _sdc_contributors_key_sum _sdc_published_rows _sdc_exact_sum "
     "_sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units _sdc_ptable_most"
 )
 """What the guard itself puts into a query; analysts cannot."""
@@ -64,65 +65,87 @@ _CLASSES = _words(
 )
 _UNIT_CLASSES = _words("COLUMN_REF CONSTANT FUNCTION COMPARISON CONJUNCTION CASE CAST OPERATOR BETWEEN PARAMETER TYPE")
 _SHAPES = _words(
-    "SELECT_NODE SET_OPERATION_NODE CTE_NODE BASE_TABLE SUBQUERY JOIN EMPTY EMPTY_FROM EXPRESSION_LIST "
+    "SELECT_NODE SET_OPERATION_NODE CTE_NODE BASE_TABLE SUBQUERY EMPTY EMPTY_FROM EXPRESSION_LIST "
     "ORDER_MODIFIER LIMIT_MODIFIER DISTINCT_MODIFIER LIMIT_PERCENT_MODIFIER ASCENDING DESCENDING "
     "ORDER_DEFAULT DEFAULT"
 )
 _JOINS = frozenset(["REGULAR", "CROSS", "NATURAL"])
 
 
-def check_syntax(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+@dataclass(frozen=True)
+class Reading:
+    """What DuckDB's parser makes of a text.
+
+    Attributes:
+        items: every object in its tree, the outer ones before those within.
+        statements: how many.
+        problem: why it cannot be shown as a tree, if that is no error of syntax: it is no query.
+    """
+
+    items: list[dict[str, Any]]
+    statements: int
+    problem: str = ""
+
+
+def read(con: duckdb.DuckDBPyConnection, sql: str) -> Reading:
     """Refuse what DuckDB's parser does not read: it answers soon, where sqlglot's tries some wrong texts for ever."""
-    try:
-        con.extract_statements(sql)
-    except duckdb.Error:
-        raise Refused("SDC001") from None
+    return _readings(con, sql)[0]
 
 
-def check_query(
-    con: duckdb.DuckDBPyConnection, sql: str, *, macros: frozenset[str] = frozenset(), pivots: bool = False
-) -> None:
+def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivots: bool = False) -> None:
     """Refuse a query in which DuckDB's parser finds anything that is on no list.
 
     Args:
         macros: functions that the guard itself put into the query.
         pivots: whether there may be PIVOT and UNPIVOT; they do not stay.
     """
-    _check_tree(_trees(con, sql)[0], macros, pivots=pivots)
+    if reading.problem:
+        raise Refused("SDC004" if "SELECT" in reading.problem else "SDC001")
+    if reading.statements != 1:
+        raise Refused("SDC003")
+    _check_items(reading.items, FUNCTIONS | macros, pivots=pivots)
 
 
 def check_rewritten(
     con: duckdb.DuckDBPyConnection, sql: str, expressions: Sequence[str], *, macros: frozenset[str]
 ) -> None:
     """As `check_query`; and refuse expressions over single records with anything but what is on the shorter list."""
-    listed = ", ".join(f"({expression})" for expression in expressions)
-    final, *over_records = _trees(con, sql, *([f"SELECT {listed}"] if expressions else []))
-    for item in _items(over_records):
-        if item.get("class") is not None and item["class"] not in _UNIT_CLASSES:
-            raise Refused("SDC010" if item["class"] == "WINDOW" else "SDC005", str(item["class"]).lower())
-        if item.get("class") == "FUNCTION":
-            _check_function(item, UNIT_FUNCTIONS)
-    _check_tree(final, macros)
+    # One text for all of them: their order and number are nothing that is asked here.
+    listed = ", ".join(f"({expression})" for expression in dict.fromkeys(expressions))
+    final, *over_records = _readings(con, sql, *([f"SELECT {listed}"] if expressions else []))
+    for reading in over_records:
+        if reading.statements != 1:
+            raise Refused("SDC005", "text that reads in two ways")
+        for item in reading.items:
+            kind = item.get("class")
+            if kind is not None and kind not in _UNIT_CLASSES:
+                raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
+            if kind == "FUNCTION":
+                _check_function(item, UNIT_FUNCTIONS)
+    check_query(final, macros=macros)
 
 
-def _check_tree(tree: dict[str, Any], macros: frozenset[str], *, pivots: bool = False) -> None:
-    for item in _items(tree):
-        if not pivots or item.get("type") != "PIVOT":
-            _check_shape(item)
-        if item.get("class") is not None and item["class"] not in _CLASSES:
-            raise Refused("SDC005", str(item["class"]).lower().replace("_", " "))
-        if item.get("class") == "FUNCTION":
-            _check_function(item, FUNCTIONS | macros)
+def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool) -> None:
+    for item in items:
+        kind = item.get("class")
+        if item.get("sample"):
+            raise Refused("SDC005", "sample")
+        if kind is None:
+            _check_shape(item, pivots)
+        elif kind not in _CLASSES:
+            raise Refused("SDC005", str(kind).lower().replace("_", " "))
+        elif kind == "FUNCTION":
+            _check_function(item, known)
 
 
-def _check_shape(item: dict[str, Any]) -> None:
+def _check_shape(item: dict[str, Any], pivots: bool) -> None:
     kind = item.get("type")
-    if isinstance(kind, str) and "class" not in item and kind not in _SHAPES and not kind.endswith("_TYPE_INFO"):
+    if not isinstance(kind, str) or kind in _SHAPES or kind.endswith("_TYPE_INFO") or (pivots and kind == "PIVOT"):
+        return
+    if kind != "JOIN":
         raise Refused("SDC021" if kind == "TABLE_FUNCTION" else "SDC005", kind.lower().replace("_", " "))
-    if kind == "JOIN" and "class" not in item and item.get("ref_type") not in _JOINS:
+    if item.get("ref_type") not in _JOINS:
         raise Refused("SDC005", f"{str(item.get('ref_type')).lower()} join")
-    if item.get("sample"):
-        raise Refused("SDC005", "sample")
 
 
 def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
@@ -131,27 +154,26 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
         raise Refused("SDC010", name)
 
 
-def _trees(con: duckdb.DuckDBPyConnection, *queries: str) -> list[dict[str, Any]]:
+def _readings(con: duckdb.DuckDBPyConnection, *queries: str) -> list[Reading]:
     """What DuckDB's parser makes of queries: one question, as each takes its time."""
     try:
         row = con.execute(f"SELECT {', '.join(['json_serialize_sql(?)'] * len(queries))}", list(queries)).fetchall()[0]
     except duckdb.Error:
         raise Refused("SDC001") from None
-    trees: list[dict[str, Any]] = [json.loads(text) for text in row]
-    for tree in trees:
-        if tree.get("error"):
-            raise Refused("SDC004" if "SELECT" in str(tree.get("error_message")) else "SDC001")
-        if len(tree["statements"]) != 1:
-            raise Refused("SDC003")
-    return trees
+    return [_reading(text) for text in row]
 
 
-def _items(tree: Any) -> Iterator[dict[str, Any]]:
-    waiting = [tree]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item)
+def _reading(text: str) -> Reading:
+    items: list[dict[str, Any]] = []
+
+    def noted(item: dict[str, Any]) -> dict[str, Any]:
+        items.append(item)
+        return item
+
+    # The hook sees every object of the tree, wherever it stands, and costs less than a walk through it.
+    tree = json.loads(text, object_hook=noted)
+    if not tree.get("error"):
+        return Reading(items[::-1], len(tree["statements"]))
+    if tree.get("error_type") != "not implemented":
+        raise Refused("SDC001")
+    return Reading([], 0, str(tree.get("error_message")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
@@ -12,7 +13,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.calls import with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import Label, Relation, Role
 from sdcduck.guard.shapes import (
     GROUPS,
@@ -27,6 +28,7 @@ from sdcduck.guard.shapes import (
     family,
     has_aggregate,
     is_aggregate,
+    is_number,
     is_query,
     is_zero,
     leaves,
@@ -34,6 +36,8 @@ from sdcduck.guard.shapes import (
     tables_of,
     text,
     ties,
+    value_of,
+    without_nulls,
 )
 
 if TYPE_CHECKING:
@@ -257,7 +261,7 @@ class Block:
             return self._compared_with_query(node)
         checked = self._over_dimensions(node)
         inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
-        return exp.Try(this=exp.cast(inner, "BOOLEAN"))
+        return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN))
 
     def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
         """``column IN (SELECT ..)``, also of several columns, or a column compared with a scalar subquery.
@@ -305,6 +309,7 @@ class Block:
         projections: list[exp.Expr] = []
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
+            refuse_own_name(name)
             if name.lower() in roles:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
@@ -325,8 +330,7 @@ class Block:
         """Put the table that the method answers from in place of the table of the policy."""
         table = self.select.args["from_"].this
         if self.relation.table is not None and isinstance(table, exp.Table):
-            source = parse_one(f"SELECT 1 FROM {self.method.source()} AS {self.records_sql}", read="duckdb")
-            self.select.args["from_"].set("this", source.args["from_"].this)
+            self.select.args["from_"].set("this", _source(f"{self.method.source()} AS {self.records_sql}").copy())
             self.protection.made(self.select.args["from_"])
 
     # --- Aggregates -----------------------------------------------------------------------------------------------
@@ -389,39 +393,110 @@ class Block:
         return made
 
     def is_of_values(self, node: exp.Expr) -> bool:
-        """Whether this is count(DISTINCT ..) of dimensions and not of units."""
-        distinct = node.this if isinstance(node, exp.Count) else None
-        if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 1:
+        """Whether this is count(DISTINCT ..), min or max of dimensions, and not of units or measures."""
+        value = value_of(node)
+        if value is None:
             return False
-        columns = list(distinct.expressions[0].find_all(exp.Column))
-        return bool(columns) and all(self._role(column) is not Role.UNIT for column in columns)
+        columns = list(value.find_all(exp.Column))
+        refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
+        return bool(columns) and all(self._role(column) not in refused for column in columns)
 
-    def number_of_values(self, value: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
-        """How many values are published in a group: the rows of a SELECT DISTINCT of the group keys and the value.
+    def number_of_values(self, node: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
+        """How many values are published in a group, or the least of them: of a SELECT DISTINCT of group keys and value.
 
-        So count(DISTINCT region) says how many regions appear in GROUP BY region, and nothing else.
+        So count(DISTINCT region) says how many regions appear in GROUP BY region, min(region) which is the first of
+        these, and nothing else.
         """
+        value = value_of(node)
+        assert value is not None
+        groups = self._same_groups(keys, condition, _name_of(node))
+        groups.append("expressions", exp.alias_(value.copy(), "_value", quoted=True))
+        groups.set("distinct", exp.Distinct())
+        published = exp.column("_value", VALUES, quoted=True)
+        if isinstance(node, exp.Count):
+            shown: exp.Expr = exp.Count(this=published, big_int=True)
+        else:
+            shown = exp.Max(this=published) if isinstance(node, exp.Max) else exp.Min(this=published)
+        return self._from_groups(groups, shown, keys)
+
+    def number_by_values(self, node: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select | None:
+        """A sum of figures of dimensions, or of measures times such figures; None: it is something else.
+
+        It is made of what is published for each value of the figures: sum(x * f) of f times sum(x) GROUP BY f. With
+        noise of its own for the same records it would only have to be compared with the noise of sum(x) or count(*)
+        to be rid of both, and a figure that is large for some records alone would show the others beside it.
+        """
+        if not isinstance(node, (exp.Sum, exp.Avg)) or isinstance(node.this, exp.Distinct):
+            return None
+        inner, factor = constant_factor(node.this)
+        chosen, value, otherwise = case(inner)
+        value, more = constant_factor(value)
+        if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
+            otherwise, value = True, value.this
+        if is_number(value) or (isinstance(value, exp.Column) and self._role(value) is Role.MEASURE):
+            return None
+        if value.find(exp.Query) is not None:
+            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        if not self.method.weighted:
+            found = value.find(exp.Column)
+            raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
+        if isinstance(node, exp.Avg) and otherwise:
+            raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")
+        terms = self._terms(value)
+        if len(terms) > _MOST_TERMS:
+            raise Refused("SDC002", "a sum of many terms")
+        measures = list(dict.fromkeys(measure for _, measure in terms if measure is not None))
+        known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 else []
+        conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
+        wanted = [one.copy() for one in conditions if one is not None]
+        groups = self._same_groups(keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
+        figures: dict[str, str] = {}
+        parts = []
+        for place, (factors, measure) in enumerate(terms):
+            counted = f"sum({measure}) AS _n{place}" if measure is not None else f"count(*) AS _n{place}"
+            groups.append("expressions", parse_one(counted, read="duckdb"))
+            part = f"{VALUES}._n{place}"
+            if factors:
+                product, most = " * ".join(factors), "9e14" if measure is None else "1e6"
+                figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS DOUBLE) END"
+                part = f"{VALUES}.{figures.setdefault(figure, f'_v{len(figures)}')} * {part}"
+            parts.append(part)
+        for figure, name in figures.items():
+            groups.append("expressions", exp.alias_(parse_one(figure, read="duckdb"), name, quoted=True))
+        total = f"fsum({' + '.join(parts)}){factor}{more}"
+        if isinstance(node, exp.Avg):
+            counted = f"count({measures[0]})" if len(measures) == 1 else "count(*)"
+            groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
+            complete = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures.values()) or "true"
+            total += f" / nullif(sum(CASE WHEN {complete} THEN {VALUES}._m END), 0)"
+        groups.set("group", exp.Group(all=True))
+        return self._from_groups(groups, parse_one(total, read="duckdb"), keys)
+
+    def _same_groups(self, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:
+        """A SELECT of the group keys over the records as they were asked about, those for which a condition holds."""
         group = self.select.args.get("group")
         if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
-            raise Refused("SDC051", "count(DISTINCT ..) with subtotals")
-        assert self.original is not None
+            raise Refused("SDC051", f"{of} with subtotals")
+        if self.original is None:
+            raise Refused("SDC052", of)
         self.protection.counted += 1
         if self.protection.counted > _MOST_COUNTED:
-            raise Refused("SDC002", "many count(DISTINCT ..)")
+            raise Refused("SDC002", f"many of {of}")
         groups: exp.Select = self.original.copy()
         for clause in [clause for clause in groups.args if clause not in ("from_", "joins", "where")]:
             groups.set(clause, None)
         for place, sql in enumerate(keys):
             groups.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), f"_g{place}", quoted=True))
-        groups.append("expressions", exp.alias_(value.copy(), "_value", quoted=True))
-        groups.set("distinct", exp.Distinct())
         if condition is not None:
             where = groups.args.get("where")
             both = condition.copy() if where is None else exp.and_(where.this, condition.copy(), copy=False)
             groups.set("where", exp.Where(this=both))
+        return groups
+
+    def _from_groups(self, groups: exp.Select, shown: exp.Expr, keys: Keys) -> exp.Select:
+        """One number of what is published of groups, for the group around it."""
         self.protection.query(groups, self.known)
-        counted = exp.Count(this=exp.column("_value", VALUES, quoted=True), big_int=True)
-        made = exp.Select(expressions=[counted], from_=exp.From(this=_aliased(groups, VALUES)))
+        made = exp.Select(expressions=[shown], from_=exp.From(this=_aliased(groups, VALUES)))
         same = [
             exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(name, GROUPS, quoted=True))
             for name, _ in keys.values()
@@ -592,11 +667,12 @@ class Block:
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
             # A missing value counts as 0: the same sum, over more rows.
             otherwise, value = True, value.this
-        added = self._added(value)
-        if self._has_measure(value):
-            total = numbers.total(added, condition, exact=isinstance(value, exp.Column) and family(value) != "real")
-        else:
-            total = numbers.figures(added, condition)
+        if not isinstance(value, exp.Column) or self._role(value) is not Role.MEASURE:
+            raise Refused("SDC041", "sum and avg take measures")
+        # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
+        safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
+        added = bounded(text(value)) if family(value) == "real" and not safe else text(value)
+        total = numbers.total(added, condition, exact=family(value) != "real")
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:
@@ -638,49 +714,30 @@ class Block:
             variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
         return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
 
-    def _added(self, node: exp.Expr) -> str:
-        """What is added up: a measure, measures times figures of dimensions, or figures of dimensions alone.
+    def _terms(self, node: exp.Expr) -> list[tuple[list[str], str | None]]:
+        """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any.
 
         Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
-        measure would count records, with the little noise of a sum. Nothing here may fail: that a measure is too large
-        for a calculation would tell how large it is.
+        measure would count records, with the little noise of a sum.
         """
-        if node.find(exp.Query) is not None:
-            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
-        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
-            # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
-            safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
-            may_fail = family(node) == "real" and not safe
-            return bounded(text(node)) if may_fail else text(node)
-        if not self.method.weighted:
-            found = node.find(exp.Column)
-            raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
         if not self._has_measure(node):
             if family(node) not in ("whole", "real", "decimal"):
                 raise Refused("SDC052", "sum and avg take numbers")
             self._check(node)
-            return bounded(f"TRY(CAST({text(node)} AS DOUBLE))")
-        terms = self._terms(node, [])
-        if len(terms) > _MOST_TERMS:
-            raise Refused("SDC002", "a sum of many terms")
-        parts = []
-        for factors, measure in terms:
-            factor = " * ".join(f"TRY(CAST({sql} AS DOUBLE))" for sql in factors) or "1"
-            parts.append(f"CAST({measure} AS DOUBLE) * (CASE WHEN abs({factor}) <= 1e6 THEN {factor} END)")
-        return bounded(" + ".join(parts))
+            return [([f"({text(node)})"], None)]
+        return self._products(node, [])
 
-    def _terms(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str]]:
-        """A sum of products: of each the factors over dimensions, and the measure."""
+    def _products(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
         if isinstance(node, exp.Paren):
-            return self._terms(node.this, factors)
+            return self._products(node.this, factors)
         if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
             return [(factors, text(node))]
         if isinstance(node, exp.Neg):
-            return self._terms(node.this, [*factors, "-1"])
+            return self._products(node.this, [*factors, "-1"])
         if isinstance(node, exp.Add):
-            return self._terms(node.this, factors) + self._terms(node.expression, factors)
+            return self._products(node.this, factors) + self._products(node.expression, factors)
         if isinstance(node, exp.Sub):
-            return self._terms(node.this, factors) + self._terms(node.expression, [*factors, "-1"])
+            return self._products(node.this, factors) + self._products(node.expression, [*factors, "-1"])
         if isinstance(node, (exp.Mul, exp.Div)):
             with_measure, other = node.this, node.expression
             if isinstance(node, exp.Mul) and self._has_measure(other):
@@ -688,11 +745,22 @@ class Block:
             if not self._has_measure(other):
                 self._check(other)
                 inverse = "1.0 / " if isinstance(node, exp.Div) else ""
-                return self._terms(with_measure, [*factors, f"({inverse}({text(other)}))"])
+                return self._products(with_measure, [*factors, f"({inverse}({text(other)}))"])
         raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
 
     def _has_measure(self, node: exp.Expr) -> bool:
         return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+def _name_of(node: exp.Expr) -> str:
+    return "count(DISTINCT ..)" if isinstance(node, exp.Count) else f"{node.key.replace('anyvalue', 'any_value')}(..)"
+
+
+@lru_cache(1000)
+def _source(sql: str) -> exp.Expr:
+    """What stands after FROM; a copy costs less than another parse."""
+    found: exp.Expr = parse_one(f"SELECT 1 FROM {sql}", read="duckdb").args["from_"].this
+    return found
 
 
 def _aliased(query: exp.Select, alias: str) -> exp.Subquery:
@@ -720,10 +788,10 @@ class _Split:
             return self._grouping(node)
         if isinstance(node, exp.Window):
             return self.window(node)
-        if isinstance(node, exp.Filter) and is_aggregate(node.this):
-            return self._aggregate(node.this, node.expression.this)
-        if is_aggregate(node):
-            return self._aggregate(node, None)
+        if isinstance(node, exp.Filter) and is_aggregate(without_nulls(node.this)):
+            return self._aggregate(without_nulls(node.this), node.expression.this)
+        if is_aggregate(without_nulls(node)):
+            return self._aggregate(without_nulls(node), None)
         if isinstance(node, exp.Column):
             raise Refused("SDC042", node.name)
         return self._children(node)
@@ -758,7 +826,12 @@ class _Split:
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         if self.block.is_of_values(node):
             name = f"_n{len(self.values)}"
-            self.values[name] = self.block.number_of_values(node.this.expressions[0], condition, self.keys)
+            self.values[name] = self.block.number_of_values(node, condition, self.keys)
+            return released(name, node)
+        by_values = self.block.number_by_values(node, condition, self.keys)
+        if by_values is not None:
+            name = f"_n{len(self.values)}"
+            self.values[name] = by_values
             return released(name, node)
         return self._named(self.block.number(node, condition, self.numbers), node)
 

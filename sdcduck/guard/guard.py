@@ -12,32 +12,33 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
 
 from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, check_syntax
+from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
 from sdcduck.guard.known import Known
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
-from sdcduck.guard.refusals import Refused
-from sdcduck.guard.running import Limited, batches, watched
+from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.running import Limited
+from sdcduck.guard.shapes import conjuncts, has_aggregate, is_number
+from sdcduck.guard.stars import without_columns
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
 _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
-_OWN = "_sdc"
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
 
@@ -158,7 +159,7 @@ class Guard:
     def question(self, query: str, *, user: str = "") -> Question:
         """A question whose answer comes batch by batch, and which can be stopped.
 
-        The time limit of the guard holds for its own questions only: who asks stops the query itself.
+        The time limit of the guard holds for `sql` and `stream` only: who asks this way stops the query itself.
         """
         with self._alone:
             return Question(self, self._con.cursor(), query, user)
@@ -202,8 +203,7 @@ class Guard:
     ) -> pa.RecordBatchReader:
         """The protected answer of `sql` as a stream: only so many rows at a time are in memory.
 
-        The audit log has a line ``begun`` before the first row goes out, and one more at the end: ``answered``, the
-        code of a refusal, or ``abandoned`` if nobody read on. Read it to the end, or let go of it.
+        A `question` as Arrow has it, with the time limit of the guard. Read it to the end, or let go of it.
 
         Args:
             rows: of a batch, at most.
@@ -211,32 +211,13 @@ class Guard:
         Raises:
             Refused: as `sql` does; while it is read, too.
         """
-        start = time.perf_counter()
-        version = self._known.version()
-        rewritten: Rewritten | None = None
         with self._alone:
             cursor = self._con.cursor()
-        try:
-            rewritten = ran = self._rewrite(query, version)
-            self.write(query, user, start, "begun", 0, ran, version)
-            answer = watched(
-                cursor,
-                lambda: cursor.sql(ran.sql, params=_numbered(parameters)).to_arrow_reader(rows),
-                self._limited.seconds,
-            )
-        except Refused as refused:
-            cursor.close()
-            self.write(query, user, start, refused.code, 0, rewritten, version)
-            raise
-
-        def finish(verdict: str, shown: int) -> None:
-            self.write(query, user, start, verdict, shown, ran, version)
-
-        schema = answer.schema.with_metadata({NOTICE: ran.notice}) if ran.notice else answer.schema
-        read = batches(cursor, answer, self._limited.seconds, finish)
-        return pa.RecordBatchReader.from_batches(
-            schema, (batch.cast(schema) if ran.notice else batch for batch in read)
-        )
+        asked = Question(self, cursor, query, user, seconds=self._limited.seconds, rows=rows)
+        asked.ask(parameters)
+        schema = asked.schema.with_metadata({NOTICE: asked.notice}) if asked.notice else asked.schema
+        batches = (batch.cast(schema) for batch in asked.batches()) if asked.notice else asked.batches()
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
         return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
@@ -313,11 +294,11 @@ class Guard:
         except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
             raise Refused("SDC001") from None
 
-    def _protected(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
+    def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
         _check_text(query)
-        check_syntax(self._con, query)
+        reading = read(self._con, query)
         tree = _parsed(query)
-        check_query(self._con, query, pivots=True)
+        check_query(reading, pivots=True)
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
@@ -327,27 +308,35 @@ class Guard:
         ]
         names = _output_names(tree)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
+        if tree.find(exp.Columns) is not None:
+            without_columns(tree, schema, self._known.names_and_numbers)
+            _check_size(tree)
+            names = _output_names(tree)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
         for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
             raise Refused("SDC040", whole_row.sql("duckdb"))
-        if tree.find(exp.Columns) is not None:  # sqlglot and DuckDB write them out differently
-            raise Refused("SDC005", "columns(..)")
         if _asks_for_columns(tree):
             empty = _empty(tree)
-            check_query(self._con, empty)
+            check_query(read(self._con, empty))
             return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
         preview = preview_of(tree, policies, schema)
         if preview is not None:
             sql, notice = preview
-            check_query(self._con, sql)
+            check_query(read(self._con, sql))
             return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
-        sql = tree.sql("duckdb", comments=False)
-        check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
-        _check_rendering(tree, sql)
         now = _output_names(tree)
+        rendered = _rendered(tree)
+        if rendered is None:
+            # Some words have another one that is written in their place: a query of those is judged from the start.
+            plain = "" if again else _parsed(query).sql("duckdb", comments=False)
+            if plain in ("", query):
+                raise Refused("SDC005", "text that reads in two ways")
+            return self._protected(plain, policies, again=True)
+        sql = rendered
+        check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
@@ -405,6 +394,7 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 """The settings of an instance that only a guard holds."""
 
 
+_BRACKETS = re.compile(r"[()\[\]{}]")
 _DUCKDB = Dialect.get_or_raise("duckdb")
 
 
@@ -412,12 +402,11 @@ def _check_text(query: str) -> None:
     """Refuse texts that could keep a parser busy: sqlglot's takes the square of the time for many brackets."""
     if len(query) > _LONGEST or query.count("[") > _DEEPEST:
         raise Refused("SDC002")
-    depth = deepest = 0
-    for character in query:
-        depth += (character in "([{") - (character in ")]}")
-        deepest = max(deepest, depth)
-    if deepest > _DEEPEST:
-        raise Refused("SDC002")
+    depth = 0
+    for bracket in _BRACKETS.findall(query):
+        depth += 1 if bracket in "([{" else -1
+        if depth > _DEEPEST:
+            raise Refused("SDC002")
 
 
 def _parsed(query: str) -> exp.Expr:
@@ -428,7 +417,9 @@ def _parsed(query: str) -> exp.Expr:
         trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
     except SqlglotError:
         if _PIVOT.match(query):
-            raise Refused("SDC005", "PIVOT .. ORDER BY: write SELECT * FROM (PIVOT ..) ORDER BY") from None
+            raise Refused(
+                "SDC005", "PIVOT .. ORDER BY or LIMIT: write SELECT * FROM (PIVOT ..) ORDER BY .. LIMIT .."
+            ) from None
         raise Refused("SDC001") from None
     if len(trees) != 1:
         raise Refused("SDC003")
@@ -438,9 +429,9 @@ def _parsed(query: str) -> exp.Expr:
         raise Refused("SDC004")
     for node in tree.walk():
         node.comments = None  # they would be part of an expression's text, by which group keys are known
+        node._meta = None  # where it stood in the text: it would be copied again and again
     for name in tree.find_all(exp.Identifier):
-        if name.name.lower().startswith(_OWN):
-            raise Refused("SDC005", "names that begin with _sdc")
+        refuse_own_name(name.name)
     if tree.find(exp.Pivot) is not None:
         tree = without_pivots(tree)
         _check_size(tree)
@@ -464,21 +455,24 @@ def _normalize(tree: exp.Expr) -> None:
 
 
 _WORD = re.compile(r"\w+")
-_PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\bORDER\b", re.I | re.S)
+_PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\b(ORDER|LIMIT)\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 
-def _check_rendering(tree: exp.Expr, sql: str) -> None:
-    """Refuse a query whose text does not read as the tree that was checked.
+def _rendered(tree: exp.Expr) -> str | None:
+    """The text of a tree that was checked, which is used up; None if the text does not read as that tree.
 
-    sqlglot writes some parts of a tree as they are; what stands in them must not become SQL.
+    sqlglot writes some parts of a tree as they are; what stands in them must not become SQL. Trees are equal where
+    their hashes are, which are over everything in them and salted in each process. That of the checked tree is taken
+    before it is written, for sqlglot changes it as it writes.
     """
+    checked = type(tree), hash(tree)
+    sql = tree.sql("duckdb", comments=False, copy=False)
     try:
-        again = sqlglot.parse(sql, read="duckdb")
+        again = _DUCKDB.parser().parse(_DUCKDB.tokenize(sql), sql)
     except SqlglotError:
-        raise Refused("SDC005", "text that reads in two ways") from None
-    if len(again) != 1 or again[0] != tree:
-        raise Refused("SDC005", "text that reads in two ways")
+        return None
+    return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
 
 
 def _check_words(tree: exp.Expr) -> None:
@@ -493,9 +487,9 @@ def _check_words(tree: exp.Expr) -> None:
 
 def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> exp.Expr:
     """The tree with every column in full and its type, stars and names written out."""
-    known: dict[str, object] = {**schema}
+    known = MappingSchema({**schema}, dialect=_DUCKDB)
     try:
-        return annotate_types(qualify(tree, schema=known, dialect="duckdb"), schema=known, dialect="duckdb")
+        return annotate_types(qualify(tree, schema=known, dialect=_DUCKDB), schema=known, dialect=_DUCKDB)
     except OptimizeError as problem:
         text = str(problem)
         name = _named_in(text)
@@ -547,9 +541,33 @@ def _number_placeholders(tree: exp.Expr) -> None:
 
 
 def _asks_for_columns(tree: exp.Expr) -> bool:
-    """Whether this is SELECT .. LIMIT 0: how programs ask for the columns of a table."""
-    limit = tree.args.get("limit") if isinstance(tree, exp.Select) else None
-    return isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Literal) and limit.expression.this == "0"
+    """Whether this is SELECT .. LIMIT 0, or .. WHERE 1 = 0: how programs ask for the columns of a table or a query."""
+    if not isinstance(tree, exp.Select):
+        return False
+    limit = tree.args.get("limit")
+    if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Literal) and limit.expression.this == "0":
+        return True
+    group, from_ = tree.args.get("group"), tree.args.get("from_")
+    if group is None and (tree.args.get("having") is not None or any(map(has_aggregate, tree.selects))):
+        return False  # there is one row, of nobody
+    if group is not None and (not group.expressions or group.find(exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):
+        return False  # there may be a row of the whole
+    where = tree.args.get("where")
+    if where is not None and any(_is_never(condition) for condition in conjuncts(where.this)):
+        return True
+    inner = from_.this if from_ is not None and not tree.args.get("joins") else None
+    return isinstance(inner, exp.Subquery) and _asks_for_columns(inner.this)
+
+
+def _is_never(condition: exp.Expr) -> bool:
+    """FALSE, and 1 = 0."""
+    if isinstance(condition, exp.Boolean):
+        return condition.this is False
+    if not isinstance(condition, exp.EQ):
+        return False
+    left, right = condition.this, condition.expression
+    plain = all(is_number(side) and side.this.isdecimal() for side in (left, right))
+    return plain and int(left.this) != int(right.this)
 
 
 def _empty(tree: exp.Expr) -> str:

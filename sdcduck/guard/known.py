@@ -89,6 +89,18 @@ class Known:
         visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
 
+    def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
+        """The columns of a query that the guard made, over no table, and its one row; with the connection held.
+
+        Raises:
+            Refused: DuckDB does not take it.
+        """
+        try:
+            row = self._con.execute(sql).fetchall()[0]
+        except duckdb.Error:
+            raise Refused("SDC030", "COLUMNS(..)") from None
+        return [column[0] for column in self._con.description or []], list(row)
+
     def check_facts(self, policy: Policy) -> None:
         """Refuse a table that is not as it was declared: looked at again where the number of its records changed.
 

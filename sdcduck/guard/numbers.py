@@ -27,9 +27,6 @@ class Numbers(Protocol):
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
 
-    def figures(self, added: str, condition: str) -> str:
-        """A sum of figures that are no secret of the records: it must not count them better than a count does."""
-
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
 
@@ -61,10 +58,6 @@ class OfRecords:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.method.known(self.records, added, condition)
-
-    def figures(self, added: str, condition: str) -> str:
-        """A sum of figures of dimensions."""
-        return self.method.figures(self.records, f"CASE WHEN {condition} THEN {added} END")
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among records."""
@@ -113,12 +106,6 @@ class OfUnits:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.count(f"({condition}) AND ({added}) IS NOT NULL")
-
-    def figures(self, added: str, condition: str) -> str:
-        """A sum of the sums of units."""
-        figure = self._column(f"fsum(CASE WHEN {condition} THEN {added} END)")
-        rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
-        return self.method.figures_of_units(identifier(UNITS), figure, rows)
 
     def variance(self, measure: str, condition: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""

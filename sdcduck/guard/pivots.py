@@ -10,7 +10,7 @@ from itertools import count, product
 
 from sqlglot import exp
 
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, refuse_own_name
 
 _MOST_COLUMNS = 200
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
@@ -84,6 +84,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     numbers = []
     for values in wanted:
         name = "_".join(text for text, _ in values)
+        refuse_own_name(name)
         for aggregate in aggregates:
             what = aggregate.unalias()
             if not isinstance(what, exp.AggFunc):
@@ -107,7 +108,10 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
 def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
     """What ``column IN ('f' AS women, 'm')`` lists: names and conditions."""
     if not isinstance(on, exp.In) or not isinstance(on.this, exp.Column) or not on.expressions:
-        raise Refused("SDC005", "PIVOT without a list of values: ON column IN ('a', 'b')")
+        raise Refused(
+            "SDC005",
+            f"PIVOT without a list of values: ask SELECT DISTINCT {_called(on)}, then ON {_called(on)} IN ('a', 'b')",
+        )
     found: list[tuple[str, exp.Expr]] = []
     for item in on.expressions:
         value = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
@@ -116,6 +120,10 @@ def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
         name = str(value.this).lower() if isinstance(value, exp.Boolean) else value.this
         found.append((item.alias or name, exp.EQ(this=on.this.copy(), expression=value.copy())))
     return found
+
+
+def _called(on: exp.Expr) -> str:
+    return on.name if isinstance(on, exp.Column) else "column"
 
 
 def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str) -> exp.Query:

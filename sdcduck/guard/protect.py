@@ -25,7 +25,7 @@ from sdcduck.guard.block import Block
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
-from sdcduck.guard.shapes import column_names, normalize, owner, tables_of
+from sdcduck.guard.shapes import column_names, is_number, normalize, owner, tables_of, value_of
 
 
 @dataclass
@@ -105,9 +105,7 @@ class Protection:
         self._seen.add(id(select))
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
-        original = (
-            select.copy() if any(isinstance(d.parent, exp.Count) for d in select.find_all(exp.Distinct)) else None
-        )
+        original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
         sources = self._sources(select, known)
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         if units:
@@ -124,6 +122,18 @@ class Protection:
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
         block = Block(self, select, sources, units, known, original)
         return block.aggregate() if block.is_aggregate else block.records()
+
+    def _looks_at_values(self, aggregate: exp.Expr) -> bool:
+        """Whether an aggregate may be one of published values, or of what is published for each of them."""
+        if value_of(aggregate) is not None:
+            return True
+        added = aggregate.this if isinstance(aggregate, (exp.Sum, exp.Avg)) else None
+        if added is None or is_number(added):
+            return False
+        measures = (policy.measures for name, policy in self.policies.items() if name in self.columns)
+        return not isinstance(added, exp.Column) or all(
+            added.name.lower() not in {measure.lower() for measure in those} for those in measures
+        )
 
     def _sources(self, select: exp.Select, known: Mapping[str, Relation]) -> dict[str, Relation]:
         """The relations of FROM and JOIN, by alias."""
@@ -200,5 +210,5 @@ def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:
         if isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
             found.append(node)
             continue
-        waiting.extend(child for child in node.iter_expressions())
+        waiting.extend(node.iter_expressions())
     return found

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.running import watched
 
 if TYPE_CHECKING:
     from sdcduck.guard.guard import Guard, Rewritten
@@ -21,25 +22,40 @@ _HELD = 65_536
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)")
 
 Parameters = Sequence[object] | Mapping[str, object] | None
+_Answer = TypeVar("_Answer")
 
 
 class Question:
-    """A question, from the text to the last row (`Guard.question`).
+    """A question, from the text to the last row (`Guard.question`, `Guard.stream`).
 
     One thread at a time may use it; `interrupt` may be called from any.
 
     The audit log gets one line before the first row leaves. Where the answer is longer than what is held back until
-    then, that line says ``begun``, and another one at the end has the number of rows that were asked for.
+    then, that line says ``begun``, and another one at the end has the number of rows that went out.
+
+    Args:
+        seconds: that the engine may take for all of it, whoever reads may take longer; None: no limit.
+        rows: of a batch, at most.
     """
 
-    def __init__(self, guard: Guard, cursor: duckdb.DuckDBPyConnection, query: str, user: str) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        cursor: duckdb.DuckDBPyConnection,
+        query: str,
+        user: str,
+        *,
+        seconds: float | None = None,
+        rows: int = _ROWS,
+    ) -> None:
         self._guard, self._cursor, self._query, self._user = guard, cursor, query, user
+        self._left, self._most = seconds, rows
         self._start, self._version = time.perf_counter(), ""
         self._rewritten: Rewritten | None = None
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
-        self._written = self._over = self._stopped = False
+        self._over = self._stopped = False
         self.schema = pa.schema([])
         """Of the rows, once it was asked."""
 
@@ -56,11 +72,10 @@ class Question:
             columns = self._begin(self._rewritten.sql, parameters)
             while self._rows < _HELD and (batch := self._next()) is not None:
                 self._held.append(batch)
+            self._write("answered" if self._over else "begun")
         except Refused as refused:
-            self._write(refused.code)
-            self.close()
+            self._refuse(refused)
             raise
-        self._write("answered" if self._over else "begun")
         return columns
 
     def read(self) -> pa.RecordBatch | None:
@@ -76,13 +91,20 @@ class Question:
         try:
             batch = self._next()
         except Refused as refused:
-            self._write(refused.code)
-            self.close()
+            self._refuse(refused)
             raise
         if batch is None:
             self._write("answered")
             self.close()
         return batch
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All that `read` gives, and an end to the question where somebody lets go of it."""
+        try:
+            while (batch := self.read()) is not None:
+                yield batch
+        finally:
+            self.close()
 
     @property
     def ended(self) -> bool:
@@ -102,6 +124,7 @@ class Question:
     def close(self) -> None:
         """Give back what it holds; a question that is closed before its end was abandoned."""
         abandoned = not self._over and self._reader is not None
+        self._rows -= sum(batch.num_rows for batch in self._held) if abandoned else 0
         self._over = True
         self._held.clear()
         self._reader = None
@@ -110,30 +133,48 @@ class Question:
             self._write("abandoned")
 
     def _begin(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
-        try:
+        def begin() -> list[tuple[str, str]]:
             relation = self._cursor.sql(sql, params=parameters if parameters is not None else [])
             columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-            self._reader = relation.to_arrow_reader(_ROWS)
-            self.schema = self._reader.schema
-        except duckdb.InterruptException:
-            raise Refused("SDC091") from None
-        except duckdb.Error as problem:
-            raise Refused("SDC090", type(problem).__name__) from None
+            self._reader = relation.to_arrow_reader(self._most)
+            return columns
+
+        columns = self._in_time(begin)
+        assert self._reader is not None
+        self.schema = self._reader.schema
         return columns
 
     def _next(self) -> pa.RecordBatch | None:
-        assert self._reader is not None
-        try:
-            batch = self._reader.read_next_batch()
-        except StopIteration:
+        reader = self._reader
+        assert reader is not None
+        batch: pa.RecordBatch | None = self._in_time(lambda: next(reader, None))
+        if batch is None:
             self._over = True
             self._reader = None
             return None
-        except (duckdb.Error, OSError, pa.ArrowException) as problem:
-            # Arrow's exceptions have the engine's text in them, which may hold data.
-            raise Refused("SDC091" if self._stopped else "SDC090", type(problem).__name__) from None
         self._rows += batch.num_rows
         return batch
+
+    def _in_time(self, ask: Callable[[], _Answer]) -> _Answer:
+        """What the engine answers, in the time that is left."""
+        start = time.perf_counter()
+        try:
+            return watched(self._cursor, ask, self._left)
+        except Refused as refused:
+            raise Refused("SDC091") if self._stopped else refused from None
+        finally:
+            if self._left is not None:
+                self._left = max(self._left - (time.perf_counter() - start), 0)
+
+    def _refuse(self, refused: Refused) -> None:
+        """The last line of the log, unless it is the log that cannot be written."""
+        self._over = True
+        try:
+            if refused.code != "SDC092":
+                self._write(refused.code)
+        finally:
+            self._held.clear()
+            self.close()
 
     def _write(self, verdict: str) -> None:
         self._guard.write(self._query, self._user, self._start, verdict, self._rows, self._rewritten, self._version)

@@ -63,3 +63,13 @@ class Refused(SDCError):
         self.code, self.detail = code, detail
         reason, advice = REASONS[code]
         super().__init__(f"{code}: {reason}{f' ({detail})' if detail else ''}. {advice}")
+
+
+def refuse_own_name(name: str) -> None:
+    """Refuse names that the guard gives to what protection needs, wherever an analyst's name is made.
+
+    Raises:
+        Refused: a name that begins like these.
+    """
+    if name.lower().startswith("_sdc"):
+        raise Refused("SDC005", "names that begin with _sdc")

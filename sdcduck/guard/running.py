@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import duckdb
@@ -76,35 +75,3 @@ def _stop_after(
         stopped.set()
         cursor.interrupt()
         wait = 0.05
-
-
-def batches(
-    cursor: duckdb.DuckDBPyConnection,
-    reader: pa.RecordBatchReader,
-    seconds: float | None,
-    finish: Callable[[str, int], None],
-) -> Iterator[pa.RecordBatch]:
-    """The batches of an answer, one by one, and an end to everything behind them.
-
-    Args:
-        seconds: that the engine may take for all of them together; whoever reads may take longer.
-        finish: told at the end whether it was ``answered``, ``abandoned`` or refused (its code), and of how many rows.
-    """
-    verdict, rows, left = "abandoned", 0, seconds
-    try:
-        while True:
-            start = time.perf_counter()
-            batch = watched(cursor, lambda: next(reader, None), left)
-            if left is not None:
-                left = max(left - (time.perf_counter() - start), 0)
-            if batch is None:
-                verdict = "answered"
-                return
-            rows += batch.num_rows
-            yield batch
-    except Refused as refused:
-        verdict = refused.code
-        raise
-    finally:
-        cursor.close()
-        finish(verdict, rows)

@@ -70,6 +70,24 @@ def has_aggregate(node: exp.Expr) -> bool:
     )
 
 
+def value_of(node: exp.Expr) -> exp.Expr | None:
+    """What count(DISTINCT v), min(v), max(v) and any_value(v) look at; None: it is no such aggregate."""
+    plain = isinstance(node, (exp.Min, exp.Max, exp.AnyValue))
+    if not plain and not isinstance(node, exp.Count):
+        return None
+    if any(value and part not in ("this", "big_int") for part, value in node.args.items()):
+        return None
+    value: exp.Expr | None = node.this
+    if isinstance(value, exp.Distinct):
+        return value.expressions[0] if len(value.expressions) == 1 and not value.args.get("on") else None
+    return value if plain and not isinstance(value, exp.Order) else None
+
+
+def without_nulls(node: exp.Expr) -> exp.Expr:
+    """any_value(v) alone, which sqlglot reads as one that ignores NULL, as it does."""
+    return node.this if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue) else node
+
+
 def leaves(item: exp.Expr) -> list[exp.Expr]:
     """The grouping expressions in an item of GROUP BY."""
     if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple)):

@@ -32,6 +32,7 @@ CREATE TABLE thresholded AS FROM people;
 CREATE TABLE rounded AS FROM people;
 CREATE TABLE visits AS SELECT person_id, record_key, ['A', 'B'][1 + ((record_key + k) % 2)::INTEGER] AS ward, income + k AS cost
 FROM people, range(2) r(k);
+CREATE TABLE stays AS SELECT person_id, record_key, region, age FROM people, range(1 + (record_key % 3 = 0)::INTEGER);
 CREATE TABLE firms AS SELECT 800000000001 + i AS firm, ['N', 'S', 'E'][1 + i % 3] AS region, ['a', 'b', 'c'][1 + (i * i // 3) % 3] AS sector,
     15485863 + i * 104729 AS turnover FROM range(24) r(i);
 CREATE TABLE regions AS SELECT * FROM (VALUES ('N', 'North', 1), ('S', 'South', 2), ('E', 'East', 3), ('W', 'West', 4)) t(region, label, num);
@@ -46,6 +47,7 @@ POLICIES = (
     f"FROM sdc_protect('thresholded', unit := 'person_id', {DIMENSIONS}, min_units := 3, method := 'threshold')",
     f"FROM sdc_protect('rounded', unit := 'person_id', {DIMENSIONS}, min_units := 3, method := 'rounding', base := 5)",
     "FROM sdc_protect('visits', unit := 'person_id', dimensions := ['ward'], measures := ['cost'])",
+    "FROM sdc_protect('stays', unit := 'person_id', dimensions := ['region', 'age'])",
     "FROM sdc_publish('tables', 'SELECT region, sector, count(*) AS n, sum(turnover) AS turnover FROM firms GROUP BY CUBE(region, sector)', max_count := 2)",
     "FROM sdc_protect('firms', unit := 'firm', dimensions := ['region', 'sector'], measures := ['turnover'], method := 'suppression', publication := 'tables')",
     "FROM sdc_public('regions')",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -166,3 +167,21 @@ def test_differences_of_rounded_counts(attacked: Attacked, show) -> None:  # typ
             == attacked.con.execute(f"SELECT count(*) FROM rounded WHERE age = {age}").fetchall()[0][0]
         )
     show(f"rounding: {found} of 5 counts exact by one difference")
+
+
+def test_rows_and_units_do_not_share_their_noise(attacked: Attacked, show: Callable[[str], None]) -> None:
+    """Where nobody has more than two rows, rows - 2 * units is how many have one: exactly, if both had the same noise."""
+    told = asked = usual = 0
+    for region in ("N", "S", "E"):
+        for age in range(20, 25):
+            where = f"WHERE region = '{region}' AND age = {age}"
+            answer = attacked.attempt(f"SELECT 2 * count(DISTINCT person_id) - count(*) AS ones FROM stays {where}")
+            units = attacked.attempt(f"SELECT count(DISTINCT person_id) AS n FROM stays {where}")
+            assert isinstance(answer, list)
+            assert isinstance(units, list)
+            ones, both = attacked.con.execute(
+                f"SELECT count(*) FILTER (n = 1), count(*) FROM (SELECT count(*) AS n FROM stays {where} GROUP BY person_id)"
+            ).fetchall()[0]
+            asked, told, usual = asked + 1, told + (answer[0]["ones"] == ones), usual + (units[0]["n"] == both)
+    show(f"rows - 2 * units told {told} of {asked} exactly; a count of units {usual}")
+    assert told <= asked // 2

@@ -18,10 +18,7 @@ class Method(Protocol):
 
     @property
     def weighted(self) -> bool:
-        """Whether what is added up may have weights that depend on dimensions.
-
-        Where the noise does not follow the largest contribution, weights would single one out.
-        """
+        """Whether figures may be added up, and measures times figures, by what is published for each figure."""
 
     def source(self) -> str:
         """The table that answers: the records, or inner cells."""
@@ -37,9 +34,6 @@ class Method(Protocol):
 
     def total(self, records: str, measure: str, condition: str) -> str:
         """The sum of a measure."""
-
-    def figures(self, records: str, number: str) -> str:
-        """The sum of a number that analysts chose for each record: with as much noise as a count, times the largest."""
 
     def variance(self, records: str, measure: str, condition: str) -> str:
         """The variance of a measure among records."""

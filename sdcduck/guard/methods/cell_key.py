@@ -48,31 +48,19 @@ class CellKey:
         return f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
 
     def rows(self, records: str, number: str) -> str:
-        """The sum of the rows, with the noise of the number of units times the rows of that unit which has most.
+        """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
 
-        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
+        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``; where a unit has more,
+        the halves of the keys change places: with the noise of `units`, rows - 2 * units would have none where nobody
+        has more than two, and say exactly how many have one.
         """
         ptable, magnitudes = literal(str(self.policy.ptable)), literal(str(self.policy.magnitude_ptable))
-        published = f"_sdc_published_rows({number}, {self._key(records)}, {ptable}, {magnitudes})"
+        key = f"({self._key(records)} % 100000000)"
+        other = f"({key} % 10000 * 10000 + {key} // 10000)"
+        several = f"_sdc_published_rows({number}, {other}, {ptable}, {magnitudes})"
+        one = self._counted(records, f"{number} > 0")
+        published = f"CASE WHEN max({number}) > 1 THEN {several} ELSE {one} END"
         return self._enough(records, f"{number} > 0", published)
-
-    def figures(self, records: str, number: str) -> str:
-        """The sum, exact to 4 decimals, with the noise of the number of those that are not 0 times the largest."""
-        return self._where_known(records, f"({number})", "true", f"({self._with_noise(records, number)})")
-
-    def figures_of_units(self, records: str, number: str, rows: str) -> str:
-        """The same, where a unit has this number from so many rows: with the noise of a sum, as `rows` has it."""
-        magnitudes = literal(str(self.policy.magnitude_ptable))
-        more = f"_sdc_noise_of_rows({rows}, {number}, {self._key(records)}, {magnitudes})"
-        return self._where_known(records, f"({number})", "true", f"({self._with_noise(records, number)} + {more})")
-
-    def _with_noise(self, records: str, number: str) -> str:
-        added = f"sum(CAST(round(({number}) * 1e4) AS HUGEINT)) / 1e4"
-        return f"{added} + max(abs({number})) * {self._noise(records, f'({number}) <> 0')}"
-
-    def _noise(self, records: str, condition: str) -> str:
-        """What ``sdc_count`` adds to a count."""
-        return f"({self._counted(records, condition)} - count(CASE WHEN {condition} THEN 1 END))"
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""

@@ -48,10 +48,6 @@ class Rounding:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "sum")
 
-    def figures(self, records: str, number: str) -> str:
-        """Not answered (see `weighted`)."""
-        raise Refused("SDC052", "a sum of anything but a measure")
-
     def variance(self, records: str, measure: str, condition: str) -> str:
         """Not answered."""
         raise Refused("SDC052", "variance")

@@ -42,10 +42,6 @@ class Suppression:
         """``sdc_open_sum``."""
         return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
 
-    def figures(self, records: str, number: str) -> str:
-        """Not answered (see `weighted`)."""
-        raise Refused("SDC052", "a sum of anything but a measure")
-
     def variance(self, records: str, measure: str, condition: str) -> str:
         """Not answered."""
         raise Refused("SDC052", "variance")

@@ -42,10 +42,6 @@ class Threshold:
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")
 
-    def figures(self, records: str, number: str) -> str:
-        """Not answered (see `weighted`)."""
-        raise Refused("SDC052", "a sum of anything but a measure")
-
     def variance(self, records: str, measure: str, condition: str) -> str:
         """The variance, where enough units have a value."""
         known = f"({condition}) AND {measure} IS NOT NULL"

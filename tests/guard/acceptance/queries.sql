@@ -68,6 +68,9 @@ SELECT region, count(*) AS n FROM people WHERE 1 = 1 AND sex = 'f' GROUP BY regi
 -- a probe for the columns
 SELECT * FROM people LIMIT 0;
 
+-- another probe for the columns
+SELECT * FROM (SELECT * FROM people) AS t WHERE 1 = 0;
+
 -- a preview
 SELECT * FROM people LIMIT 10;
 
@@ -81,6 +84,9 @@ SELECT year(month) AS y, extract(month FROM month) AS m, count(*) AS n FROM peop
 
 -- month as text
 SELECT strftime(month, '%Y-%m') AS ym, count(*) AS n FROM people GROUP BY ym;
+
+-- days of the week
+SELECT extract(dow FROM month) AS day, count(*) AS n FROM people GROUP BY day ORDER BY day;
 
 -- bins
 SELECT age // 20 * 20 AS from_age, count(*) AS n FROM people GROUP BY from_age ORDER BY from_age;
@@ -161,6 +167,18 @@ SELECT region, median(income) AS middle, stddev(income) AS spread FROM people GR
 
 -- minima and maxima
 SELECT min(income), max(income) FROM people;
+
+-- the range of a dimension
+SELECT min(age) AS youngest, max(age) AS oldest, count(1) AS n FROM people;
+
+-- the range of a dimension in each group
+SELECT region, min(month) AS first, max(month) FILTER (sex = 'f') AS last FROM people GROUP BY region;
+
+-- one value or a star, as BI tools show dimensions
+SELECT sex, CASE WHEN min(region) = max(region) THEN min(region) ELSE '*' END AS region FROM people GROUP BY sex;
+
+-- sums of a measure times a figure
+SELECT region, sum(income * (1 + age / 100)) AS x FROM people GROUP BY region;
 
 -- the mean age
 SELECT region, avg(age) AS mean_age FROM people GROUP BY region;
@@ -254,6 +272,9 @@ SELECT region, max(COLUMNS(* EXCLUDE (region))) FROM (SELECT region, sex, count(
 
 -- COLUMNS over the measures of records
 SELECT region, sum(COLUMNS(['income'])) FROM people GROUP BY region;
+
+-- COLUMNS by a pattern
+SELECT region, round(avg(COLUMNS('(in).*')), 1) AS 'mean_\1' FROM people GROUP BY region;
 
 -- PIVOT over released numbers
 PIVOT (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL) ON sex IN ('f', 'm') USING sum(n) GROUP BY region;

@@ -91,23 +91,32 @@ class Question:
         return self.instead or self.benchmark
 
 
-def _noise(behind: str) -> str:
-    return f"(sdc_count(key, filter := {behind}) - count(*) FILTER ({behind}))"
+def _noise(key: str, behind: str) -> str:
+    return f"(sdc_count({key}, filter := {behind}) - count(*) FILTER ({behind}))"
+
+
+_OTHER = "(key % 10000 * 10000 + key // 10000)"
+"""The key that rows have noise by, where somebody has several."""
 
 
 def _rows(n: str = "n") -> str:
-    """Rows, from those of each customer: the noise of the customers, times the most rows of one, and that of a sum."""
-    return f"greatest(sum({n}) + max({n}) * {_noise(f'{n} > 0')} + {_more(n, n)}, 0)::BIGINT"
+    """Rows, from those of each customer: noise as of the customers, times the most rows of one, and that of a sum."""
+    noise = f"CASE WHEN max({n}) > 1 THEN {_noise(_OTHER, f'{n} > 0')} ELSE {_noise('key', f'{n} > 0')} END"
+    return f"greatest(sum({n}) + max({n}) * {noise} + {_more(n, n)}, 0)::BIGINT"
 
 
-def _figure(x: str, n: str = "n") -> str:
-    """A sum of a dimension, from that of each customer: the noise of the customers, times the largest, and of a sum."""
-    return f"(sum({x})::DOUBLE + max(abs({x})) * {_noise(f'{x} <> 0')} + {_more(x, n)})"
+def _by_figure(keys: str, figure: str) -> str:
+    """Sums of `lines` by what is protected for each value of a figure: of rows, and of the price, times the figure."""
+    shown = keys.split(" AS ")[-1]
+    return f"""(SELECT {shown}, fsum(figure * n) AS figures, sum(n) AS n, fsum(figure * price) AS total FROM (
+        SELECT {shown}, figure, {_rows()} AS n, sdc_sum(price, key) AS price FROM (
+            SELECT {keys}, ({figure})::DOUBLE AS figure, customer, key, sum(price) AS price, count(*) AS n FROM lines GROUP BY ALL)
+        GROUP BY ALL HAVING sdc_count(key) > 0) GROUP BY ALL)"""
 
 
 def _more(x: str, n: str) -> str:
     """The noise of a sum, from a key of its own, in steps of what one row has at most."""
-    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum(key) FILTER ({n} > 0), same_key := false) - sum({x})"
+    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum({_OTHER}) FILTER ({n} > 0), same_key := false) - sum({x})"
     return f"CASE WHEN max({n}) > 1 THEN round(({noise}) / (max({x}) / max({n}))) * (max({x}) / max({n})) ELSE 0 END"
 
 
@@ -120,14 +129,18 @@ QUESTIONS = (
             avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order
         FROM lineitem WHERE l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
         GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus""",
-        f"""SELECT l_returnflag, l_linestatus, {_figure("qty")}, sdc_sum(price, key), sdc_sum(disc_price, key), sdc_sum(charge, key),
-            {_figure("qty")} / {_rows()}, sdc_sum(price, key) / {_rows()}, {_figure("disc", "discounted")} / {_rows()}, {_rows()}
-        FROM (SELECT l_returnflag, l_linestatus, max(record_key) AS key, sum(l_quantity)::DOUBLE AS qty,
-                sum(l_extendedprice) AS price, fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS disc_price,
-                fsum(l_extendedprice::DOUBLE * ((1 - l_discount)::DOUBLE * (1 + l_tax)::DOUBLE)) AS charge,
-                sum(l_discount)::DOUBLE AS disc, count(*) FILTER (l_discount <> 0) AS discounted, count(*) AS n
-            FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY l_returnflag, l_linestatus, l_custkey)
-        GROUP BY ALL HAVING sdc_count(key) > 0""",
+        f"""WITH lines AS (SELECT l_returnflag, l_linestatus, l_custkey AS customer, record_key AS key, l_extendedprice AS price,
+                l_quantity, l_discount, l_tax FROM lineitem WHERE l_shipdate <= DATE '1998-09-02')
+        SELECT l_returnflag, l_linestatus, quantity.figures, price, cost.total, charge.total, quantity.figures / quantity.n,
+            price / flags.n, discount.figures / discount.n, flags.n
+        FROM (SELECT l_returnflag, l_linestatus, sdc_sum(price, key) AS price, {_rows()} AS n
+            FROM (SELECT l_returnflag, l_linestatus, key, sum(price) AS price, count(*) AS n FROM lines GROUP BY l_returnflag, l_linestatus, customer, key)
+            GROUP BY ALL HAVING sdc_count(key) > 0) flags
+        JOIN {_by_figure("l_returnflag, l_linestatus", "l_quantity")} quantity USING (l_returnflag, l_linestatus)
+        JOIN {_by_figure("l_returnflag, l_linestatus", "1 - l_discount")} cost USING (l_returnflag, l_linestatus)
+        JOIN {_by_figure("l_returnflag, l_linestatus", "(1 - l_discount)::DOUBLE * (1 + l_tax)::DOUBLE")} charge
+            USING (l_returnflag, l_linestatus)
+        JOIN {_by_figure("l_returnflag, l_linestatus", "l_discount")} discount USING (l_returnflag, l_linestatus)""",
     ),
     Question(
         3, "The unshipped orders of largest revenue",
@@ -136,13 +149,17 @@ QUESTIONS = (
         WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey
             AND o_orderdate < DATE '1995-03-15' AND l_shipdate > DATE '1995-03-15'
         GROUP BY l_orderkey, o_orderdate, o_shippriority ORDER BY revenue DESC, o_orderdate LIMIT 10""",
-        """SELECT l_orderkey, sdc_sum(revenue, key) AS revenue, o_orderdate, o_shippriority
-        FROM (SELECT l_orderkey, o_orderdate, o_shippriority, l.record_key AS key,
-                fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue
+        f"""WITH lines AS (SELECT l_orderkey, o_orderdate, o_shippriority, l_custkey AS customer, l.record_key AS key,
+                l_extendedprice AS price, l_discount
             FROM lineitem l JOIN orders ON l_orderkey = o_orderkey
             WHERE l_custkey IN (SELECT c_custkey FROM customer WHERE c_mktsegment = 'BUILDING')
-                AND o_orderdate < DATE '1995-03-15' AND l_shipdate > DATE '1995-03-15' GROUP BY ALL)
-        GROUP BY ALL HAVING sdc_count(key) > 0 ORDER BY revenue DESC, o_orderdate LIMIT 10""",
+                AND o_orderdate < DATE '1995-03-15' AND l_shipdate > DATE '1995-03-15')
+        SELECT l_orderkey, total AS revenue, o_orderdate, o_shippriority
+        FROM (SELECT l_orderkey, o_orderdate, o_shippriority
+            FROM (SELECT DISTINCT l_orderkey, o_orderdate, o_shippriority, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
+        LEFT JOIN {_by_figure("l_orderkey, o_orderdate, o_shippriority", "1 - l_discount")}
+            USING (l_orderkey, o_orderdate, o_shippriority)
+        ORDER BY revenue DESC, o_orderdate LIMIT 10""",
         "SDC035", "nothing says that orders and lines are joined on the customer",
         """SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority
         FROM customer, orders, lineitem
@@ -178,13 +195,13 @@ QUESTIONS = (
             AND r_name = 'ASIA' AND o_orderdate >= DATE '1994-01-01'
             AND o_orderdate < DATE '1994-01-01' + INTERVAL '1' YEAR
         GROUP BY n_name ORDER BY revenue DESC""",
-        """SELECT n_name, sdc_sum(revenue, key) AS revenue
-        FROM (SELECT n_name, l.record_key AS key, fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue
+        f"""WITH lines AS (SELECT n_name, l_custkey AS customer, l.record_key AS key, l_extendedprice AS price, l_discount
             FROM lineitem l JOIN orders ON l_orderkey = o_orderkey JOIN customer ON c_custkey = o_custkey
                 JOIN supplier ON l_suppkey = s_suppkey AND c_nationkey = s_nationkey JOIN nation ON s_nationkey = n_nationkey
-            WHERE n_regionkey = (SELECT r_regionkey FROM region WHERE r_name = 'ASIA') AND year(o_orderdate) = 1994
-            GROUP BY n_name, l_custkey, l.record_key)
-        GROUP BY ALL HAVING sdc_count(key) > 0 ORDER BY revenue DESC""",
+            WHERE n_regionkey = (SELECT r_regionkey FROM region WHERE r_name = 'ASIA') AND year(o_orderdate) = 1994)
+        SELECT n_name, total AS revenue
+        FROM (SELECT n_name FROM (SELECT DISTINCT n_name, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
+        LEFT JOIN {_by_figure("n_name", "1 - l_discount")} USING (n_name) ORDER BY revenue DESC""",
         "SDC035", "nothing says that orders and lines are joined on the customer",
         """SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue
         FROM customer, orders, lineitem, supplier, nation, region
@@ -200,10 +217,9 @@ QUESTIONS = (
         """SELECT sum(l_extendedprice * l_discount) AS revenue FROM lineitem
         WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR
             AND l_discount BETWEEN 0.06 - 0.01 AND 0.06 + 0.01 AND l_quantity < 24""",
-        """SELECT sdc_sum(revenue, key)
-        FROM (SELECT record_key AS key, fsum(l_extendedprice::DOUBLE * l_discount::DOUBLE) AS revenue FROM lineitem
-            WHERE year(l_shipdate) = 1994 AND l_discount IN (0.05, 0.06, 0.07) AND l_quantity < 24
-            GROUP BY l_custkey, record_key)""",
+        f"""WITH lines AS (SELECT l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_discount FROM lineitem
+            WHERE year(l_shipdate) = 1994 AND l_discount IN (0.05, 0.06, 0.07) AND l_quantity < 24)
+        SELECT total FROM {_by_figure("1 AS one", "l_discount")}""",
     ),
     Question(
         9, "Profit by nation and year",
@@ -214,13 +230,15 @@ QUESTIONS = (
             WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey = l_partkey AND p_partkey = l_partkey
                 AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey AND p_name LIKE '%green%') AS profit
         GROUP BY nation, o_year ORDER BY nation, o_year DESC""",
-        f"""SELECT n_name, o_year, sdc_sum(revenue, key) - {_figure("cost")}
-        FROM (SELECT n_name, year(o_orderdate) AS o_year, l.record_key AS key,
-                fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue, fsum((ps_supplycost * l_quantity)::DOUBLE) AS cost, count(*) AS n
+        f"""WITH lines AS (SELECT n_name, year(o_orderdate) AS o_year, l_custkey AS customer, l.record_key AS key,
+                l_extendedprice AS price, l_discount, ps_supplycost * l_quantity AS cost
             FROM lineitem l JOIN part ON p_partkey = l_partkey JOIN partsupp ON ps_partkey = l_partkey AND ps_suppkey = l_suppkey
                 JOIN supplier ON s_suppkey = l_suppkey JOIN nation ON s_nationkey = n_nationkey JOIN orders ON o_orderkey = l_orderkey
-            WHERE p_name LIKE '%green%' GROUP BY n_name, o_year, l_custkey, l.record_key)
-        GROUP BY ALL HAVING sdc_count(key) > 0""",
+            WHERE p_name LIKE '%green%')
+        SELECT n_name, o_year, revenue.total - costs.figures
+        FROM (SELECT n_name, o_year FROM (SELECT DISTINCT n_name, o_year, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
+        LEFT JOIN {_by_figure("n_name, o_year", "1 - l_discount")} revenue USING (n_name, o_year)
+        LEFT JOIN {_by_figure("n_name, o_year", "cost")} costs USING (n_name, o_year)""",
         "SDC035",
         "nothing says that orders and lines are joined on the customer. With that, SDC041: a figure added to a measure would count "
         "lines, with less noise than a count has",
@@ -270,11 +288,10 @@ QUESTIONS = (
         FROM lineitem, part
         WHERE l_partkey = p_partkey AND l_shipdate >= DATE '1995-09-01'
             AND l_shipdate < DATE '1995-09-01' + INTERVAL '1' MONTH""",
-        """SELECT 100 * sdc_sum(promoted, key) / sdc_sum(revenue, key)
-        FROM (SELECT record_key AS key, fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue,
-                fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) FILTER (starts_with(p_type, 'PROMO')) AS promoted
-            FROM lineitem JOIN part ON l_partkey = p_partkey
-            WHERE l_shipdate BETWEEN DATE '1995-09-01' AND DATE '1995-09-30' GROUP BY l_custkey, record_key)""",
+        f"""WITH every AS (SELECT l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_discount, p_type
+            FROM lineitem JOIN part ON l_partkey = p_partkey WHERE l_shipdate BETWEEN DATE '1995-09-01' AND DATE '1995-09-30')
+        SELECT 100 * (WITH lines AS (FROM every WHERE starts_with(p_type, 'PROMO')) SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")})
+            / (WITH lines AS (FROM every) SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")})""",
     ),
     Question(
         19, "Revenue of three kinds of parts",
@@ -288,12 +305,12 @@ QUESTIONS = (
             OR (p_partkey = l_partkey AND p_brand = 'Brand#34' AND p_container IN ('LG CASE', 'LG BOX', 'LG PACK', 'LG PKG')
                 AND l_quantity >= 20 AND l_quantity <= 20 + 10 AND p_size BETWEEN 1 AND 15
                 AND l_shipmode IN ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON')""",
-        """SELECT sdc_sum(revenue, key)
-        FROM (SELECT record_key AS key, fsum(l_extendedprice::DOUBLE * (1 - l_discount)::DOUBLE) AS revenue
+        f"""WITH lines AS (SELECT l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_discount
             FROM lineitem JOIN part ON p_partkey = l_partkey JOIN (FROM (VALUES
                 ('Brand#12', 'SM ', 1, 5), ('Brand#23', 'MED ', 10, 10), ('Brand#34', 'LG ', 20, 15)) kinds(brand, begins, least, size))
                 ON p_brand = brand AND starts_with(p_container, begins) AND l_quantity BETWEEN least AND least + 10 AND p_size <= size
-            WHERE starts_with(l_shipmode, 'AIR') AND l_shipinstruct = 'DELIVER IN PERSON' GROUP BY l_custkey, record_key)""",
+            WHERE starts_with(l_shipmode, 'AIR') AND l_shipinstruct = 'DELIVER IN PERSON')
+        SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")}""",
         "SDC034", "the equality of the join stands inside OR",
         """SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem, part
         WHERE p_partkey = l_partkey AND (

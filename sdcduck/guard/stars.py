@@ -1,0 +1,196 @@
+"""COLUMNS(..) written out, before anything else looks at a query.
+
+What it becomes is judged as if the analyst had written it. DuckDB itself says which columns are meant, asked about a
+relation that has the names and no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sdcduck.catalog import identifier, literal
+from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.shapes import tables_of
+
+Ask = Callable[[str], tuple[list[str], list[int]]]
+"""Asks DuckDB for the names of the columns of a query, and for its row of numbers."""
+
+_MOST_COLUMNS = 1000
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What stands in FROM: its alias, and the names that a star shows of it."""
+
+    alias: str
+    names: tuple[str, ...]
+
+
+def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:
+    """Write out every COLUMNS(..) of a tree, in place.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT region, sum(COLUMNS('inc.*')) FROM people GROUP BY region", "duckdb")
+    >>> without_columns(tree, {"people": ["region", "income"]}, lambda sql: (["income"], [1]))
+    >>> print(tree.sql("duckdb"))
+    SELECT region, SUM("people"."income") AS "income" FROM people GROUP BY region
+
+    Args:
+        schema: the columns of the tables that are visible.
+
+    Raises:
+        Refused: it stands where it is not understood, or names no column.
+    """
+    names = _Names(schema)
+    selects = {id(select): select for found in tree.find_all(exp.Columns) if (select := found.parent_select)}
+    for select in sorted(selects.values(), key=lambda found: -found.depth):
+        if not isinstance(select, exp.Select):
+            raise Refused("SDC005", "COLUMNS(..) outside of a SELECT")
+        items: list[exp.Expr] = []
+        for item in select.expressions:
+            found = [one for one in item.find_all(exp.Columns) if one.parent_select is select]
+            items.extend(_written_out(item, found, names.sources(select), ask) if found else [item])
+            if len(items) > _MOST_COLUMNS:
+                raise Refused("SDC002", "COLUMNS(..) of many columns")
+        select.set("expressions", items)
+    if tree.find(exp.Columns) is not None:
+        raise Refused("SDC005", "COLUMNS(..) stands among what is selected, alone or in an aggregate")
+
+
+def _written_out(item: exp.Expr, found: list[exp.Columns], sources: list[_Source], ask: Ask) -> list[exp.Expr]:
+    choice = found[0]
+    if choice.args.get("unpack") or any(other != choice for other in found):
+        raise Refused("SDC005", "*COLUMNS(..), or several of them in one expression")
+    chosen, sources = _chosen(choice.this, sources)
+    places = [(source.alias, name) for source in sources for name in source.names]
+    numbered = iter(range(len(places)))
+    relations = [
+        f"(SELECT {', '.join(f'{next(numbered)} AS {identifier(name)}' for name in source.names)}) "
+        f"AS {identifier(source.alias)}"
+        for source in sources
+        if source.names
+    ]
+    called = f" AS {identifier(item.alias)}" if item.alias else ""
+    names, numbers = ask(f"SELECT COLUMNS({chosen}){called} FROM {' CROSS JOIN '.join(relations)}")
+    made: list[exp.Expr] = []
+    for name, number in zip(names, numbers, strict=True):
+        refuse_own_name(name)  # a pattern can put it together
+        alias, column = places[number]
+        one = item.unalias().copy()
+        for place in [one] if isinstance(one, exp.Columns) else list(one.find_all(exp.Columns)):
+            meant = exp.column(column, alias, quoted=True)
+            if place is one:
+                one = meant
+            else:
+                place.replace(meant)
+        made.append(exp.alias_(one, name, quoted=True, copy=False))
+    return made
+
+
+def _chosen(which: exp.Expr, sources: list[_Source]) -> tuple[str, list[_Source]]:
+    """The SQL of what stands in COLUMNS(..), made anew, and the relations that it looks at."""
+    if isinstance(which, exp.Literal) and which.is_string:
+        return literal(which.this), sources
+    if isinstance(which, exp.Array) and all(
+        isinstance(one, exp.Literal) and one.is_string for one in which.expressions
+    ):
+        return f"[{', '.join(literal(one.this) for one in which.expressions)}]", sources
+    if isinstance(which, exp.Column) and isinstance(which.this, exp.Star) and which.table:
+        sources = [source for source in sources if source.alias == which.table.lower()]
+        which = which.this
+    if not isinstance(which, exp.Star) or not sources:
+        raise Refused("SDC005", "COLUMNS(..) takes a pattern, a list of names, or a star")
+    excluded = _excluded(which)
+    return f"* EXCLUDE ({', '.join(map(identifier, excluded))})" if excluded else "*", sources
+
+
+def _excluded(star: exp.Star) -> list[str]:
+    """The names in EXCLUDE, which may be all that is said of a star."""
+    if any(value and part != "except_" for part, value in star.args.items()):
+        raise Refused("SDC005", "REPLACE or RENAME beside COLUMNS(..)")
+    return [name.name.lower() for name in star.args.get("except_") or []]
+
+
+class _Names:
+    """The names of the columns of relations, each found once: a query may name one of its own again and again."""
+
+    def __init__(self, schema: Mapping[str, Iterable[str]]) -> None:
+        self.schema = schema
+        self.known: dict[int, list[str]] = {}
+
+    def sources(self, select: exp.Select) -> list[_Source]:
+        """What stands in FROM and JOIN; a column of USING is shown once."""
+        found: list[_Source] = []
+        joins = {id(join.this): join for join in select.args.get("joins") or []}
+        for table in tables_of(select):
+            if isinstance(table, exp.Subquery) and not table.alias:
+                name = exp.to_identifier(f"_sdc_unnamed{len(self.known)}_{len(found)}", quoted=True)
+                table.set("alias", exp.TableAlias(this=name))
+            join = joins.get(id(table))
+            if join is not None and (join.method or join.kind in ("SEMI", "ANTI")):
+                raise Refused("SDC005", "COLUMNS(..) of an unusual join")
+            again = {name.name.lower() for name in join.args.get("using") or []} if join is not None else set()
+            names = tuple(name for name in self._of_source(table) if name not in again)
+            found.append(_Source(table.alias_or_name.lower(), names))
+        if not any(source.names for source in found) or any(not source.alias for source in found):
+            raise Refused("SDC005", "COLUMNS(..) of a relation without a name")
+        return found
+
+    def _of_source(self, table: exp.Expr) -> list[str]:
+        renamed = [name.lower() for name in table.alias_column_names]
+        if renamed:
+            return renamed
+        if isinstance(table, exp.Subquery):
+            return self._of_query(table.this)
+        if not isinstance(table, exp.Table):
+            raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
+        cte = _cte(table)
+        if cte is not None:
+            return self._of_query(cte.this)
+        if table.name.lower() not in self.schema:
+            raise Refused("SDC020", table.name)
+        return list(self.schema[table.name.lower()])
+
+    def _of_query(self, query: exp.Expr) -> list[str]:
+        """The names of a query's columns, stars written out."""
+        if isinstance(query, (exp.Subquery, exp.SetOperation)):
+            return self._of_query(query.this)
+        if not isinstance(query, exp.Select):
+            raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
+        if id(query) in self.known:
+            return self.known[id(query)]
+        names: list[str] = []
+        for item in query.expressions:
+            of = item.table.lower() if isinstance(item, exp.Column) else ""
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                excluded = set(_excluded(star))
+                shown = [source for source in self.sources(query) if of in ("", source.alias)]
+                names.extend(name for source in shown for name in source.names if name not in excluded)
+            elif item.alias or isinstance(item, exp.Column):
+                names.append(item.alias_or_name.lower())
+            else:
+                raise Refused("SDC005", "COLUMNS(..) of a column without a name")
+            if len(names) > _MOST_COLUMNS:
+                raise Refused("SDC002", "COLUMNS(..) of many columns")
+        self.known[id(query)] = names
+        return names
+
+
+def _cte(table: exp.Table) -> exp.CTE | None:
+    """The query in a WITH around a table that has its name."""
+    inside: exp.Expr = table
+    while inside.parent is not None:
+        around = inside.parent
+        with_ = around if isinstance(around, exp.With) else around.args.get("with_")
+        if with_ is not None and with_ is not inside:
+            for cte in with_.expressions:
+                if cte is inside:
+                    break
+                if cte.alias.lower() == table.name.lower():
+                    return cte if isinstance(cte, exp.CTE) else None
+        inside = around
+    return None
