@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, check_syntax
 from sdcduck.guard.known import Known
+from sdcduck.guard.origins import Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
@@ -51,12 +52,14 @@ class Explanation:
         sql: the SQL that runs; empty when refused.
         notes: what was protected and how, or why the query is refused.
         milliseconds: it took to rewrite it.
+        columns: what each column of the answer is made of; none where it is refused, a preview or empty.
     """
 
     answered: bool
     sql: str
     notes: tuple[str, ...]
     milliseconds: float
+    columns: tuple[Origin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Rewritten:
         methods: that protect those of unit-level records.
         policies: of the unit-level tables, which must still be as they were declared.
         notice: what whoever asked has to be told with the answer.
+        columns: what each column of the answer is made of.
     """
 
     sql: str
@@ -80,6 +84,7 @@ class Rewritten:
     methods: tuple[str, ...]
     policies: tuple[Policy, ...]
     notice: str = ""
+    columns: tuple[Origin, ...] = ()
 
 
 class Guard:
@@ -271,7 +276,9 @@ class Guard:
             rewritten = self._rewrite(query, self._known.version())
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
+        return Explanation(
+            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
+        )
 
     def _rewrite(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
@@ -330,6 +337,7 @@ class Guard:
             return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
+        columns = origins(tree, protection.blocks)
         sql = tree.sql("duckdb", comments=False)
         check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
         _check_rendering(tree, sql)
@@ -337,6 +345,7 @@ class Guard:
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
+            columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=False))
         return Rewritten(
             sql,
             tuple(protection.notes),
@@ -344,6 +353,7 @@ class Guard:
             tuple(policy.name for policy in named),
             tuple(sorted({policy.method for policy in named if policy.method is not None})),
             tuple(policy for policy in named if policy.label == "unit-level"),
+            columns=columns,
         )
 
 
