@@ -25,7 +25,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, check_syntax
 from sdcduck.guard.known import Known
-from sdcduck.guard.origins import Origin, origins
+from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
@@ -52,7 +52,7 @@ class Explanation:
         sql: the SQL that runs; empty when refused.
         notes: what was protected and how, or why the query is refused.
         milliseconds: it took to rewrite it.
-        columns: what each column of the answer is made of; none where it is refused, a preview or empty.
+        columns: what each column of the answer is made of; none where it is refused or empty.
     """
 
     answered: bool
@@ -334,7 +334,10 @@ class Guard:
         if preview is not None:
             sql, notice = preview
             check_query(self._con, sql)
-            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
+            made_up = frozenset((policy.name, PREVIEW) for policy in named)
+            shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
+            columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
+            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), (PREVIEW,), (), notice, columns)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         columns = origins(tree, protection.blocks)

@@ -14,6 +14,9 @@ from sqlglot import exp
 from sdcduck.catalog import Policy
 from sdcduck.guard.shapes import RELEASED
 
+PREVIEW = "preview"
+"""What stands for a method where rows are made up."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -33,8 +36,10 @@ class Origin:
 
     @property
     def kind(self) -> str:
-        """``public``, ``group``, ``perturbed``, ``rounded``, or ``exact``: a true number or none."""
+        """``public``, ``group``, ``perturbed``, ``rounded``, ``made up``, or ``exact``: a true number or none."""
         methods = {method for _, method in self.protected}
+        if PREVIEW in methods:
+            return "made up"
         if "cell_key" in methods:
             return "perturbed"
         if "rounding" in methods:
