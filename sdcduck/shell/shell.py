@@ -96,10 +96,13 @@ class Shell:
         Raises:
             Left: it says to leave.
             Cancelled: the user stopped it, and nobody is there to go on.
+        BrokenPipeError: nobody reads what is written.
         """
         for part in split(text):
             try:
                 self._do(part)
+            except BrokenPipeError:
+                raise
             except (SDCError, duckdb.Error, OSError) as problem:
                 self._complain(str(problem))
             except (Cancelled, KeyboardInterrupt):
