@@ -1,6 +1,6 @@
 """psycopg, SQLAlchemy and pandas in front of a gateway (sdcduck serve register.duckdb).
 
-    python gateway_clients.py postgresql://ann:PASSWORD@127.0.0.1:5432/register
+python gateway_clients.py postgresql://ann:PASSWORD@127.0.0.1:5432/register
 """
 
 import sys
@@ -28,13 +28,16 @@ tables = sqlalchemy.MetaData()
 tables.reflect(engine)
 print(sorted(tables.tables))
 people = tables.tables["people"]
-query = sqlalchemy.select(people.c.sex, sqlalchemy.func.count().label("n")).group_by(people.c.sex).order_by(people.c.sex)
+query = (
+    sqlalchemy.select(people.c.sex, sqlalchemy.func.count().label("n")).group_by(people.c.sex).order_by(people.c.sex)
+)
 with engine.connect() as con:
     print(con.execute(query).fetchall())
 
 # pandas: a data frame.
 frame = pd.read_sql(
-    "SELECT age // 10 * 10 AS band, count(*) AS n, avg(income) AS income FROM people GROUP BY band ORDER BY band", engine
+    "SELECT age // 10 * 10 AS band, count(*) AS n, avg(income) AS income FROM people GROUP BY band ORDER BY band",
+    engine,
 )
 print(frame)
 engine.dispose()

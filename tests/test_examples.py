@@ -62,12 +62,14 @@ def test_every_example_is_listed_and_run_here() -> None:
 
 
 def test_the_guard_in_python(folder: Path) -> None:
+    pytest.importorskip("pandas")
     said = run(folder, sys.executable, "guard_in_python.py")
     assert "climate  people" in said
     assert "region is group\nn is perturbed\nSDC050: an aggregate that shows single units (max)." in said
 
 
 def test_the_notebook(folder: Path) -> None:
+    pytest.importorskip("pandas")
     cells = json.loads((folder / "analyst.ipynb").read_text())["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(sources) == 5
@@ -81,12 +83,15 @@ def _shown(source: str) -> str:
     """A cell as a program: what its last expression is worth is printed."""
     tree = ast.parse(source)
     last = tree.body[-1]
-    if isinstance(last, ast.Expr) and not (isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == "print"):
+    if isinstance(last, ast.Expr) and not (
+        isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == "print"
+    ):
         tree.body[-1] = ast.parse(f"print({ast.unparse(last.value)})").body[0]
     return ast.unparse(tree)
 
 
 def test_the_shell_on_the_file_and_on_the_gateway(folder: Path, gateway: Served) -> None:
+    pytest.importorskip("psycopg")
     command = [sys.executable, "-c", "from sdcduck.cli import main; main()", "shell"]
     text = (folder / "questions.sql").read_text()
     on_file = run(folder, *command, "register.duckdb", "--as", "ann", text=text)
@@ -98,6 +103,8 @@ def test_the_shell_on_the_file_and_on_the_gateway(folder: Path, gateway: Served)
 
 
 def test_clients_of_the_gateway(folder: Path, gateway: Served) -> None:
+    for name in ("psycopg", "sqlalchemy", "pandas"):
+        pytest.importorskip(name)
     said = run(folder, sys.executable, "-W", "ignore", "gateway_clients.py", gateway.url)
     assert "SDC040: unit-level rows in the result." in said
     assert "['people', 'regions']\n[('f', " in said

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def ask(request: pytest.FixtureRequest, run: Run, register: Path) -> Run:
     """Asks the same data, as the same user, through both doors."""
     if request.param == "file":
         return lambda *arguments, **rest: run(register, "--as", "ann", *arguments, **rest)
+    pytest.importorskip("psycopg")
     served: Served = request.getfixturevalue("served")
     url = f"postgresql://ann@127.0.0.1:{served.port}/register"
     return lambda *arguments, **rest: run("--connect", url, *arguments, PGPASSWORD=PASSWORD, **rest)
@@ -174,6 +176,7 @@ def test_the_audit_log_names_the_user(run: Run, methods: Path, tmp_path: Path) -
 
 
 def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Served) -> None:
+    pytest.importorskip("psycopg")
     assert "SDC_COUNT(" in run(register, "--as", "ann", "-c", f".rewrite {GROUPS}").stdout
     outside = run("--connect", served.url, "-c", f".rewrite {GROUPS}")
     assert (outside.returncode, outside.stdout) == (1, "")
@@ -192,13 +195,23 @@ def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Ser
     ],
 )  # fmt: skip
 def test_wrong_ways_in(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    pytest.importorskip("psycopg")
     done = run(*arguments, "-c", "SELECT 1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("sdcduck: ")
     assert said in done.stderr
 
 
+def test_what_is_not_installed_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    done = run("--connect", "postgresql://ann@localhost/x", "-c", "SELECT 1")
+    assert (done.returncode, done.stderr) == (
+        1, "sdcduck: --connect needs the package 'psycopg': pip install 'sdcduck[shell]'\n",
+    )  # fmt: skip
+
+
 def test_passwords_of_a_gateway(run: Run, served: Served) -> None:
+    pytest.importorskip("psycopg")
     url = f"postgresql://ann@127.0.0.1:{served.port}/register"
     assert "password authentication failed" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="wrong").stderr
     assert "no password" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="").stderr

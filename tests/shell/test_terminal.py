@@ -145,6 +145,7 @@ def test_leaving_by_command_while_a_script_is_stopped_whole(terminal: Terminal, 
 
 
 def test_a_gateway_asks_for_the_password_and_is_stopped_too(terminal: Terminal, served: Served) -> None:
+    pytest.importorskip("psycopg")
     child = terminal("--connect", f"postgresql://ann@127.0.0.1:{served.port}/register")
     child.expect_exact("Password: ")
     child.send(PASSWORD + ENTER)
