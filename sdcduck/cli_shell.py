@@ -39,7 +39,7 @@ def shell(
     """
     with one_line_errors():
         source = _source(file, name, connect, log)
-        interactive = command is None and sys.stdin.isatty()
+        interactive = command is None and sys.stdin.isatty() and sys.stdout.isatty()
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
@@ -54,7 +54,7 @@ def shell(
             asking.run(sys.stdin.read() if command is None else command)
         except Left:
             pass
-        except Cancelled:
+        except (Cancelled, KeyboardInterrupt):
             raise typer.Exit(_INTERRUPTED) from None
         except BrokenPipeError:  # whoever reads has seen enough, as `head` has
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

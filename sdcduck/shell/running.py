@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -33,33 +34,41 @@ def wait(work: Callable[[], _T], stop: Callable[[], None], *, show: bool) -> _T:
         Cancelled: after Ctrl-C.
     """
     future: Future[_T] = Future()
-    threading.Thread(target=_do, args=(work, future), name="sdcduck shell", daemon=True).start()
-    start, turn, stopped, drawn = time.monotonic(), 0, False, False
+    stopped = threading.Event()
+    # No exception may come between: whoever leaves here while the question runs would close it under way.
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
     try:
-        while not future.done():
-            try:
-                with suppress(TimeoutError):
-                    future.exception(_PAUSE)
-                seconds = time.monotonic() - start
-                if show and not future.done() and seconds > _SILENT:
-                    drawn, turn = True, turn + 1
-                    said = "stopping" if stopped else "Ctrl-C stops it"
-                    sys.stderr.write(f"\r{_TURN[turn % len(_TURN)]} {seconds:.0f} s, {said}\x1b[K")
-                    sys.stderr.flush()
-            except KeyboardInterrupt:
-                stopped = True
-            if stopped and not future.done():
-                with suppress(Exception):  # the question may have ended by itself, or the gateway be gone
-                    stop()
+        threading.Thread(target=_do, args=(work, future), name="sdcduck shell", daemon=True).start()
+        _watch(future, stopped, stop, show=show)
     finally:
-        if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-    if stopped:
+        signal.signal(signal.SIGINT, before)
+    if stopped.is_set():
         with suppress(SDCError):
             future.result()
         raise Cancelled
     return future.result()
+
+
+def _watch(future: Future[_T], stopped: threading.Event, stop: Callable[[], None], *, show: bool) -> None:
+    """Until it is done."""
+    start, turn = time.monotonic(), 0
+    while not future.done():
+        with suppress(TimeoutError):
+            future.exception(_PAUSE)
+        if future.done():
+            break
+        if stopped.is_set():
+            with suppress(Exception):  # the question may have ended by itself, or the gateway be gone
+                stop()
+        seconds = time.monotonic() - start
+        if show and seconds > _SILENT:
+            turn += 1
+            said = "stopping" if stopped.is_set() else "Ctrl-C stops it"
+            sys.stderr.write(f"\r{_TURN[turn % len(_TURN)]} {seconds:.0f} s, {said}\x1b[K")
+            sys.stderr.flush()
+    if turn:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def _do(work: Callable[[], _T], future: Future[_T]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from sdcduck.cli import app
 
 __all__ = ["register", "served"]
 
-COMMAND = [sys.executable, "-c", "from sdcduck.cli import main; main()", "shell"]
 Run = Callable[..., "Done"]
 
 

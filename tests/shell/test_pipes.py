@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from served_gateway import PASSWORD, Served
+from shell_command import COMMAND
 
 from sdcduck.audit_log import read_log
 
@@ -223,8 +225,6 @@ def test_what_steers_a_terminal_is_written_out(run: Run, register: Path) -> None
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(register: Path) -> None:
-    from conftest import COMMAND
-
     shell = subprocess.Popen(
         [*COMMAND, str(register), "--as", "ann", "-c", ".mode csv\nSELECT a.n, b.twice FROM numbers a, numbers b"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -236,3 +236,16 @@ def test_a_reader_that_has_seen_enough_is_no_error(register: Path) -> None:
     assert shell.stderr.read() == b""
     shell.stderr.close()
     assert shell.wait(60) == 0
+
+
+def test_ctrl_c_ends_a_script(register: Path) -> None:
+    endless = "SELECT * FROM people; SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.n * b.n + c.n = 7"
+    shell = subprocess.Popen(
+        [*COMMAND, str(register), "--as", "ann", "-c", f"{endless}; SELECT 'not reached' AS x"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert shell.stderr is not None
+    assert shell.stderr.readline().startswith(b"Refused, SDC040")
+    shell.send_signal(signal.SIGINT)
+    output, said = shell.communicate(timeout=60)
+    assert (shell.returncode, b"not reached" in output, b"Traceback" in said) == (130, False, False)

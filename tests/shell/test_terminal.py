@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND
 from served_gateway import PASSWORD, Served
+from shell_command import COMMAND
 
 pexpect = pytest.importorskip("pexpect", reason="no pseudo-terminals here")
 pytest.importorskip("prompt_toolkit")
@@ -52,6 +52,15 @@ def leave(child: pexpect.spawn[str]) -> None:
     child.expect(pexpect.EOF)
     child.wait()
     assert child.exitstatus == 0
+
+
+def test_the_prompt_says_what_it_needs(register: Path) -> None:
+    program = "import sys; sys.modules['prompt_toolkit'] = None; from sdcduck.cli import main; main()"
+    child = pexpect.spawn(COMMAND[0], ["-c", program, "shell", str(register)], encoding="utf-8", timeout=60)
+    child.expect_exact("the interactive shell needs the package 'prompt_toolkit': pip install 'sdcduck[shell]'")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 1
 
 
 def test_a_statement_of_several_lines_and_a_refusal(terminal: Terminal, register: Path) -> None:
