@@ -1,4 +1,4 @@
-"""The command line: ``sdcduck demo``, ``sql``, ``report``, ``export``, ``functions``, and the gateway.
+"""The command line: ``sdcduck demo``, ``sql``, ``report``, ``export``, ``functions``, the gateway and the shell.
 
 Results are plain text, whole and without colours, wherever the output is not a terminal. An error is one line on
 standard error and the exit code 1.
@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sdcduck.cli_gateway import serve, user
+from sdcduck.cli_shell import shell
 from sdcduck.errors import SDCError, unknown
 from sdcduck.reference import SQLFunction, render, sql_functions
 from sdcduck.report import report as write_report
@@ -42,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(serve)
+app.command()(shell)
 app.add_typer(user, name="user")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,10 +11,11 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
+from sdcduck.gateway.statements import Explain
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import NoAnswer, SessionValues, is_system_query, system_sql
 from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
-from sdcduck.guard import Guard, Refused
+from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of
 
 Columns = list[tuple[str, Type]]
@@ -192,15 +194,28 @@ class Fixed:
 class Explained(Fixed):
     """What the guard would do with a question."""
 
-    def __init__(self, guard: Guard, sql: str) -> None:
+    def __init__(self, guard: Guard, statement: Explain, sql: str) -> None:
         super().__init__([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array([], pa.string())}))
-        self._guard, self._sql = guard, sql
+        self._guard, self._statement, self._sql = guard, statement, sql
 
     def ask(self, parameters: Parameters) -> Columns:
         """Ask the guard, and nobody else."""
-        notes = self._guard.explain(self._sql).notes or ("answered as it is",)
-        self._batches = pa.table({"QUERY PLAN": pa.array(notes, pa.string())}).to_batches()
+        explained = self._guard.explain(self._sql)
+        lines = [_document(explained)] if self._statement.json else explained.notes or ["answered as it is"]
+        self._batches = pa.table({"QUERY PLAN": pa.array(lines, pa.string())}).to_batches()
         return super().ask(parameters)
+
+
+def _document(explained: Explanation) -> str:
+    """An explanation for programs."""
+    columns = [
+        {
+            "name": column.name, "kind": column.kind, "protected": sorted(column.protected),
+            "grouped": sorted(column.grouped), "computed": column.computed,
+        }
+        for column in explained.columns
+    ]  # fmt: skip
+    return json.dumps({"answered": explained.answered, "notes": explained.notes, "columns": columns})
 
 
 @dataclass(frozen=True)

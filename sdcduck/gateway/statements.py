@@ -39,9 +39,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Explain:
-    """What would be done with a question."""
+    """What would be done with a question: as notes, or as one JSON document."""
 
     sql: str
+    json: bool = False
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def _discard(text: str) -> Statement:
 
 def _explain(text: str) -> Statement:
     found = _match(r"explain\s+(\([^)]*\)\s*)?((?:analyze|verbose)\s+)*(.*)", text)
-    return Explain(found[3])
+    return Explain(found[3], json=bool(re.search(r"\bformat\s+json\b", found[1] or "", re.I)))
 
 
 def _copy(text: str) -> Statement:

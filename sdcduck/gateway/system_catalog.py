@@ -20,6 +20,7 @@ from sdcduck.gateway.settings import Settings
 from sdcduck.gateway.system_functions import FUNCTIONS
 from sdcduck.gateway.system_tables import INFORMATION_SCHEMA, PG_CATALOG
 from sdcduck.gateway.types import BASE_TYPES, Type, array_of, type_of
+from sdcduck.guard.relations import about, use_of
 
 _LETTERS = {"u": "UINTEGER", "s": "SMALLINT", "i": "INTEGER", "l": "BIGINT", "b": "BOOLEAN", "f": "FLOAT",
             "d": "DOUBLE", "z": "TIMESTAMPTZ", "v": "INTERVAL", "t": "VARCHAR"}  # fmt: skip
@@ -34,7 +35,6 @@ _NAMES = {
     "time": "time without time zone", "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
 }  # fmt: skip
-_COMMENT = {"unit-level": "protected: counts and sums only", "public": "public"}
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _add(
     add("pg.pg_type", oid=oid + 1, typname=policy.name, typnamespace=_PUBLIC, typowner=_OWNER, typlen=-1, typtype="c",
         typcategory="C", typisdefined=True, typdelim=",", typrelid=oid, typtypmod=-1, typinput="record_in")  # fmt: skip
     add("pg.pg_tables", schemaname="public", tablename=policy.name, tableowner="custodian")
-    add("pg.pg_description", objoid=oid, classoid=_CLASS, objsubid=0, description=_COMMENT[policy.label])
+    add("pg.pg_description", objoid=oid, classoid=_CLASS, objsubid=0, description=about(policy))
     add("pg.pg_stat_user_tables", relid=oid, schemaname="public", relname=policy.name)
     add("inf.tables", **where, table_type="BASE TABLE", is_insertable_into="NO", is_typed="NO")
     for table in ("inf.table_privileges", "inf.role_table_grants"):
@@ -262,7 +262,7 @@ def _add(
             attnum=number, attndims=int(kind.element is not None), atttypmod=kind.modifier, attbyval=0 < kind.size <= 8,
             attalign="i", attstorage="p", attcompression="", attidentity="", attgenerated="", attislocal=True,
             attcollation=100 if kind.category == "S" else 0)  # fmt: skip
-        add("pg.pg_description", objoid=oid, classoid=_CLASS, objsubid=number, description=_part(policy, name))
+        add("pg.pg_description", objoid=oid, classoid=_CLASS, objsubid=number, description=use_of(policy, name))
         precise = kind.name == "numeric" and kind.modifier >= 0
         add("inf.columns", **where, column_name=name, ordinal_position=number, is_nullable="YES",
             data_type="ARRAY" if kind.element is not None else shown(kind), udt_catalog=database,
@@ -275,15 +275,3 @@ def _add(
 
 
 _PRECISION = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
-
-
-def _part(policy: Policy, column: str) -> str:
-    """What a column may be used for."""
-    if policy.label == "public":
-        return "public"
-    lower = column.lower()
-    if policy.unit is not None and lower == policy.unit.lower():
-        return f"unit: count(DISTINCT {column})"
-    if lower in [name.lower() for name in policy.measures]:
-        return "measure: sum and avg"
-    return "dimension: group by it, filter on it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sdcduck.audit_log import AuditLog, verify_log
 from sdcduck.guard.guard import Explanation, Guard, guard
+from sdcduck.guard.origins import Origin
 from sdcduck.guard.refusals import REASONS, Refused
 
-__all__ = ["REASONS", "AuditLog", "Explanation", "Guard", "Refused", "guard", "verify_log"]
+__all__ = ["REASONS", "AuditLog", "Explanation", "Guard", "Origin", "Refused", "guard", "verify_log"]

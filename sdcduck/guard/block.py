@@ -374,6 +374,7 @@ class Block:
         select.set("from_", exp.From(this=_aliased(inner, RELEASED)))
         if condition is not None:
             select.set("where", exp.Where(this=condition))
+        self.protection.blocks[id(select)] = self.policy
         brought = ", the rows of a unit brought together" if self.several else ""
         self.protection.notes.append(
             f"{self.policy.name}: {len(keys)} group keys, {len(split.aggregates)} numbers protected by "

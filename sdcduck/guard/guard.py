@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
 from sdcduck.guard.known import Known
+from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
@@ -52,12 +53,14 @@ class Explanation:
         sql: the SQL that runs; empty when refused.
         notes: what was protected and how, or why the query is refused.
         milliseconds: it took to rewrite it.
+        columns: what each column of the answer is made of; none where it is refused or empty.
     """
 
     answered: bool
     sql: str
     notes: tuple[str, ...]
     milliseconds: float
+    columns: tuple[Origin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Rewritten:
         methods: that protect those of unit-level records.
         policies: of the unit-level tables, which must still be as they were declared.
         notice: what whoever asked has to be told with the answer.
+        columns: what each column of the answer is made of.
     """
 
     sql: str
@@ -81,6 +85,7 @@ class Rewritten:
     methods: tuple[str, ...]
     policies: tuple[Policy, ...]
     notice: str = ""
+    columns: tuple[Origin, ...] = ()
 
 
 class Guard:
@@ -266,7 +271,9 @@ class Guard:
             rewritten = self._rewrite(query, self._known.version())
         except Refused as refused:
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start))
+        return Explanation(
+            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
+        )
 
     def _rewrite(self, query: str, version: str) -> Rewritten:
         known = self._rewritten.get(query)
@@ -324,9 +331,13 @@ class Guard:
         if preview is not None:
             sql, notice = preview
             check_query(read(self._con, sql))
-            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), ("preview",), (), notice)
+            made_up = frozenset((policy.name, PREVIEW) for policy in named)
+            shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
+            columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
+            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), (PREVIEW,), (), notice, columns)
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
+        columns = origins(tree, protection.blocks)
         now = _output_names(tree)
         rendered = _rendered(tree)
         if rendered is None:
@@ -340,6 +351,7 @@ class Guard:
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
+            columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=False))
         return Rewritten(
             sql,
             tuple(protection.notes),
@@ -347,6 +359,7 @@ class Guard:
             tuple(policy.name for policy in named),
             tuple(sorted({policy.method for policy in named if policy.method is not None})),
             tuple(policy for policy in named if policy.label == "unit-level"),
+            columns=columns,
         )
 
 

@@ -39,6 +39,7 @@ class Protection:
         unique: SQL of public relations, and columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
         counted: how many queries were made to count values; they stand inside each other.
+        blocks: the policy of each SELECT that stands around protected numbers, by its identity.
     """
 
     policies: Mapping[str, Policy]
@@ -47,6 +48,7 @@ class Protection:
     unique: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     counted: int = 0
+    blocks: dict[int, Policy] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _over_units: set[int] = field(default_factory=set)
 

@@ -57,3 +57,20 @@ def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
     if policy.unit is not None:
         roles[policy.unit.lower()] = Role.UNIT
     return Relation(Label.UNIT, columns, roles, policy, policy.name, not policy.one_row_per_unit)
+
+
+def about(policy: Policy) -> str:
+    """What analysts are told of a table."""
+    return "public" if policy.label == "public" else "protected: counts and sums only"
+
+
+def use_of(policy: Policy, column: str) -> str:
+    """What analysts are told of a column: what it may be used for."""
+    if policy.label == "public":
+        return "public"
+    lower = column.lower()
+    if policy.unit is not None and lower == policy.unit.lower():
+        return f"unit: count(DISTINCT {column})"
+    if lower in [name.lower() for name in policy.measures]:
+        return "measure: sum and avg"
+    return "dimension: group by it, filter on it"

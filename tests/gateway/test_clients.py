@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import io
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -81,6 +82,20 @@ class TestPsycopg:
         assert note.startswith("people: 1 group keys, 1 numbers protected by cell_key")
         ((refused,),) = con.execute("EXPLAIN SELECT * FROM people").fetchall()
         assert "SDC040" in refused
+
+    def test_an_explanation_for_programs_says_what_columns_are_made_of(self, con: Any) -> None:
+        ask = "EXPLAIN (FORMAT JSON) SELECT region, count(*) AS n FROM people GROUP BY region"
+        explained = json.loads(con.execute(ask).fetchall()[0][0])
+        assert explained["answered"]
+        assert explained["columns"] == [
+            {"name": "region", "kind": "group", "protected": [], "grouped": ["people"], "computed": False},
+            {
+                "name": "n", "kind": "perturbed", "protected": [["people", "cell_key"]], "grouped": [],
+                "computed": False,
+            },
+        ]  # fmt: skip
+        refused = json.loads(con.execute("EXPLAIN (FORMAT JSON) SELECT * FROM people").fetchall()[0][0])
+        assert (refused["answered"], refused["columns"], refused["notes"][0][:6]) == (False, [], "SDC040")
 
     def test_a_preview_says_that_it_is_one(self, con: Any) -> None:
         said: list[str] = []

@@ -29,6 +29,7 @@ from sdcduck.gateway.system_queries import is_system_query
         ("FETCH FORWARD 10 FROM \"C\"", s.Fetch("C", 10, False)), ("FETCH ALL c", s.Fetch("c", None, False)),
         ("MOVE 3 IN c", s.Fetch("c", 3, True)), ("CLOSE ALL", s.CloseCursor(None)), ("DEALLOCATE PREPARE p", s.Deallocate("p")),
         ("DISCARD ALL", s.Nothing("DISCARD ALL", True)), ("EXPLAIN (VERBOSE) SELECT 1", s.Explain("SELECT 1")),
+        ("explain (verbose, format json) SELECT 1", s.Explain("SELECT 1", json=True)),
         ("COPY (SELECT 1) TO STDOUT", s.Copy("SELECT 1", "text", {})),
         ("copy t (a, b) to stdout with (format csv, header, delimiter ';')",
          s.Copy("SELECT a, b FROM t", "csv", {"header": "true", "delimiter": ";"})),

@@ -1,0 +1,143 @@
+"""What the columns of an answer are made of: original values, or numbers that were protected, and how.
+
+It follows the columns of a protected query back to where its parts come from. Nothing is decided by it: whoever shows
+an answer may say it beside the answer (`Guard.explain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.shapes import RELEASED
+
+PREVIEW = "preview"
+"""What stands for a method where rows are made up."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a column of an answer is made of.
+
+    Attributes:
+        name: of the column.
+        protected: the tables whose protected numbers are in it, each with its method.
+        grouped: the tables whose groups it names.
+        computed: whether it was made from other columns, so that a NULL need not be one of the protection.
+    """
+
+    name: str
+    protected: frozenset[tuple[str, str]] = frozenset()
+    grouped: frozenset[str] = frozenset()
+    computed: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``public``, ``group``, ``perturbed``, ``rounded``, ``made up``, or ``exact``: a true number or none."""
+        methods = {method for _, method in self.protected}
+        if PREVIEW in methods:
+            return "made up"
+        if "cell_key" in methods:
+            return "perturbed"
+        if "rounding" in methods:
+            return "rounded"
+        if methods:
+            return "exact"
+        return "group" if self.grouped else "public"
+
+    @property
+    def withholds(self) -> bool:
+        """Whether a NULL in it is a number that the protection does not show."""
+        return bool(self.protected) and not self.computed
+
+
+Columns = Sequence[Origin]
+
+
+def origins(tree: exp.Expr, blocks: Mapping[int, Policy]) -> tuple[Origin, ...]:
+    """The origins of the columns of a protected query.
+
+    Args:
+        blocks: the policy of each SELECT that stands around protected numbers, by its identity.
+    """
+    return tuple(_of_query(tree, {}, blocks))
+
+
+def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+    visible = dict(known)
+    with_ = node.args.get("with_")
+    for cte in [] if with_ is None else with_.expressions:
+        visible[cte.alias.lower()] = _renamed(_of_query(cte.this, visible, blocks), cte.alias_column_names)
+    if isinstance(node, exp.Subquery):
+        return _of_query(node.this, visible, blocks)
+    if isinstance(node, exp.SetOperation):
+        sides = (_of_query(side, visible, blocks) for side in (node.this, node.expression))
+        return [_together(left.name, [left, right], left.computed or right.computed) for left, right in zip(*sides)]  # noqa: B905
+    if isinstance(node, exp.Select):
+        return _of_select(node, visible, blocks)
+    return []
+
+
+def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+    from_ = select.args.get("from_")
+    joins = select.args.get("joins") or []
+    sources: dict[str, dict[str, Origin]] = {}
+    for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
+        columns = _of_source(table, known, blocks)
+        sources[table.alias_or_name] = {column.name.lower(): column for column in columns}
+    policy = blocks.get(id(select))
+    if policy is not None:
+        sources = {RELEASED: {}}
+    behind = [column for columns in sources.values() for column in columns.values()]
+    missing = any(join.side for join in joins)
+
+    def of_column(column: exp.Column) -> Origin:
+        if policy is not None and column.table == RELEASED:
+            if column.name.startswith("_g"):
+                return Origin("", grouped=frozenset([policy.name]))
+            return Origin("", protected=frozenset([(policy.name, str(policy.method))]))
+        return sources.get(column.table, {}).get(column.name.lower(), Origin(""))
+
+    found = []
+    for item in select.expressions:
+        inner = item.unalias()
+        while isinstance(inner, exp.Paren | exp.Cast):
+            inner = inner.this
+        if isinstance(inner, exp.Column):
+            origin = of_column(inner)
+            found.append(replace(origin, name=item.alias_or_name, computed=origin.computed or missing))
+            continue
+        parts = [of_column(column) for column in inner.find_all(exp.Column)]
+        for query in inner.find_all(exp.Select):
+            parts += _of_query(query, known, blocks)
+        if inner.find(exp.AggFunc, exp.Window) is not None:  # which rows there are depends on all that is behind them
+            parts += behind
+        found.append(_together(item.alias_or_name, parts, True))
+    return found
+
+
+def _of_source(table: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+    """The columns of what stands after FROM; those of public tables are not listed."""
+    if isinstance(table, exp.Table):
+        return known.get(table.name.lower(), [])
+    if isinstance(table, exp.Subquery):
+        return _renamed(_of_query(table, known, blocks), table.alias_column_names)
+    return []
+
+
+def _renamed(columns: Columns, names: Sequence[str]) -> Columns:
+    if len(names) != len(columns):
+        return columns
+    return [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+
+
+def _together(name: str, parts: Sequence[Origin], computed: bool) -> Origin:
+    return Origin(
+        name,
+        frozenset().union(*(part.protected for part in parts)),
+        frozenset().union(*(part.grouped for part in parts)),
+        computed,
+    )

@@ -1,0 +1,102 @@
+"""What may come next: commands, tables, columns, functions and words of SQL; only what the user may see and ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sdcduck.guard.allowed import FUNCTIONS
+from sdcduck.shell.results import MODES
+from sdcduck.shell.shell import COMMANDS
+from sdcduck.shell.sources import Table
+
+_WORDS = (
+    "SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "WITH", "AS", "JOIN", "LEFT JOIN",
+    "CROSS JOIN", "SEMI JOIN", "ANTI JOIN", "USING", "ON", "UNION", "ALL", "INTERSECT", "EXCEPT", "DISTINCT", "CASE",
+    "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "EXISTS", "BETWEEN", "LIKE", "ILIKE", "IS", "NULL", "TRUE",
+    "FALSE", "ASC", "DESC", "NULLS FIRST", "NULLS LAST", "FILTER", "OVER", "PARTITION BY", "ROWS", "QUALIFY", "WINDOW",
+    "CUBE", "ROLLUP", "GROUPING SETS", "PIVOT", "UNPIVOT", "VALUES", "CAST", "DATE", "INTERVAL", "EXPLAIN",
+)  # fmt: skip
+_FIRST_WORDS = {word.split()[0] for word in _WORDS}
+_NAMES = sorted(name for name in FUNCTIONS if re.fullmatch(r"[a-z]\w+", name))
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_WORD = re.compile(r"\w*\Z")
+_OWNER = re.compile(r"(\w+)\.\w*\Z")
+_TABLE_NEXT = re.compile(r"\b(from|join)\s+(?:\w+\s*,\s*)*\w*\Z", re.I)
+_IN_TEXT = re.compile(r"(?:[^'\"]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")*(['\"])(?:(?!\1).)*\Z", re.S)
+_MENTIONED = re.compile(r"\b(?:from|join|,)\s+\"?(\w+)\"?(?:\s+(?:as\s+)?(\w+))?", re.I)
+_COMMAND = re.compile(r"\s*\.(\w*)(\s+)?(.*)\Z", re.S)
+
+Option = tuple[str, str]
+
+
+def completions(before: str, statement: str, tables: Sequence[Table]) -> tuple[str, list[Option]]:
+    """The beginning of the word at the cursor, and what it may become, each with what it is.
+
+    Args:
+        before: what stands before the cursor.
+        statement: all that was typed: tables are mentioned after columns.
+    """
+    command = _COMMAND.match(before)
+    if command is not None:
+        if command[2] is None:
+            return command[1], _beginning(command[1], [(name, about.about) for name, about in COMMANDS.items()])
+        if command[1] not in ("explain", "rewrite"):
+            return _of_command(command[1], command[3], tables)
+        before = command[3]
+    if _IN_TEXT.match(before):
+        return "", []
+    found = _WORD.search(before)
+    word = "" if found is None else found[0]
+    mentioned = _mentioned(statement, tables)
+    owner = _OWNER.search(before)
+    if owner is not None:
+        table = mentioned.get(owner[1].lower())
+        return word, [] if table is None else _beginning(word, _columns([table]))
+    named = [(_identifier(table.name), table.about) for table in tables]
+    if _TABLE_NEXT.search(before):
+        return word, _beginning(word, named)
+    seen = list({table.name: table for table in mentioned.values()}.values()) or list(tables)
+    if not word and not mentioned:
+        return word, []
+    columns = _columns(seen)
+    words = [(name.lower() if word[:1].islower() else name, "") for name in _WORDS]
+    functions = [(name, "function") for name in _NAMES]
+    return word, _beginning(word, columns + named + ([*words, *functions] if word else []))
+
+
+def _of_command(name: str, typed: str, tables: Sequence[Table]) -> tuple[str, list[Option]]:
+    values: list[Option] = []
+    if name in ("columns", "describe"):
+        values = [(table.name, table.about) for table in tables]
+    elif name == "mode":
+        values = [(mode, "") for mode in MODES]
+    elif name == "timer":
+        values = [("on", ""), ("off", "")]
+    return typed, _beginning(typed, values)
+
+
+def _mentioned(statement: str, tables: Sequence[Table]) -> dict[str, Table]:
+    """The tables of a statement, by name and by alias."""
+    known = {table.name.lower(): table for table in tables}
+    found: dict[str, Table] = {}
+    for name, alias in _MENTIONED.findall(statement):
+        table = known.get(name.lower())
+        if table is not None:
+            found[name.lower()] = table
+            if alias and alias.upper() not in _FIRST_WORDS:
+                found[alias.lower()] = table
+    return found
+
+
+def _columns(tables: Sequence[Table]) -> list[Option]:
+    uses = {_identifier(name): use for table in tables for name, _, use in table.columns}
+    return sorted(uses.items())
+
+
+def _beginning(word: str, options: Sequence[Option]) -> list[Option]:
+    return [option for option in options if option[0].lower().startswith(word.lower())]
+
+
+def _identifier(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,78 @@
+"""What was typed: where a statement ends, and which lines are commands of the shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_BLANK = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z)|;)*", re.S)
+_PART = re.compile(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)"
+    r"|[eE]'(?:\\.|''|[^'\\])*(?:'|\Z)|'(?:''|[^'])*(?:'|\Z)|\"(?:\"\"|[^\"])*(?:\"|\Z)"
+    r"|\$(?P<tag>[A-Za-z_]*)\$.*?(?:\$(?P=tag)\$|\Z)"
+    r"|\w+|(?P<end>;)|.",
+    re.S,
+)
+_QUESTION = re.compile(r"(?:select|with|from|values|table|pivot|unpivot|\()", re.I)
+_EXPLAIN = re.compile(r"explain\s+(?!\()(.+)", re.I | re.S)
+
+
+def split(text: str) -> Iterator[str]:
+    """The statements and the commands of a text, in order; a command is a line that begins with a point.
+
+    >>> list(split(".mode csv\\nSELECT ';' -- done;\\n; SELECT 2"))
+    ['.mode csv', "SELECT ';' -- done;", 'SELECT 2']
+    """
+    place = _after_blank(text, 0)
+    while place < len(text):
+        if text[place] == ".":
+            end = text.find("\n", place)
+            end = len(text) if end < 0 else end
+            yield text[place:end].strip()
+        else:
+            found = _end(text, place)
+            end = len(text) if found is None else found
+            yield text[place:end].strip()
+        place = _after_blank(text, end)
+
+
+def is_complete(text: str) -> bool:
+    """Whether nothing more has to be typed: a command, or statements with a semicolon after each.
+
+    >>> [is_complete(text) for text in (".help", "SELECT 1", "SELECT ';", "SELECT 1; -- done", "")]
+    [True, False, False, True, True]
+    """
+    place = _after_blank(text, 0)
+    while place < len(text):
+        if text[place] == ".":
+            end = text.find("\n", place)
+            place = len(text) if end < 0 else end
+        else:
+            found = _end(text, place)
+            if found is None:
+                return False
+            place = found
+        place = _after_blank(text, place)
+    return True
+
+
+def is_question(statement: str) -> bool:
+    """Whether a statement asks for rows of tables, as far as its first word tells."""
+    return _QUESTION.match(statement, _after_blank(statement, 0)) is not None
+
+
+def explained(statement: str) -> str | None:
+    """The query that a plain EXPLAIN is about."""
+    found = _EXPLAIN.match(statement, _after_blank(statement, 0))
+    return found[1] if found else None
+
+
+def _after_blank(text: str, place: int) -> int:
+    found = _BLANK.match(text, place)
+    assert found is not None
+    return found.end()
+
+
+def _end(text: str, place: int) -> int | None:
+    """The place of the semicolon that ends the statement from here."""
+    return next((found.start() for found in _PART.finditer(text, place) if found["end"]), None)

@@ -1,0 +1,251 @@
+"""The shell without a terminal: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served_gateway import PASSWORD, Served
+from shell_command import COMMAND
+
+from sdcduck.audit_log import read_log
+
+Run = Callable[..., Any]
+GROUPS = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
+
+
+@pytest.fixture(params=["file", "gateway"])
+def ask(request: pytest.FixtureRequest, run: Run, register: Path) -> Run:
+    """Asks the same data, as the same user, through both doors."""
+    if request.param == "file":
+        return lambda *arguments, **rest: run(register, "--as", "ann", *arguments, **rest)
+    pytest.importorskip("psycopg")
+    served: Served = request.getfixturevalue("served")
+    url = f"postgresql://ann@127.0.0.1:{served.port}/register"
+    return lambda *arguments, **rest: run("--connect", url, *arguments, PGPASSWORD=PASSWORD, **rest)
+
+
+def test_a_box_says_what_its_columns_are(ask: Run) -> None:
+    done = ask("-c", GROUPS)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [word for word in lines[1].split() if word != "│"] == ["region", "n"]
+    assert [word for word in lines[3].split() if word != "│"] == ["group", "perturbed"]
+    assert lines[-2:] == ["3 rows", "perturbed: noise of cell keys (people)"]
+    assert "\x1b" not in done.stdout
+
+
+def test_a_refusal_has_its_code_and_advice_and_the_rest_is_asked(ask: Run) -> None:
+    done = ask(text=f"SELECT * FROM people;\n{GROUPS};\n")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Refused, SDC040: unit-level rows in the result.",
+        "  Ask for counts and sums: SELECT .., count(*) .. GROUP BY ..",
+    ]
+    assert "North" in done.stdout
+
+
+def test_a_preview_is_marked_and_said(ask: Run) -> None:
+    done = ask("-c", "SELECT region, income FROM people LIMIT 2")
+    assert "│ made up │ made up │" in done.stdout
+    assert "rows of 'made_up', which are made up" in done.stderr
+    assert done.returncode == 0
+
+
+def test_commands(ask: Run) -> None:
+    done = ask(text=f".tables\n.columns people\n.explain {GROUPS}\nEXPLAIN {GROUPS};\n.mode\n.timer on\n.timer off\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "│ people  │ 5       │ protected: counts and sums only │" in done.stdout
+    assert "secrets" not in done.stdout
+    assert "measure: sum and avg" in done.stdout
+    assert done.stdout.count("│ n      │ perturbed: cell_key of people │") == 2
+    assert done.stdout.endswith("box\n")
+    refused = ask("-c", ".explain SELECT max(income) FROM people")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        1, "Refused, SDC050: an aggregate that shows single units (max).",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (".tabels", "unknown command '.tabels'; did you mean 'tables'? (.help lists them)"),
+        (".columns peple", "unknown table 'peple'; did you mean 'people'?"),
+        (".columns", ".columns needs something: .columns TABLE"),
+        (".tables x", ".tables takes nothing"),
+        (".mode xml", "unknown mode 'xml'; there are: 'box', 'csv', 'json', 'line', 'markdown'"),
+        (".maxrows many", ".maxrows takes a number of rows, or 0 for all"),
+        (".timer maybe", ".timer takes on or off"),
+        (".explain", "nothing was asked yet: write the query after the command"),
+        (".read nowhere.sql", "[Errno 2] No such file or directory: 'nowhere.sql'"),
+    ],
+)
+def test_wrong_commands(run: Run, register: Path, line: str, said: str) -> None:
+    done = run(register, "--as", "ann", text=f"{line}\nSELECT 42 AS n;")
+    assert (done.returncode, done.stderr) == (1, f"{said}\n")
+    assert "42" in done.stdout
+
+
+def test_other_forms_have_every_row(ask: Run) -> None:
+    query = "SELECT n, CASE WHEN n % 2 = 1 THEN 'a,\"' || n END AS odd, n / 4 AS part FROM numbers WHERE n < 20000 ORDER BY n"
+    rows = list(csv.reader(io.StringIO(ask(text=f".mode csv\n{query};").stdout)))
+    assert len(rows) == 20001
+    assert (rows[0], rows[1], rows[2]) == (["n", "odd", "part"], ["0", "", "0.0"], ["1", 'a,"1', "0.25"])
+    found = json.loads(ask(text=f".mode json\n{query};").stdout)
+    assert len(found) == 20000
+    assert found[1] == {"n": 1, "odd": 'a,"1', "part": 0.25}
+    assert ask(text=".mode json\nSELECT n FROM numbers WHERE n < 0;").stdout == "[]\n"
+    assert ask(text=f".mode markdown\n{GROUPS};").stdout.splitlines()[:3] == [
+        "| region | n |",
+        "|---|---:|",
+        "| East | 997 |",
+    ]
+    lines = ask(text=f".mode line\n{GROUPS};").stdout.splitlines()
+    assert lines[:3] == ["region = East", "     n = 997", ""]
+
+
+def test_long_results_are_cut_in_the_middle(ask: Run) -> None:
+    done = ask(text="SELECT n FROM numbers ORDER BY n;\n.maxrows 3\nSELECT n FROM numbers ORDER BY n;")
+    first, second = done.stdout.split("200000 rows (40 shown)")
+    assert ("│     19 │" in first, "│     20 │" in first, "│ 199979 │" in first, "│ 199980 │" in first) == (
+        True,
+        False,
+        False,
+        True,
+    )
+    assert [line.strip("│ ") for line in second.splitlines()[5:-2]] == ["0", "1", "·", "·", "·", "199999"]
+    assert "200000 rows (3 shown)" in second
+    whole = ask(text=".maxrows 0\nSELECT n FROM numbers WHERE n < 50 ORDER BY n;").stdout
+    assert whole.endswith("\n50 rows\n")
+    assert [f"│ {n} │" in whole.replace("  ", "") for n in (19, 20, 30, 49)] == [True] * 4
+
+
+def test_results_go_to_files(run: Run, register: Path, tmp_path: Path) -> None:
+    (tmp_path / "script.sql").write_text(
+        f".mode csv\n{GROUPS};\n-- done\n.once once.csv\nSELECT 1 AS a;\nSELECT 2 AS b;"
+    )
+    done = run(register, "--as", "ann", text=".output all.txt\n.read script.sql\n.output\nSELECT 3 AS c;")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "c\n3\n")
+    assert (tmp_path / "once.csv").read_text() == "a\n1\n"
+    assert (tmp_path / "all.txt").read_text() == "region,n\nEast,997\nNorth,1000\nSouth,1002\nb\n2\n"
+    (tmp_path / "round.sql").write_text(".read round.sql\n")
+    assert "too deep" in run(register, "--as", "ann", "-c", ".read round.sql").stderr
+
+
+def test_withheld_numbers_are_crosses_and_every_method_has_its_word(run: Run, methods: Path) -> None:
+    done = run(methods, "--as", "zoe", text="".join(
+        f"SELECT kind, count(*) AS n FROM {table} GROUP BY CUBE (kind) ORDER BY kind;" if table != "rounded"
+        else f"SELECT kind, count(*) AS n FROM {table} GROUP BY kind;"
+        for table in ("published", "large", "rounded", "noisy")
+    ))  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "exact: what follows from the publication (published); ×: withheld" in done.stdout
+    assert "rounded: rounded (rounded)" in done.stdout
+    assert "perturbed: noise of cell keys (noisy)" in done.stdout
+    published = done.stdout.split("rows")[0]
+    assert "│ A       │      × │" in published
+    assert "│ NULL    │     40 │" in published  # a total: NULL of a group is no withheld number
+    computed = run(methods, "--as", "zoe", "-c", "SELECT count(*) + 0 AS n FROM large WHERE kind = 'A'").stdout
+    assert ("NULL" in computed, "×" in computed) == (True, False)
+
+
+def test_who_asks(run: Run, methods: Path) -> None:
+    query = "SELECT kind, count(*) AS n FROM rounded GROUP BY kind"
+    nobody = run(methods, "-c", query)
+    assert nobody.returncode == 1
+    assert nobody.stderr.splitlines()[0] == "sdcduck: asked as role analyst, under the guard; --as names another"
+    assert "Refused, SDC020: an unknown table ('rounded'; there are: 'large', 'noisy', 'published')" in nobody.stderr
+    for name in ("zoe", "special", "Special"):
+        assert run(methods, "--as", name, "-c", query).returncode == 0
+    wrong = run(methods, "--as", "zoo", "-c", query)
+    assert (wrong.returncode, wrong.stderr) == (1, "sdcduck: unknown user or role 'zoo'; did you mean 'zoe'?\n")
+
+
+def test_the_audit_log_names_the_user(run: Run, methods: Path, tmp_path: Path) -> None:
+    run(methods, "--as", "zoe", "--log", "asked.jsonl", "-c", "SELECT count(*) FROM noisy; SELECT * FROM noisy")
+    asked = read_log(tmp_path / "asked.jsonl")
+    assert [(line["user"], line["role"], line["verdict"]) for line in asked] == [
+        ("zoe", "special", "answered"), ("zoe", "special", "SDC040"),
+    ]  # fmt: skip
+
+
+def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Served) -> None:
+    pytest.importorskip("psycopg")
+    assert "SDC_COUNT(" in run(register, "--as", "ann", "-c", f".rewrite {GROUPS}").stdout
+    outside = run("--connect", served.url, "-c", f".rewrite {GROUPS}")
+    assert (outside.returncode, outside.stdout) == (1, "")
+    assert "a gateway does not show what runs" in outside.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give a file, or --connect with the address of a gateway"),
+        (("x.duckdb", "--connect", "postgresql://ann@localhost/x"), "give a file, or --connect"),
+        (("nowhere.duckdb",), "there is no file 'nowhere.duckdb'"),
+        (("--connect", "postgresql://ann@localhost/x", "--as", "bob"), "--as and --log go with a file"),
+        (("--connect", "postgresql://ann@127.0.0.1:1/x"), "connection failed"),
+        (("--connect", "nonsense"), "missing \"=\" after \"nonsense\""),
+    ],
+)  # fmt: skip
+def test_wrong_ways_in(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    pytest.importorskip("psycopg")
+    done = run(*arguments, "-c", "SELECT 1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("sdcduck: ")
+    assert said in done.stderr
+
+
+def test_what_is_not_installed_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    done = run("--connect", "postgresql://ann@localhost/x", "-c", "SELECT 1")
+    assert (done.returncode, done.stderr) == (
+        1, "sdcduck: --connect needs the package 'psycopg': pip install 'sdcduck[shell]'\n",
+    )  # fmt: skip
+
+
+def test_passwords_of_a_gateway(run: Run, served: Served) -> None:
+    pytest.importorskip("psycopg")
+    url = f"postgresql://ann@127.0.0.1:{served.port}/register"
+    assert "password authentication failed" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="wrong").stderr
+    assert "no password" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="").stderr
+
+
+def test_what_steers_a_terminal_is_written_out(run: Run, register: Path) -> None:
+    done = run(register, "--as", "ann", "-c", "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x")
+    assert "│ a\\x1b[2J\\nb │" in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(register: Path) -> None:
+    shell = subprocess.Popen(
+        [*COMMAND, str(register), "--as", "ann", "-c", ".mode csv\nSELECT a.n, b.twice FROM numbers a, numbers b"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert shell.stdout is not None
+    assert shell.stderr is not None
+    assert shell.stdout.readline().startswith(b"n,twice")
+    shell.stdout.close()
+    assert shell.stderr.read() == b""
+    shell.stderr.close()
+    assert shell.wait(60) == 0
+
+
+def test_ctrl_c_ends_a_script(register: Path) -> None:
+    endless = "SELECT * FROM people; SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.n * b.n + c.n = 7"
+    shell = subprocess.Popen(
+        [*COMMAND, str(register), "--as", "ann", "-c", f"{endless}; SELECT 'not reached' AS x"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert shell.stderr is not None
+    assert shell.stderr.readline().startswith(b"Refused, SDC040")
+    shell.send_signal(signal.SIGINT)
+    output, said = shell.communicate(timeout=60)
+    assert (shell.returncode, b"not reached" in output, b"Traceback" in said) == (130, False, False)
