@@ -47,7 +47,7 @@ DONE, FULL = 0, 1
 BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
-START = 20_000_000  # entries of pivots read before they are first brought in another order
+START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
 SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
 # Places in the array of scalars of `Watched`.
 FREE_ROWS, UNDECIDED, WORK, PIVOTS = range(4)
@@ -481,7 +481,7 @@ class Walk:
         self.forced = np.empty(0, np.int64)
         self.check = check
         self.looked = self.work = self.spent = 0
-        self.reordered, self.price = 0, START
+        self.reordered, self.price = 0, START * len(self.indices)
         self.space: OpenSpace | None = None
         self.in_blocks: list[Array] = []
         self.block = BLOCK
@@ -579,7 +579,7 @@ class Walk:
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
         self.pivots, self.links = pivots, link_all(pivots)
-        self.reordered, self.price = used, max(price, START)
+        self.reordered, self.price = used, price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
     def _wants_blocks(self) -> bool:
