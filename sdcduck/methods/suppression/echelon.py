@@ -7,6 +7,7 @@ number that is not 0 vanishes modulo p with a chance of about 2^-61.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 PRIME = 2**61 - 1
+SLICE = 256  # columns between two checks
 
 Array = NDArray[Any]
 
@@ -382,25 +384,44 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[n
     return rng.integers(0, PRIME, shape, dtype=np.int64)
 
 
-def echelon(indptr: Array, indices: Array, rows: int, order: Array, values: Array | None = None) -> Pivots:
+def echelon(
+    indptr: Array,
+    indices: Array,
+    rows: int,
+    order: Array,
+    values: Array | None = None,
+    check: Callable[[], object] = lambda: None,
+) -> Pivots:
     """The echelon form of the columns ``order`` of a matrix: those of them that do not follow from earlier ones.
 
-    values: of the entries, modulo p; all 1 if not given. A pivot is the row that fewest of the columns have.
+    values: of the entries, modulo p; all 1 if not given. A pivot is the row that fewest of the columns have. check:
+    called now and then, and may raise.
     """
     if values is None:
         values = np.empty(0, np.int64)
     length = np.diff(indptr)
     used = np.isin(np.arange(len(length)), order)
     cost = np.bincount(indices[np.repeat(used, length)], minlength=rows).astype(np.int64)
-    return echelon_by_cost(indptr, indices, order, values, cost)
+    return echelon_by_cost(indptr, indices, order, values, cost, check)
 
 
-def echelon_by_cost(indptr: Array, indices: Array, order: Array, values: Array, cost: Array) -> Pivots:
+def echelon_by_cost(
+    indptr: Array,
+    indices: Array,
+    order: Array,
+    values: Array,
+    cost: Array,
+    check: Callable[[], object] = lambda: None,
+) -> Pivots:
     """`echelon` with a cost for each row as a pivot; -1: never."""
     rows = len(cost)
     pivots, scratch = new_pivots(rows, len(indices) + rows), new_scratch(rows)
     indptr, indices, order = indptr.astype(np.int64), indices.astype(np.int32), order.astype(np.int64)
     done = 0
-    while (done := take(pivots, scratch, indptr, indices, values, order, done, cost)) < len(order):
-        pivots = widened(pivots, rows)
+    while done < len(order):
+        until = min(done + SLICE, len(order))
+        done = take(pivots, scratch, indptr, indices, values, order[:until], done, cost)
+        if done < until:
+            pivots = widened(pivots, rows)
+        check()
     return pivots

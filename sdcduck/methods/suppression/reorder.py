@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression.echelon import (
+    SLICE,
     Pivots,
     Scratch,
     best_row,
@@ -28,7 +29,6 @@ from sdcduck.methods.suppression.echelon import (
 Array = NDArray[Any]
 
 LIGHT = 4  # entries left of the columns of the first pass; twice as many in each further one
-SLICE = 256  # columns between two checks
 
 DONE, HEAVY, NO_ROW = 0, 1, 2
 
