@@ -197,7 +197,7 @@ class Pattern:
     @cached_property
     def null_space(self) -> ModularNullSpace:
         """What the published cells leave open."""
-        return modular_null_space(self.inner.x, ~self.suppressed & ~self.hidden)
+        return modular_null_space(self.inner.x, ~self.suppressed & ~self.hidden, checkpoint())
 
     def statuses(self) -> pa.Array:
         """'primary', 'secondary', 'forced', 'hidden' or 'open' for each cell."""
@@ -397,7 +397,7 @@ def _differences(
     found = disclosing_differences(inner.x, inner.freq, options.k_disclosure)
     told = np.zeros(found.matrix.columns, dtype=np.bool_)
     if forced.any():
-        told[reveals_modular(modular_null_space(inner.x, forced), found.matrix, ~told)] = True
+        told[reveals_modular(modular_null_space(inner.x, forced, checkpoint()), found.matrix, ~told)] = True
     disclosing = np.zeros(inner.x.columns, dtype=np.bool_)
     disclosing[found.parent[told]] = True
     return found.only(~told), disclosing

@@ -276,7 +276,7 @@ def plan_optimum(session: Session, text: str | None, time_limit: float | None, *
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
         best = optimal_suppression(
             inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost), ineligible=fixed & ~given,
-            time_limit=time_limit,
+            time_limit=time_limit, check=checkpoint(),
         )  # fmt: skip
         return pa.table(
             {
@@ -319,6 +319,7 @@ def plan_decimals(
             inner.inner_freq if mode == "counts" else None,
             replicates=replicates,
             seed=secrets.randbits(63) if seed is None else seed,
+            check=checkpoint(),
         )
         lists = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), replicates)
         return pa.table(

@@ -587,7 +587,8 @@ FAMILY = Family(
             drawn_counts, volatile=True,
         ),
         Scalar(
-            "_sdc_random_bits", ("UBIGINT", "BIGINT", "BIGINT", "BIGINT", "BOOLEAN"), "UBIGINT", drawn_bits, volatile=True
+            "_sdc_random_bits", ("UBIGINT", "BIGINT", "BIGINT", "BIGINT", "BOOLEAN"), "UBIGINT", drawn_bits,
+            volatile=True,
         ),
         Scalar("_sdc_t_quantile", ("DOUBLE", "DOUBLE"), "DOUBLE", t_quantiles),
     ),

@@ -11,14 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import hard_publication
+import numpy as np
 import pytest
 from rich.console import Console
 
 import sdcduck
+from sdcduck.methods.suppression.decimals import decimals
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.nullspace import modular_null_space, null_space
+from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.running import PATIENCE, SILENCE, Bar, Stopped, Work, checkpoint
 
 # Alone on a machine a statement stops within half a second, but the tests may share theirs with others: what they hold
@@ -127,6 +133,40 @@ def test_work_goes_on_as_long_as_somebody_asks() -> None:
     while not work.wait(0.2):
         pass
     assert work.result() == "made"
+
+
+class Enough(Exception):
+    """What a checkpoint raises in the tests."""
+
+
+def test_what_follows_the_walk_can_be_stopped_as_well() -> None:
+    x = DummyMatrix.from_pairs(np.array([0, 1, 2, 3, 0, 2]), np.array([0, 0, 1, 1, 2, 2]), (4, 3))
+    counts = np.array([5, 2, 3, 4])
+    published = np.ones(3, dtype=bool)
+    calls: list[int] = []
+
+    def check(after: int) -> Callable[[], None]:
+        def stop() -> None:
+            calls.append(after)
+            if len(calls) > after:
+                raise Enough
+
+        calls.clear()
+        return stop
+
+    primary = np.array([True, False, False])
+    works = {
+        "the stencil": lambda stop: modular_null_space(x, published, stop),
+        "the null space": lambda stop: null_space(x, published, stop),
+        "decimals": lambda stop: decimals(x, published, counts, check=stop),
+        "decimals of a space": lambda stop: decimals(x, modular_null_space(x, published), counts, check=stop),
+        "the optimum": lambda stop: optimal_suppression(x, counts, primary, np.ones(3), check=stop),
+    }
+    for name, work in works.items():
+        with pytest.raises(Enough):
+            work(check(0))
+        work(check(10**6))
+        assert calls, name
 
 
 def test_progress_is_a_share_that_rises_from_0_to_1() -> None:

@@ -9,6 +9,7 @@ RegSDC does, would leave only two possible replicates where one dimension is ope
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi
 
@@ -50,12 +51,14 @@ def decimals(
     replicates: int = 3,
     sigma: float = pi / 3,
     seed: int = 0,
+    check: Callable[[], object] = lambda: None,
 ) -> Floats:
     """m x replicates decimal numbers for the published cells (mask, indices, or their null space) of an m x N matrix.
 
     y: m inner counts (frequency mode: published sums are the true counts); None for zero mode, where they are 0, the
     mode for magnitudes. sigma: standard deviation of u. With the null space the projection is direct; with cells alone
     it is iterative (LSMR); with a modular null space it is direct if whole numbers of 64 bits suffice for a basis.
+    check: called now and then in long work; what it raises ends it.
     ValueError if the iterative projection does not come so far that the published sums are right to nine digits.
     """
     if replicates < 1:
@@ -68,20 +71,25 @@ def decimals(
     if not np.isfinite(truth).all():
         raise ValueError("counts must be finite")
     noise = np.random.default_rng((2022, seed)).standard_normal((x.rows, replicates)) * sigma
-    change = residual_of(x, published, noise - truth[:, None])
+    change = residual_of(x, published, noise - truth[:, None], check)
     return _rounded_where_whole(truth[:, None] + change)
 
 
-def residual_of(x: DummyMatrix, published: ArrayLike | NullSpace | ModularNullSpace, values: Floats) -> Floats:
+def residual_of(
+    x: DummyMatrix,
+    published: ArrayLike | NullSpace | ModularNullSpace,
+    values: Floats,
+    check: Callable[[], object] = lambda: None,
+) -> Floats:
     """(I - H) v for every column v of the m x r values: what the published cells do not explain of it."""
     if isinstance(published, ModularNullSpace):
         try:
-            return _projected(null_space(x, published.published), values)
+            return _projected(null_space(x, published.published, check), values)
         except ArithmeticError:
             published = published.published
     if isinstance(published, NullSpace):
         return _projected(published, values)
-    return _projected_iteratively(x, cell_indices("published", published, x.columns), values)
+    return _projected_iteratively(x, cell_indices("published", published, x.columns), values, check)
 
 
 def regression_fit(
@@ -122,7 +130,7 @@ def _projected(space: NullSpace, values: Floats) -> Floats:
     return result
 
 
-def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats) -> Floats:
+def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats, check: Callable[[], object]) -> Floats:
     """v - X b by LSMR, on the inner cells that are not published themselves; until X_pub' of it is 0 to nine digits."""
     matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))[:, published]
     known = np.zeros(x.rows, dtype=bool)
@@ -131,15 +139,16 @@ def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats) -> F
     matrix = sp.csr_array(matrix[open_rows])
     result = np.zeros_like(values)
     for k in range(values.shape[1]):
-        result[open_rows, k] = _left_by_lsmr(matrix, values[open_rows, k])
+        result[open_rows, k] = _left_by_lsmr(matrix, values[open_rows, k], check)
     return result
 
 
-def _left_by_lsmr(matrix: sp.csr_array, values: Floats) -> Floats:
+def _left_by_lsmr(matrix: sp.csr_array, values: Floats, check: Callable[[], object]) -> Floats:
     """The part of the values that is orthogonal to the columns of the matrix; ValueError if LSMR comes to a halt."""
     rest = values.copy()
     error = np.inf
     for turn in range(_LSMR_TURNS):
+        check()
         rest -= matrix @ lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=_LSMR_STEPS)[0]
         error = float(np.abs(matrix.T @ rest).max(initial=0))
         if error < WHOLE and turn >= 2:

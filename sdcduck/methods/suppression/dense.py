@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression.echelon import pop, push
+from sdcduck.methods.suppression.echelon import Queue, new_queue, pop_least, push
 
 Array = NDArray[Any]
 
@@ -86,45 +86,44 @@ class Light(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """A sparse column being worked on: values by row, the rows it touched, and a heap of pivots still to be cleared."""
+    """A sparse column being worked on: values by row, the rows it touched, and the pivots still to be cleared."""
 
     values: Array
     seen: Array
     touched: Array
-    heap: Array
+    queue: Queue
 
 
 @njit(cache=True, nogil=True)
 def reduce_light(light: Light, desk: Desk, primes: Array, rows: Array, reach: int) -> int:
     """Loads a column of ones and clears it of the light pivots; returns how many rows were touched, and gives up when
     these are more than ``reach``."""
-    touched = size = 0
+    touched = 0
     for row in rows:
         desk.values[row] = 1.0
         desk.seen[row] = True
         desk.touched[touched] = row
         touched += 1
         if light.number_of[row] >= 0:
-            size = push(desk.heap, size, light.number_of[row])
-    while size and touched <= reach:
-        k = pop(desk.heap, size)
-        size -= 1
+            push(desk.queue, light.number_of[row])
+    k = pop_least(desk.queue, 0)
+    while k >= 0:
         own = light.row_of[k]
         f0, f1, f2 = desk.values[own, 0], desk.values[own, 1], desk.values[own, 2]
-        if f0 == 0.0 and f1 == 0.0 and f2 == 0.0:
-            continue
-        for i in range(light.start[k], light.start[k + 1]):
-            row = light.rows[i]
-            if not desk.seen[row]:
-                desk.seen[row] = True
-                desk.touched[touched] = row
-                touched += 1
-                if light.number_of[row] >= 0:
-                    size = push(desk.heap, size, light.number_of[row])
-            value = desk.values[row]
-            value[0] = centred(value[0] - f0 * light.values[i, 0], primes[0], 1.0 / primes[0])
-            value[1] = centred(value[1] - f1 * light.values[i, 1], primes[1], 1.0 / primes[1])
-            value[2] = centred(value[2] - f2 * light.values[i, 2], primes[2], 1.0 / primes[2])
+        if touched <= reach and (f0 != 0.0 or f1 != 0.0 or f2 != 0.0):
+            for i in range(light.start[k], light.start[k + 1]):
+                row = light.rows[i]
+                if not desk.seen[row]:
+                    desk.seen[row] = True
+                    desk.touched[touched] = row
+                    touched += 1
+                    if light.number_of[row] >= 0:
+                        push(desk.queue, light.number_of[row])
+                value = desk.values[row]
+                value[0] = centred(value[0] - f0 * light.values[i, 0], primes[0], 1.0 / primes[0])
+                value[1] = centred(value[1] - f1 * light.values[i, 1], primes[1], 1.0 / primes[1])
+                value[2] = centred(value[2] - f2 * light.values[i, 2], primes[2], 1.0 / primes[2])
+        k = pop_least(desk.queue, k)
     return touched
 
 
@@ -521,9 +520,7 @@ class OpenSpace:
             np.empty((rows * LIGHT[-1], 3)),
             np.zeros(1, np.int64),
         )
-        self.desk = Desk(
-            np.zeros((rows, 3)), np.zeros(rows, np.bool_), np.empty(rows, np.int32), np.empty(rows + 1, np.int32)
-        )
+        self.desk = Desk(np.zeros((rows, 3)), np.zeros(rows, np.bool_), np.empty(rows, np.int32), new_queue(rows))
         self.work = 0
         left = self._take_light(published)
         self.free = np.flatnonzero(self.light.number_of < 0)

@@ -7,17 +7,19 @@ number that is not 0 vanishes modulo p with a chance of about 2^-61.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 PRIME = 2**61 - 1
+SLICE = 256  # columns between two checks
 
 Array = NDArray[Any]
-
-_HALF = 2**31 - 1
 
 
 class Pivots(NamedTuple):
@@ -34,13 +36,24 @@ class Pivots(NamedTuple):
     used: Array
 
 
+class Queue(NamedTuple):
+    """A set of numbers as bits, and which of its words (of 64 bits each) are not 0, again as bits."""
+
+    words: Array
+    filled: Array
+
+
 class Scratch(NamedTuple):
-    """A column being worked on: values by row, the rows it touched, and a heap of pivots still to be cleared."""
+    """A column being worked on: values by row, the rows it touched, and the pivots still to be cleared.
+
+    work: one element, the entries of pivots read so far.
+    """
 
     values: Array
     seen: Array
     touched: Array
-    heap: Array
+    queue: Queue
+    work: Array
 
 
 def new_pivots(rows: int, room: int) -> Pivots:
@@ -58,8 +71,18 @@ def new_pivots(rows: int, room: int) -> Pivots:
 def new_scratch(rows: int) -> Scratch:
     """All zero, nothing touched."""
     return Scratch(
-        np.zeros(rows, np.int64), np.zeros(rows, np.bool_), np.empty(rows, np.int32), np.empty(rows + 1, np.int32)
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.bool_),
+        np.empty(rows, np.int32),
+        new_queue(rows),
+        np.zeros(1, np.int64),
     )
+
+
+def new_queue(size: int) -> Queue:
+    """An empty set of numbers below ``size``."""
+    words = (size >> 6) + 1
+    return Queue(np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64))
 
 
 def widened(pivots: Pivots, room: int) -> Pivots:
@@ -71,26 +94,25 @@ def widened(pivots: Pivots, room: int) -> Pivots:
     return pivots._replace(rows=rows, values=values)
 
 
+@intrinsic
+def _wide_product(context: Any, a: Any, b: Any) -> Any:
+    """a b mod p from the 128 bits of the product: 2^61 = 1, so its two parts of 61 bits are added."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, long = ir.IntType(128), ir.IntType(64)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        low = builder.and_(builder.trunc(product, long), long(PRIME))
+        total = builder.add(low, builder.trunc(builder.lshr(product, wide(61)), long))
+        less = builder.sub(total, long(PRIME))
+        return builder.select(builder.icmp_signed("<", less, long(0)), total, less)
+
+    return types.int64(types.int64, types.int64), code
+
+
 @njit(cache=True, nogil=True)
 def multiply(a: int, b: int) -> int:
-    """a b mod p for a, b in [0, p), in halves of 31 bits; 2^61 = 1."""
-    if a == 1 or b == 1:
-        return a * b
-    a1, a0, b1, b0 = a >> 31, a & _HALF, b >> 31, b & _HALF
-    middle, low = a1 * b0 + a0 * b1, a0 * b0
-    total = 2 * a1 * b1 + (middle >> 30) + ((middle & 0x3FFFFFFF) << 31) + (low & PRIME) + (low >> 61)
-    total = (total & PRIME) + (total >> 61)
-    return total - PRIME if total >= PRIME else total
-
-
-@njit(cache=True, nogil=True)
-def times(a: int, b: int) -> int:
-    """`multiply` where -1 comes often as well."""
-    if b == PRIME - 1:
-        return PRIME - a if a else a
-    if a == PRIME - 1:
-        return PRIME - b if b else b
-    return multiply(a, b)
+    """a b mod p for a, b in [0, p)."""
+    return int(_wide_product(a, b))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
@@ -114,76 +136,102 @@ def inverse(a: int) -> int:
     return result
 
 
-@njit(cache=True, nogil=True)
-def push(heap: Array, size: int, item: int) -> int:
-    """Adds an item to a heap with the smallest in front; returns the new size."""
-    place = size
-    while place > 0:
-        above = (place - 1) >> 1
-        if heap[above] <= item:
-            break
-        heap[place] = heap[above]
-        place = above
-    heap[place] = item
-    return size + 1
+@intrinsic
+def _zeros_below(context: Any, word: Any) -> Any:
+    """How many bits are 0 below the lowest that is 1; the word is not 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), code
+
+
+@intrinsic
+def _zeros_above(context: Any, word: Any) -> Any:
+    """How many bits are 0 above the highest that is 1; the word is not 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), code
 
 
 @njit(cache=True, nogil=True)
-def pop(heap: Array, size: int) -> int:
-    """Removes the smallest item of a heap of this size and returns it."""
-    top, item = heap[0], heap[size - 1]
-    end, place = size - 1, 0
-    while 2 * place + 1 < end:
-        below = 2 * place + 1
-        if below + 1 < end and heap[below + 1] < heap[below]:
-            below += 1
-        if heap[below] >= item:
-            break
-        heap[place] = heap[below]
-        place = below
-    heap[place] = item
-    return int(top)
+def lowest(word: int) -> int:
+    """The place of the lowest bit of a word that is 1."""
+    return int(_zeros_below(word))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
-def subtract(
-    factor: int, rows: Array, entries: Array, number_of: Array, scratch: Scratch, touched: int, size: int
-) -> tuple[int, int]:
-    """Adds factor times a pivot to the column being worked on; returns the new lengths of rows touched and heap."""
-    values, seen = scratch.values, scratch.seen
-    for i in range(len(rows)):
-        row = rows[i]
-        values[row] = add(values[row], times(factor, entries[i]))
-        if not seen[row]:
-            seen[row] = True
-            scratch.touched[touched] = row
-            touched += 1
-            if number_of[row] >= 0:
-                size = push(scratch.heap, size, number_of[row])
-    return touched, size
+def highest(word: int) -> int:
+    """The place of the highest bit of a word that is 1."""
+    return int(63 - _zeros_above(word))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True)
+def push(queue: Queue, number: int) -> None:
+    """Adds a number to the set."""
+    queue.words[number >> 6] |= 1 << (number & 63)
+    queue.filled[number >> 12] |= 1 << ((number >> 6) & 63)
+
+
+@njit(cache=True, nogil=True)
+def _taken_from(queue: Queue, word: int, bit: int) -> int:
+    """Removes a number from the set and returns it."""
+    queue.words[word] ^= 1 << bit
+    if queue.words[word] == 0:
+        queue.filled[word >> 6] ^= 1 << (word & 63)
+    return int((word << 6) + bit)
+
+
+@njit(cache=True, nogil=True)
+def pop_least(queue: Queue, bound: int) -> int:
+    """Removes the least number of the set, which has none below ``bound``, and returns it; -1 if the set is empty."""
+    for group in range(bound >> 12, len(queue.filled)):
+        if queue.filled[group]:
+            word = (group << 6) + lowest(queue.filled[group])
+            return _taken_from(queue, word, lowest(queue.words[word]))
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def pop_greatest(queue: Queue, bound: int) -> int:
+    """Removes the greatest number of the set, which has none above ``bound``, and returns it; -1 if it is empty."""
+    for group in range(bound >> 12, -1, -1):
+        if queue.filled[group]:
+            word = (group << 6) + highest(queue.filled[group])
+            return _taken_from(queue, word, highest(queue.words[word]))
+    return -1
 
 
 @njit(cache=True, nogil=True)
 def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows were touched."""
-    touched = size = 0
     for i in range(len(rows)):
         row = rows[i]
         scratch.values[row] = values[i] if len(values) else 1
         scratch.seen[row] = True
         scratch.touched[i] = row
         if pivots.number_of[row] >= 0:
-            size = push(scratch.heap, size, pivots.number_of[row])
+            push(scratch.queue, pivots.number_of[row])
     touched = len(rows)
-    while size:
-        k = pop(scratch.heap, size)
-        size -= 1
+    k = pop_least(scratch.queue, 0)
+    while k >= 0:
         value = scratch.values[pivots.row_of[k]]
         if value:
-            a, b = pivots.start[k], pivots.start[k + 1]
-            touched, size = subtract(
-                PRIME - value, pivots.rows[a:b], pivots.values[a:b], pivots.number_of, scratch, touched, size
-            )
+            factor = PRIME - value
+            # No slices here: most pivots are short, and a slice costs more than to read them.
+            for i in range(pivots.start[k], pivots.start[k + 1]):
+                row = pivots.rows[i]
+                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[i]))
+                if not scratch.seen[row]:
+                    scratch.seen[row] = True
+                    scratch.touched[touched] = row
+                    touched += 1
+                    if pivots.number_of[row] >= 0:
+                        push(scratch.queue, pivots.number_of[row])
+            scratch.work[0] += pivots.start[k + 1] - pivots.start[k]
+        k = pop_least(scratch.queue, k)
     return touched
 
 
@@ -336,25 +384,44 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[n
     return rng.integers(0, PRIME, shape, dtype=np.int64)
 
 
-def echelon(indptr: Array, indices: Array, rows: int, order: Array, values: Array | None = None) -> Pivots:
+def echelon(
+    indptr: Array,
+    indices: Array,
+    rows: int,
+    order: Array,
+    values: Array | None = None,
+    check: Callable[[], object] = lambda: None,
+) -> Pivots:
     """The echelon form of the columns ``order`` of a matrix: those of them that do not follow from earlier ones.
 
-    values: of the entries, modulo p; all 1 if not given. A pivot is the row that fewest of the columns have.
+    values: of the entries, modulo p; all 1 if not given. A pivot is the row that fewest of the columns have. check:
+    called now and then, and may raise.
     """
     if values is None:
         values = np.empty(0, np.int64)
     length = np.diff(indptr)
     used = np.isin(np.arange(len(length)), order)
     cost = np.bincount(indices[np.repeat(used, length)], minlength=rows).astype(np.int64)
-    return echelon_by_cost(indptr, indices, order, values, cost)
+    return echelon_by_cost(indptr, indices, order, values, cost, check)
 
 
-def echelon_by_cost(indptr: Array, indices: Array, order: Array, values: Array, cost: Array) -> Pivots:
+def echelon_by_cost(
+    indptr: Array,
+    indices: Array,
+    order: Array,
+    values: Array,
+    cost: Array,
+    check: Callable[[], object] = lambda: None,
+) -> Pivots:
     """`echelon` with a cost for each row as a pivot; -1: never."""
     rows = len(cost)
     pivots, scratch = new_pivots(rows, len(indices) + rows), new_scratch(rows)
     indptr, indices, order = indptr.astype(np.int64), indices.astype(np.int32), order.astype(np.int64)
     done = 0
-    while (done := take(pivots, scratch, indptr, indices, values, order, done, cost)) < len(order):
-        pivots = widened(pivots, rows)
+    while done < len(order):
+        until = min(done + SLICE, len(order))
+        done = take(pivots, scratch, indptr, indices, values, order[:until], done, cost)
+        if done < until:
+            pivots = widened(pivots, rows)
+        check()
     return pivots

@@ -10,6 +10,7 @@ there nothing rests on the modulus.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
@@ -71,13 +72,15 @@ class ModularNullSpace:
         return vectors
 
 
-def modular_null_space(x: DummyMatrix, published: ArrayLike) -> ModularNullSpace:
+def modular_null_space(
+    x: DummyMatrix, published: ArrayLike, check: Callable[[], object] = lambda: None
+) -> ModularNullSpace:
     """The null space modulo 2^61 - 1 of the published cells (mask or indices) of an m x N matrix.
 
     Never fails, however large the whole numbers of the space are. X_pub' n = 0 is checked for three random vectors of
     it: an error would pass with a chance of p^-3. A determinant that happens to be a multiple of p would make the space
     larger than it is in rational numbers: what follows from the published cells could then look as if it did not,
-    never the other way round.
+    never the other way round. check: called now and then in long work; what it raises ends it.
 
     >>> x = DummyMatrix.from_pairs(np.array([0, 1, 2, 0, 1]), np.array([0, 0, 0, 1, 1]), (3, 2))
     >>> modular_null_space(x, [0, 1]).dimension
@@ -88,7 +91,7 @@ def modular_null_space(x: DummyMatrix, published: ArrayLike) -> ModularNullSpace
     chosen, known = _chosen(x, mask)
     unknown = np.flatnonzero(~known)
     left = sp.csc_array(chosen[unknown])
-    pivots = _echelon(left)
+    pivots = _echelon(left, check)
     count = int(pivots.used[0])
     number_of = np.full(x.rows, -1, np.int32)
     number_of[unknown] = pivots.number_of
@@ -140,7 +143,7 @@ def _places(start: Array, end: Array) -> Array:
     return result
 
 
-def _echelon(x: Any, cost: Array | None = None) -> Pivots:
+def _echelon(x: Any, check: Callable[[], object], cost: Array | None = None) -> Pivots:
     """The echelon form of the columns of a matrix. Small cells come first: parents are then reduced by their published
     children and hardly fill in. ``cost``: of a row as a pivot, how many columns have it if not given."""
     length = np.diff(x.indptr)
@@ -149,8 +152,8 @@ def _echelon(x: Any, cost: Array | None = None) -> Pivots:
     if cost is None:
         # Of equal cells one is enough.
         order = order[first_equal(x[:, order]) == np.arange(len(order))]
-        return echelon.echelon(x.indptr, x.indices, x.shape[0], order)
-    return echelon.echelon_by_cost(x.indptr, x.indices, order, x.data, cost)
+        return echelon.echelon(x.indptr, x.indices, x.shape[0], order, check=check)
+    return echelon.echelon_by_cost(x.indptr, x.indices, order, x.data, cost, check)
 
 
 @dataclass(frozen=True)
@@ -167,10 +170,11 @@ class NullSpace:
         return int(self.basis.shape[1])
 
 
-def null_space(x: DummyMatrix, published: ArrayLike) -> NullSpace:
+def null_space(x: DummyMatrix, published: ArrayLike, check: Callable[[], object] = lambda: None) -> NullSpace:
     """The null space of the published cells (mask or indices) of an m x N matrix.
 
     Raises ArithmeticError if an entry does not fit 64 bits, so that an unchecked basis is never used.
+    check: called now and then in long work; what it raises ends it.
 
     >>> x = DummyMatrix.from_pairs(np.array([0, 1, 2, 0, 1]), np.array([0, 0, 0, 1, 1]), (3, 2))
     >>> null_space(x, [0, 1]).basis.toarray().ravel().tolist()
@@ -182,8 +186,8 @@ def null_space(x: DummyMatrix, published: ArrayLike) -> NullSpace:
     unknown = np.flatnonzero(~known)
     left = sp.csc_array(chosen[unknown])
     left.sort_indices()
-    modular = _basis_modulo_p(left)
-    basis = sp.csc_array(_recovered(left, modular))
+    modular = _basis_modulo_p(left, check)
+    basis = sp.csc_array(_recovered(left, modular, check))
     place = sp.csc_array((np.ones(len(unknown), np.int64), (unknown, np.arange(len(unknown)))), (x.rows, len(unknown)))
     basis = sp.csc_array(place @ basis)
     basis.sort_indices()
@@ -216,17 +220,17 @@ class _Modular:
         return len(self.free)
 
 
-def _basis_modulo_p(x: Any, below: Array | None = None) -> _Modular:
+def _basis_modulo_p(x: Any, check: Callable[[], object], below: Array | None = None) -> _Modular:
     """A basis modulo p of the null space of x' or, with more rows ``below`` (values modulo p), of (x; below)'."""
     rows, more = x.shape[0], 0 if below is None else len(below)
     if below is None:
-        pivots = _echelon(x)
+        pivots = _echelon(x, check)
     else:
         # The rows below are never a pivot: they are left with nothing when the system has a solution.
         cost = np.concatenate([np.bincount(x.indices, minlength=rows), np.full(more, -1)])
         whole = sp.csc_array(sp.vstack([x, sp.csc_array(below)], format="csc"))
         whole.sort_indices()
-        pivots = _echelon(whole, cost)
+        pivots = _echelon(whole, check, cost)
     free = np.flatnonzero(pivots.number_of < 0)
     vector_of = np.full(rows + more, -1, dtype=np.int64)
     vector_of[free] = np.arange(len(free))
@@ -271,7 +275,7 @@ def _common_denominators(vector: Array, value: Array, vectors: int) -> tuple[Arr
     return top, bottom, multiple
 
 
-def _recovered(x: Any, modular: _Modular) -> Any:
+def _recovered(x: Any, modular: _Modular, check: Callable[[], object]) -> Any:
     """The basis in whole numbers."""
     top, bottom, multiple = _common_denominators(modular.vector, modular.value, modular.vectors)
     fits = multiple[modular.vector] > 0
@@ -280,10 +284,10 @@ def _recovered(x: Any, modular: _Modular) -> Any:
     entries = top[fits] * (multiple[modular.vector[fits]] // bottom[fits])
     basis = sp.csc_array((entries, (row[fits], modular.vector[fits])), shape=shape)
     large = np.flatnonzero(multiple == 0)
-    return basis + _lifted(x, modular, row, large) if len(large) else basis
+    return basis + _lifted(x, modular, row, large, check) if len(large) else basis
 
 
-def _lifted(x: Any, modular: _Modular, row: Array, large: Array) -> Any:
+def _lifted(x: Any, modular: _Modular, row: Array, large: Array, check: Callable[[], object]) -> Any:
     """The basis vectors with large entries, found modulo powers of p.
 
     With x'n = p b in whole numbers, the next digit d of n solves x'd = -b modulo p: the basis vector of (x; b)' that is
@@ -308,7 +312,7 @@ def _lifted(x: Any, modular: _Modular, row: Array, large: Array) -> Any:
         if np.any(b * PRIME != carry):
             raise ArithmeticError("the null space has entries too large for the arithmetic")
         power *= PRIME
-        step = _basis_modulo_p(x, (b % PRIME).T.astype(np.int64))
+        step = _basis_modulo_p(x, check, (b % PRIME).T.astype(np.int64))
         if not np.array_equal(step.free[: modular.vectors], modular.free):
             raise ArithmeticError("the null space has entries too large for the arithmetic")
         digit = np.zeros_like(digit)

@@ -8,6 +8,7 @@ the attacker problem, whose dual solution is a cut when the cell is not protecte
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,6 +57,7 @@ def optimal_suppression(
     cost: ArrayLike | None = None,
     ineligible: ArrayLike | None = None,
     time_limit: float = 60.0,
+    check: Callable[[], object] = lambda: None,
 ) -> OptimalPattern:
     """The secondary suppressions of least cost that protect every primary cell to its protection levels.
 
@@ -72,6 +74,7 @@ def optimal_suppression(
         ineligible: bool (N,), cells that must be published; default those with the value 0. Primary cells are
             suppressed in any case.
         time_limit: seconds.
+        check: called between the linear programs; what it raises ends the search.
 
     Raises:
         ValueError: wrong lengths or kinds, negative or not finite numbers.
@@ -90,7 +93,7 @@ def optimal_suppression(
         raise ValueError(f"ineligible must be {x.columns} booleans")
 
     ends = time.monotonic() + time_limit
-    attacker = _Attacker(x, inner, z, first, up, down)
+    attacker = _Attacker(x, inner, z, first, up, down, check)
     everything = first | ~barred
     if attacker.cuts(everything.astype(np.float64), np.inf):
         return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible")
@@ -101,6 +104,7 @@ def optimal_suppression(
         rounds = 0
         while integral or rounds < _LINEAR_ROUNDS:
             rounds += 1
+            check()
             solved = master.solve(integral, ends - time.monotonic())
             if solved is None:
                 return _pattern(best, weight, bound, "time limit")
@@ -150,8 +154,17 @@ class _Cut:
 class _Attacker:
     """How far each primary cell can move from its value when cells are suppressed (in part)."""
 
-    def __init__(self, x: DummyMatrix, y: Floats, z: Floats, primary: Booleans, up: Floats, down: Floats) -> None:
-        self.x, self.z, self.up, self.down = x, z, up, down
+    def __init__(
+        self,
+        x: DummyMatrix,
+        y: Floats,
+        z: Floats,
+        primary: Booleans,
+        up: Floats,
+        down: Floats,
+        check: Callable[[], object],
+    ) -> None:
+        self.x, self.z, self.up, self.down, self.check = x, z, up, down, check
         self.targets = np.flatnonzero(primary)
         matrix = sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
         # An inner cell that is a cell of the publication too is bounded as such.
@@ -187,6 +200,7 @@ class _Attacker:
             self._allow(lowest, np.where(chosen > 0, np.inf, 0.0))
         cuts = []
         for target in self.targets:
+            self.check()
             rows = self.x.indices[self.x.indptr[target] : self.x.indptr[target + 1]]
             for sign, level in ((1.0, self.up[target]), (-1.0, self.down[target])):
                 if level <= 0:

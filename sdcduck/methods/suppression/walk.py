@@ -30,12 +30,12 @@ from sdcduck.methods.suppression.echelon import (
     clear,
     inverse,
     multiply,
-    pop,
+    pop_greatest,
     push,
     reduce,
     store,
-    times,
 )
+from sdcduck.methods.suppression.reorder import small_first
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -47,6 +47,7 @@ DONE, FULL = 0, 1
 BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
+START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
 SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
 # Places in the array of scalars of `Watched`.
 FREE_ROWS, UNDECIDED, WORK, PIVOTS = range(4)
@@ -195,6 +196,33 @@ def link(pivots: Pivots, links: Links) -> None:
 
 
 @njit(cache=True, nogil=True)
+def link_all(pivots: Pivots) -> Links:
+    """The lists of all pivots, with room for half as much again in each."""
+    rows = len(pivots.number_of)
+    length, capacity = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
+    for k in range(pivots.used[0]):
+        for i in range(pivots.start[k], pivots.start[k + 1]):
+            if pivots.rows[i] != pivots.row_of[k]:
+                length[pivots.rows[i]] += 1
+    start = np.zeros(rows, np.int64)
+    end = np.int64(0)
+    for row in range(rows):
+        start[row] = end
+        capacity[row] = length[row] + length[row] // 2 + 4
+        end += capacity[row]
+    room = end + end // 2 + 6 * rows
+    owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
+    place = start.copy()
+    for k in range(pivots.used[0]):
+        for i in range(pivots.start[k], pivots.start[k + 1]):
+            row = pivots.rows[i]
+            if row != pivots.row_of[k]:
+                owners[place[row]], values[place[row]] = pivots.row_of[k], pivots.values[i]
+                place[row] += 1
+    return Links(start, length, capacity, owners, values, np.full(1, end))
+
+
+@njit(cache=True, nogil=True)
 def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tuple[int, int]:
     """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
     Returns how many, and the entries of pivots read.
@@ -204,23 +232,23 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
     scratch.values[row] = 1
     scratch.seen[row] = True
     scratch.touched[0] = row
-    touched, size, work = 1, 0, 0
-    while True:
+    touched, work = 1, 0
+    k = pivots.used[0]
+    while k >= 0:
         factor = PRIME - scratch.values[row]
         if factor != PRIME:
             work += links.length[row]
             for i in range(links.start[row], links.start[row] + links.length[row]):
                 own = links.owners[i]
-                scratch.values[own] = add(scratch.values[own], times(factor, links.values[i]))
+                scratch.values[own] = add(scratch.values[own], multiply(factor, links.values[i]))
                 if not scratch.seen[own]:
                     scratch.seen[own] = True
                     scratch.touched[touched] = own
                     touched += 1
-                    size = push(scratch.heap, size, -pivots.number_of[own])
-        if not size:
-            return touched, work
-        row = pivots.row_of[-pop(scratch.heap, size)]
-        size -= 1
+                    push(scratch.queue, pivots.number_of[own])
+        k = pop_greatest(scratch.queue, k)
+        row = pivots.row_of[k]
+    return touched, work
 
 
 @njit(cache=True, nogil=True)
@@ -452,7 +480,8 @@ class Walk:
         self.excepted = np.zeros(1, np.bool_)
         self.forced = np.empty(0, np.int64)
         self.check = check
-        self.looked = self.work = 0
+        self.looked = self.work = self.spent = 0
+        self.reordered, self.price = 0, START * len(self.indices)
         self.space: OpenSpace | None = None
         self.in_blocks: list[Array] = []
         self.block = BLOCK
@@ -513,6 +542,7 @@ class Walk:
         """Walks the candidates turns[first:last]; returns how far it came: less if room was needed, more in blocks."""
         if self.in_blocks or self._wants_blocks():
             return self._advance_in_blocks(turns, first)
+        self._reorder(turns[:first])
         done, status = publish_safe(
             self.indptr,
             self.indices,
@@ -533,6 +563,24 @@ class Walk:
         if status == FULL:
             self._make_room()
         return int(done)
+
+    def _reorder(self, before: Array) -> None:
+        """Brings the columns published before in an order that leaves less of them, as soon as they cost as much."""
+        used, free_rows = int(self.pivots.used[0]), int(self.watched.scalars[FREE_ROWS])
+        spent = int(self.scratch.work[0] + self.watched.scalars[WORK]) - self.spent
+        if spent < self.price or used == self.reordered:
+            return
+        # What is left of a column on singletons alone depends on which of them are pivots, and on nothing else.
+        last = np.zeros(len(self.cost), np.bool_)
+        last[self.pivots.row_of[:used]] = True
+        last[:free_rows] = False
+        shown = self._shown(before)
+        pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check)
+        if pivots.used[0] != used:
+            raise RuntimeError("the published columns have another rank in another order")
+        self.pivots, self.links = pivots, link_all(pivots)
+        self.reordered, self.price = used, price
+        self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
     def _wants_blocks(self) -> bool:
         """Would blocks be cheaper now? Never with singletons, whose methods ask what is left of single columns."""
