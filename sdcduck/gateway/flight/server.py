@@ -284,7 +284,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         role = self._house.role_of(session.account)
         explained = _explained(sql)
         if explained is not None:
-            return Explained(role.guard, to_duckdb(_numbered(explained), self._house.database)), {}
+            return Explained(role.guard, explained, to_duckdb(_numbered(explained.sql), self._house.database)), {}
         text, system = self._text(role, sql)
         asked, parameters = expanded(text, values)
         if system:
@@ -456,13 +456,13 @@ def _schema_of(answer: Answer) -> pa.Schema:
     return schema.with_metadata({**(schema.metadata or {}), _NOTICE: answer.notice}) if answer.notice else schema
 
 
-def _explained(sql: str) -> str | None:
-    """The question of an EXPLAIN; None: it is none."""
+def _explained(sql: str) -> statements.Explain | None:
+    """An EXPLAIN with its question; None: it is none."""
     try:
         statement = statements.read(sql)
     except statements.Unsupported:
         return None  # the guard says what is wrong with it
-    return statement.sql if isinstance(statement, statements.Explain) else None
+    return statement if isinstance(statement, statements.Explain) else None
 
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
