@@ -88,6 +88,12 @@ def serve(
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
         asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
+        if flight is not None:
+            # Everything is written and closed. A Flight client that does not read what it asked for still holds a
+            # thread of Arrow's, for which the interpreter would wait at its end.
+            logging.shutdown()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) -> Certificate | None:

@@ -149,12 +149,12 @@ class Watch:
             for running in self._busy:
                 running.stopped = running.stopped or Cancelled()
 
-    def close(self) -> None:
-        """End, once nothing runs."""
+    def close(self, seconds: float) -> None:
+        """End, once nothing runs, or after so long."""
         with self._changed:
             self._over = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         swept = time.monotonic()

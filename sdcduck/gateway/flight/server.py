@@ -128,7 +128,7 @@ class FlightGateway:
         ending.join(max(self._place.grace, 1))
         for running in list(self._server.answers.values()):
             running.close_if_idle()
-        self._server.watch.close()
+        self._server.watch.close(max(self._place.grace, 1))
         if not ending.is_alive():
             self._server.let_go()
 
