@@ -154,7 +154,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 middleware={_MIDDLEWARE: self._door},
             )
         except (pa.ArrowException, OSError):
-            self.watch.close()
+            self.watch.close(max(self._place.grace, 1))
             self.let_go()
             raise SDCError(f"cannot listen on {place.host}:{place.port} for Arrow Flight SQL") from None
 
