@@ -22,10 +22,11 @@ MANY = "SELECT a.n AS a, b.n AS b FROM numbers a CROSS JOIN numbers b"
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret="the secret of the tests") as connection:
+        # The bad word comes last, far behind what threads may read ahead: rows have left before it is met.
         connection.execute("""
             CREATE TABLE people AS SELECT i AS id, i % 3 AS region, i AS income FROM range(90) t(i);
             CREATE TABLE numbers AS SELECT range::BIGINT AS n FROM range(3000);
-            CREATE TABLE words AS SELECT CASE WHEN i < 500000 THEN '1' ELSE 'a secret' END AS word FROM range(1000000) t(i);
+            CREATE TABLE words AS SELECT CASE WHEN i < 3999999 THEN '1' ELSE 'a secret' END AS word FROM range(4000000) t(i);
         """)
         connection.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         connection.execute(
