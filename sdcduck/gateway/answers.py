@@ -43,8 +43,8 @@ class Answer(Protocol):
     def schema(self) -> pa.Schema:
         """Of the rows, once it was asked."""
 
-    def interrupt(self) -> None:
-        """Stop; to be called again until what runs has ended."""
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop, since it took too long or nobody wants it; to be called again until what runs has ended."""
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -81,10 +81,10 @@ class Guarded:
         """Of the rows, once it was asked."""
         return pa.schema([]) if self._question is None else self._question.schema
 
-    def interrupt(self) -> None:
+    def interrupt(self, *, late: bool = False) -> None:
         """Stop the query."""
         if self._question is not None:
-            self._question.interrupt()
+            self._question.interrupt(late=late)
 
     def close(self) -> None:
         """Forget the rest."""
@@ -139,7 +139,7 @@ class FromSystem:
         """Whether it is known that no rows are left."""
         return self._reader is None
 
-    def interrupt(self) -> None:
+    def interrupt(self, *, late: bool = False) -> None:
         """Stop the query."""
         self._cursor.interrupt()
 
@@ -184,7 +184,7 @@ class Fixed:
         """Whether all rows were read."""
         return not self._batches
 
-    def interrupt(self) -> None:
+    def interrupt(self, *, late: bool = False) -> None:
         """Nothing runs."""
 
     def close(self) -> None:

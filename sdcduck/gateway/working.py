@@ -50,7 +50,7 @@ class Work:
         """Stop what runs now, if anything does."""
         if self._busy:
             self._stop = why
-            self._interrupt()
+            self._interrupt(late=False)
 
     def aside(self, work: Callable[[], None]) -> None:
         """Do something that nobody waits for."""
@@ -84,15 +84,16 @@ class Work:
                 portal.seconds += time.perf_counter() - start
 
     def _too_long(self) -> None:
+        late = self._stop is None
         self._stop = self._stop or errors.of_refusal(Refused("SDC091"))
-        self._interrupt()
+        self._interrupt(late)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, late: bool) -> None:
         """Interrupt what runs: again and again, for an interruption between planning and running is lost."""
         if self._running is not None:
-            self._interrupt_this(self._running)
+            self._interrupt_this(self._running, late)
 
-    def _interrupt_this(self, answer: Answer) -> None:
+    def _interrupt_this(self, answer: Answer, late: bool) -> None:
         if self._running is answer:
-            answer.interrupt()
-            asyncio.get_running_loop().call_later(_AGAIN, self._interrupt_this, answer)
+            answer.interrupt(late=late)
+            asyncio.get_running_loop().call_later(_AGAIN, self._interrupt_this, answer, late)

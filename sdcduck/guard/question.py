@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ROWS = 16_384
 _HELD = 65_536
+_ABANDONED = "abandoned"
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)")
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -55,7 +56,7 @@ class Question:
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
-        self._over = self._stopped = False
+        self._over = self._stopped = self._unwanted = False
         self.schema = pa.schema([])
         """Of the rows, once it was asked."""
 
@@ -116,21 +117,24 @@ class Question:
         """What has to be known of the answer: that it is a preview, of made-up rows; empty: nothing."""
         return "" if self._rewritten is None else self._rewritten.notice
 
-    def interrupt(self) -> None:
-        """Stop it. An interruption between planning and running is lost: call again until what runs has ended."""
-        self._stopped = True
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop it. An interruption between planning and running is lost: call again until what runs has ended.
+
+        Args:
+            late: whether it took too long, and is refused; otherwise nobody wants it any more, and it was abandoned.
+        """
+        self._stopped, self._unwanted = True, self._unwanted or not late
         self._cursor.interrupt()
 
     def close(self) -> None:
         """Give back what it holds; a question that is closed before its end was abandoned."""
         abandoned = not self._over and self._reader is not None
-        self._rows -= sum(batch.num_rows for batch in self._held) if abandoned else 0
         self._over = True
-        self._held.clear()
+        self._forget_held()
         self._reader = None
         self._cursor.close()
         if abandoned:
-            self._write("abandoned")
+            self._write(_ABANDONED)
 
     def _begin(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
         def begin() -> list[tuple[str, str]]:
@@ -169,12 +173,17 @@ class Question:
     def _refuse(self, refused: Refused) -> None:
         """The last line of the log, unless it is the log that cannot be written."""
         self._over = True
+        self._forget_held()
         try:
             if refused.code != "SDC092":
-                self._write(refused.code)
+                self._write(_ABANDONED if self._unwanted and refused.code == "SDC091" else refused.code)
         finally:
-            self._held.clear()
             self.close()
+
+    def _forget_held(self) -> None:
+        """Rows that were held back never went out, and are not counted as if they had."""
+        self._rows -= sum(batch.num_rows for batch in self._held)
+        self._held.clear()
 
     def _write(self, verdict: str) -> None:
         self._guard.write(self._query, self._user, self._start, verdict, self._rows, self._rewritten, self._version)

@@ -93,10 +93,7 @@ def test_a_client_killed_in_the_middle_of_copy(serve: Callable[..., Served]) -> 
         wait_for(lambda: served.told("left") == 1)
     with connected(served) as con:
         assert len(con.execute(QUERY).fetchall()) == 3
-    first, second, last = (line["verdict"] for line in served.asked())
-    # Stopped while the engine made rows for it, or while they waited to be sent.
-    assert (first, last) == ("begun", "answered")
-    assert second in ("abandoned", "SDC091")
+    assert [line["verdict"] for line in served.asked()] == ["begun", "abandoned", "answered"]
 
 
 def test_a_client_that_reads_no_more_and_says_nothing(serve: Callable[..., Served]) -> None:

@@ -186,7 +186,7 @@ def test_a_client_that_leaves_frees_the_machine(served: Served) -> None:
     time.sleep(0.3)
     con.pgconn.finish()
     wait_for(lambda: served.told("left") > left)
-    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == SLOW][-1:] == ["SDC091"])
+    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == SLOW][-1:] == ["abandoned"])
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_result(served: Served) -> None:

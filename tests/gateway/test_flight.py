@@ -206,7 +206,7 @@ class TestAdbc:
             with pytest.raises(Exception, match=r"(?i)cancel"):
                 cursor.execute(SLOW)
             wait_for(lambda: len(served.asked()) > before)
-            assert served.asked()[-1]["verdict"] == "SDC091"
+            assert served.asked()[-1]["verdict"] == "abandoned"
             assert len(cursor.execute(QUERY).fetchall()) == 3
 
     def test_who_is_not_let_in(self, served: Served) -> None:

@@ -177,7 +177,7 @@ class Watch:
             elif gone():
                 running.stopped = Cancelled()
         if running.stopped is not None:
-            running.answer.interrupt()
+            running.answer.interrupt(late=isinstance(running.stopped, Refused))
 
 
 def _unharmed(work: Callable[[], None]) -> None:
