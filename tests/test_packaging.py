@@ -108,7 +108,10 @@ def test_an_installed_wheel_works_on_its_own(wheel: Path, tmp_path: Path) -> Non
     empty.mkdir()
     run(sys.executable, "-m", "pip", "install", "--no-deps", "-q", "--target", target, wheel, cwd=empty)
     # The path of the wheel goes first, before an editable installation of the checkout.
-    answers = run(sys.executable, "-W", "error", "-c", USE, target, cwd=empty, PYTHONPATH=str(target)).splitlines()
+    # It is in a file, because `python -c` is a person to DuckDB, who is shown progress if the machine is slow.
+    use = tmp_path / "use.py"
+    use.write_text(USE)
+    answers = run(sys.executable, "-W", "error", use, target, cwd=empty, PYTHONPATH=str(target)).splitlines()
     assert answers == ["[('record_key', 100, 100, 0)]", "[(True,)]", "[(3,)]", "[(True,)]"]
     said = run(sys.executable, target / "bin" / "sdcduck", "--version", cwd=empty, PYTHONPATH=str(target))
     number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
