@@ -89,8 +89,8 @@ def serve(
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
         asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
         if flight is not None:
-            # Everything is written and closed. A Flight client that does not read what it asked for still holds a
-            # thread of Arrow's, for which the interpreter would wait at its end.
+            # Everything is written and closed. While a Flight client does not read what it asked for, Arrow's server
+            # cannot end; pyarrow would end it once more as the interpreter ends, and wait for ever or abort.
             logging.shutdown()
             sys.stderr.flush()
             os._exit(0)
