@@ -26,11 +26,21 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
-from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, suppression, synthesis, users
+from sdcduck.udfs import (
+    audit_log,
+    guard,
+    hierarchy,
+    perturbation,
+    record_swapping,
+    reference,
+    suppression,
+    synthesis,
+    users,
+)
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
-    hierarchy.FAMILY, reference.FAMILY,
+    hierarchy.FAMILY, record_swapping.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")
