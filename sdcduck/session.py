@@ -31,6 +31,7 @@ from sdcduck.udfs import (
     guard,
     hierarchy,
     perturbation,
+    private_synthesis,
     record_swapping,
     reference,
     suppression,
@@ -40,7 +41,7 @@ from sdcduck.udfs import (
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
-    hierarchy.FAMILY, record_swapping.FAMILY, reference.FAMILY,
+    hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -189,7 +189,8 @@ def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Househo
     for place in range(1, len(levels)):
         _refuse(
             cursor,
-            f"SELECT EXISTS (SELECT 1 FROM _areas GROUP BY {levels[place]} HAVING min(_a{place - 1}) < max(_a{place - 1}))",
+            f"SELECT EXISTS (SELECT 1 FROM _areas GROUP BY {levels[place]} "
+            f"HAVING min(_a{place - 1}) < max(_a{place - 1}))",
             [
                 f"the hierarchy does not nest: a '{call.hierarchy[place]}' lies in more than one "
                 f"'{call.hierarchy[place - 1]}'"

@@ -64,9 +64,9 @@ def _smallest(order, alike, area, ancestor, unit, smallest):  # type: ignore[no-
 def smallest_counts(alike: Indices, unit: Indices, area: Indices, ancestors: Indices) -> Indices:
     """How many persons are like the rarest member of each household, at each level: int64 (levels, n).
 
-    alike: int64 (persons,), a code of the values of the risk variables. unit: int64 (persons,), the household, 0 to n - 1.
-    area: int64 (n,), where the households are. ancestors: int64 (levels, areas), the area that an area lies in, in
-    ascending order at each level; the last row numbers the areas themselves.
+    alike: int64 (persons,), a code of the values of the risk variables. unit: int64 (persons,), the household, 0 to
+    n - 1. area: int64 (n,), where the households are. ancestors: int64 (levels, areas), the area that an area lies in,
+    in ascending order at each level; the last row numbers the areas themselves.
     """
     areas = area[unit]
     order = np.lexsort((areas, alike))
@@ -86,7 +86,7 @@ def _uniform(key: NDArray[np.uint64], number: Indices | int, seed: int) -> NDArr
     """In the open interval (0, 1): one for each key."""
     numbers = np.broadcast_to(np.asarray(number, dtype=np.int64), len(key)).copy()
     bits = random_bits(key, numbers, np.zeros(len(key), dtype=np.int64), np.full(len(key), seed, dtype=np.int64))
-    return ((bits >> np.uint64(11)) + 0.5) / 2.0**53
+    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
 def _targets(area: Indices, areas: int, rate: float, seed: int) -> tuple[Indices, int]:
@@ -183,13 +183,13 @@ def swap_records(
 ) -> Swapping:  # fmt: skip
     """Pairs of households that change place, of n households in their canonical order.
 
-    From the widest level to the narrowest, area by area: the households at risk there, at the narrowest level followed by
-    others until the area has begun its share of the rate. Donors and others are taken with a chance that grows with
+    From the widest level to the narrowest, area by area: the households at risk there, at the narrowest level followed
+    by others until the area has begun its share of the rate. Donors and others are taken with a chance that grows with
     their risk: by the score risk / Exp(1), largest first.
 
-    area, ancestors: as for `smallest_counts`, which gives ``smallest``. profiles: int64 (profiles, n), codes of what must
-    be equal in a donor, the preferred profile first. key: uint64 (n,), what the random stream of a household depends on.
-    rate: share of the households that is to change place. check: called between the levels.
+    area, ancestors: as for `smallest_counts`, which gives ``smallest``. profiles: int64 (profiles, n), codes of what
+    must be equal in a donor, the preferred profile first. key: uint64 (n,), what the random stream of a household
+    depends on. rate: share of the households that is to change place. check: called between the levels.
 
     Raises:
         ValueError: a rate that is not between 0 and 1, or k below 0.
