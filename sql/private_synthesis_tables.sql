@@ -88,16 +88,16 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp(
 --| item                 | value                                                                            | epsilon | private
 --| ---------------------+----------------------------------------------------------------------------------+---------+--------
 --| privacy              | epsilon-differential privacy; composition: sum over the 2 noisy table(s)         |     1.0 |    true
---| neighbours           | tables that differ by one record, there or not there                             |    NULL |    true
---| unit                 | one record; whoever has several is protected less, by their number times epsilon |    NULL |    true
---| noise                | two-sided geometric, scale 2, by OpenDP; not reproducible, no seed               |    NULL |    true
+--| neighbours           | tables that differ by one record, there or not there                             |    NULL |    NULL
+--| unit                 | one record; whoever has several is protected less, by their number times epsilon |    NULL |    NULL
+--| noise                | two-sided geometric, scale 2, by OpenDP; not reproducible, no seed               |    NULL |    NULL
 --| table region         | sensitivity 1                                                                    |     0.5 |    true
 --| table sex            | sensitivity 1                                                                    |     0.5 |    true
 --| number of records    | estimated from the noisy tables                                                  |    NULL |    true
 --| categories of region | from the data, said to be public                                                 |    NULL |   false
 --| categories of sex    | given in the statement                                                           |    NULL |   false
 --| errors               | that a record has a category or a combination that is not foreseen is told       |    NULL |   false
---| repetition           | every call draws new noise and spends epsilon again                              |    NULL |    true
+--| repetition           | every call draws new noise and spends epsilon again                              |    NULL |    NULL
 --| @source Raab (2022), PSD; OpenDP
 CREATE OR REPLACE TEMP MACRO sdc_synth_dp_statement(
     source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric',
