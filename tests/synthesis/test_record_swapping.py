@@ -230,6 +230,18 @@ def test_tables_that_a_swap_keeps(persons: duckdb.DuckDBPyConnection) -> None:
     assert persons.execute(table.format("moved")).fetchall() == persons.execute(table.format("persons")).fetchall()
 
 
+def test_the_loss_is_smaller_in_larger_areas(persons: duckdb.DuckDBPyConnection) -> None:
+    keep(persons)
+    lost = []
+    for area in ("place", "county", "state"):
+        table = f"(SELECT {area}, age, count(*) AS n FROM {{}} GROUP BY ALL)"
+        lost += persons.execute(
+            "SELECT hellinger FROM sdc_table_risk_utility(?, ?, keys := [?, 'age'])",
+            [table.format("persons"), table.format("moved"), area],
+        ).fetchall()
+    assert lost[0] > lost[1] > lost[2] > (0,)
+
+
 def test_the_preferred_profile_comes_first(persons: duckdb.DuckDBPyConnection) -> None:
     keep(persons)
     equal, all_ = persons.execute("""
