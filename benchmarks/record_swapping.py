@@ -26,10 +26,12 @@ def make_persons(con: duckdb.DuckDBPyConnection, households: int) -> None:
     """The table `persons`: 2.8 of them in a household on average."""
     con.execute(f"""
         CREATE TABLE persons AS
-        SELECT h AS household, m // 500 AS region, m // 50 AS county, m AS municipality, size, hash(7 * h + 1) % 6 AS kind,
-            (hash(100 * h + member) % 90)::INTEGER AS age, least(hash(100 * h + member + 50) % 40, 12)::INTEGER AS origin
+        SELECT h AS household, m // 500 AS region, m // 50 AS county, m AS municipality, size,
+            hash(7 * h + 1) % 6 AS kind, (hash(100 * h + member) % 90)::INTEGER AS age,
+            least(hash(100 * h + member + 50) % 40, 12)::INTEGER AS origin
         FROM (
-            SELECT h, hash(h) % 5000 AS m, [1, 1, 1, 2, 2, 2, 3, 4, 4, 5, 6][1 + (hash(h + 10000000) % 11)::INTEGER] AS size
+            SELECT h, hash(h) % 5000 AS m,
+                [1, 1, 1, 2, 2, 2, 3, 4, 4, 5, 6][1 + (hash(h + 10000000) % 11)::INTEGER] AS size
             FROM range({households}) homes(h)
         ), unnest(range(size)) members(member)
     """)

@@ -33,6 +33,7 @@ from sdcduck.running import checkpoint
 
 MOST_CELLS = 10**7
 """Cells of a whole table, empty ones counted: each is held in memory."""
+MOST_RECORDS = 10**12
 _LEAST_SIGNAL = 0.95
 _SENSITIVITY = {"add_remove": 1, "replace": 2}
 _NEIGHBOURS = {
@@ -125,8 +126,8 @@ def _read_call(
             raise SDCError(f"argument '{argument}' must be one of " + ", ".join(f"'{one}'" for one in known))
     if prior is None or not 0 <= prior < math.inf:
         raise SDCError("argument 'prior_n' must not be negative")
-    if total is not None and total < 0:
-        raise SDCError("argument 'total' must not be negative")
+    if total is not None and not 0 <= total <= MOST_RECORDS:
+        raise SDCError(f"argument 'total' must lie between 0 and {MOST_RECORDS}")
     if importlib.util.find_spec("opendp") is None:
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
@@ -253,7 +254,6 @@ def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, mos
         counts = margin(table.counts, axes)
         values = np.zeros(counts.shape)
         values[possible] = noisy_counts(counts[possible], call.mechanism, call.scale, check)
-        values[possible] += call.prior / possible.sum()
         noisy.append(values)
         masks.append(possible)
         cells.append(int(possible.sum()))
@@ -261,9 +261,14 @@ def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, mos
     total = call.total
     if total is None:
         total = int(table.counts.sum()) if call.neighbours == "replace" else total_of(noisy, cells)
+    if total > MOST_RECORDS:
+        raise SDCError("the number of records is lost in the noise: take a larger epsilon, or give argument 'total'")
     if total == 0:
         return np.zeros(len(table.place), dtype=np.int64), True
-    targets = [made_positive(values, mask, total) for values, mask in zip(noisy, masks, strict=True)]
+    targets = [
+        made_positive(values + call.prior / number, mask, total)
+        for values, mask, number in zip(noisy, masks, cells, strict=True)
+    ]
     fitted, converged = targets[0], True
     if call.method == "ipf":
         fit = fit_margins(table.possible, call.axes, targets, tolerance=tolerance, most_sweeps=most_sweeps, check=check)

@@ -54,7 +54,8 @@ def _lists(text: str | None) -> list[list[str]]:
     """The profiles of argument ``similar``: one list of columns, or a list of lists."""
     given = json.loads(text or "[]")
     profiles = given if given and all(isinstance(one, list) for one in given) else [given]
-    if not isinstance(given, list) or not all(profiles):
+    names = [name for one in profiles for name in one]
+    if not isinstance(given, list) or not all(profiles) or not all(isinstance(name, str) for name in names):
         raise SDCError(
             "argument 'similar' must name what has to be equal in two households that change place, "
             "such as ['size'], or several lists in order of preference"

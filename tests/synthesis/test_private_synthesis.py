@@ -345,6 +345,10 @@ def test_the_number_of_records(visits: duckdb.DuckDBPyConnection) -> None:
         # The sum of 16 noises of scale 10: by Chernoff's bound the chance is below exp(-47).
         assert size(f"epsilon := 0.1, method := '{method}'") == pytest.approx(n, abs=800)
     assert size("epsilon := 1, total := 0") == 0
+    # Added records are no records: they are spread over the cells, and not counted.
+    assert size(f"{EXACT}, prior_n := 500") == n
+    with pytest.raises(duckdb.Error, match="the number of records is lost in the noise"):
+        _ = [made(visits, f"epsilon := 1e-20, {DOMAINS}") for _ in range(40)]  # the noise is as often negative
     records = made(visits, f"epsilon := 1, total := 321, records := true, {DOMAINS}")
     assert len(records) == 321
     assert len(records[0]) == 3
@@ -433,7 +437,8 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
         ("'visits', by := ['ward'], epsilon := 1, mechanism := 'gauss'", "argument 'mechanism' must be one of"),
         ("'visits', by := ['ward'], epsilon := 1, neighbours := NULL", "argument 'neighbours' must be one of"),
         ("'visits', by := ['ward'], epsilon := 1, prior_n := -1", "argument 'prior_n' must not be negative"),
-        ("'visits', by := ['ward'], epsilon := 1, total := -1", "argument 'total' must not be negative"),
+        ("'visits', by := ['ward'], epsilon := 1, total := -1", "argument 'total' must lie between"),
+        ("'visits', by := ['ward'], epsilon := 1, total := 1e13", "argument 'total' must lie between"),
         ("'visits', by := ['ward'], epsilon := 1, total := 1.5", "argument 'total' must be a whole number"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 0", "argument 'tol' must be above 0"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, max_iter := 0", "argument 'max_iter' must be"),
