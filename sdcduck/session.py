@@ -34,14 +34,15 @@ from sdcduck.udfs import (
     private_synthesis,
     record_swapping,
     reference,
+    risk,
     suppression,
     synthesis,
     users,
 )
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
-    hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, reference.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
+    users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")
