@@ -41,6 +41,7 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
 	@$(BIN)/python benchmarks/guard.py
 	@$(BIN)/python benchmarks/synthesis.py
+	@$(BIN)/python benchmarks/record_swapping.py
 	@$(BIN)/python benchmarks/metrics.py
 
 guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all

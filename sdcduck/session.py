@@ -26,11 +26,23 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
-from sdcduck.udfs import audit_log, guard, hierarchy, perturbation, reference, risk, suppression, synthesis, users
+from sdcduck.udfs import (
+    audit_log,
+    guard,
+    hierarchy,
+    perturbation,
+    private_synthesis,
+    record_swapping,
+    reference,
+    risk,
+    suppression,
+    synthesis,
+    users,
+)
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
-    users.FAMILY, hierarchy.FAMILY, reference.FAMILY,
+    users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -116,6 +116,16 @@ CALLS = {
     "sdc_read_hrc": f"sdc_read_hrc('{_EMPTY_FILE}')",
     "sdc_read_rda": f"sdc_read_rda('{_EMPTY_FILE}')",
     "sdc_read_hst": f"sdc_read_hst('{_EMPTY_FILE}')",
+    "sdc_record_swap": (
+        "sdc_record_swap('people', household := 'person_id', hierarchy := ['region'], similar := ['sex'], "
+        "return_swapped_id := true)"
+    ),
+    "sdc_record_swap_report": (
+        "sdc_record_swap_report('people', household := 'person_id', hierarchy := ['region'], similar := ['sex'])"
+    ),
+    "sdc_synth_dp": "sdc_synth_dp('people', by := ['region'], epsilon := 1, public_domains := true)",
+    "sdc_synth_dp_statement": "sdc_synth_dp_statement('people', by := ['sex'], epsilon := 1, public_domains := true)",
+    "sdc_synth_dp_preflight": "sdc_synth_dp_preflight('people', by := ['region'], epsilon := 1)",
     "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
     "sdc_public": "sdc_public('visits')",
     "sdc_unprotect": "sdc_unprotect('visits')",

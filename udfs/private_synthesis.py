@@ -1,0 +1,401 @@
+"""Differentially private tables: planners behind ``sql/private_synthesis_tables.sql``."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from dataclasses import dataclass, replace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sdcduck.udfs.synthesis import Cells
+
+from sdcduck.catalog import identifier, literal
+from sdcduck.errors import SDCError
+from sdcduck.methods.synthesis.private_synthesis import (
+    MECHANISMS,
+    drawn,
+    epsilon_spent,
+    fit_margins,
+    made_positive,
+    margin,
+    noisy_counts,
+    pairs,
+    rounded,
+    signal_share,
+    total_of,
+)
+from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.running import checkpoint
+
+MOST_CELLS = 10**7
+"""Cells of a whole table, empty ones counted: each is held in memory."""
+MOST_RECORDS = 10**12
+_LEAST_SIGNAL = 0.95
+_SENSITIVITY = {"add_remove": 1, "replace": 2}
+_NEIGHBOURS = {
+    "add_remove": "tables that differ by one record, there or not there",
+    "replace": "tables of the same number of records that differ in one record",
+}
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A checked call.
+
+    Attributes:
+        axes: the columns of each table that gets noise, by their place.
+        total: the number of records, where it is public; None: estimated from the noisy tables.
+        from_data: the columns whose categories are taken from the data.
+    """
+
+    cells: Cells
+    epsilon: float
+    method: str
+    mechanism: str
+    neighbours: str
+    axes: list[tuple[int, ...]]
+    prior: float
+    total: int | None
+    from_data: tuple[str, ...]
+
+    @property
+    def sensitivity(self) -> int:
+        """How much all counts of one table change in sum between neighbours."""
+        return _SENSITIVITY[self.neighbours]
+
+    @property
+    def scale(self) -> float:
+        """Of the noise: every table gets an equal share of epsilon."""
+        return self.sensitivity * len(self.axes) / self.epsilon
+
+    @property
+    def spent(self) -> float:
+        """What the tables spend together, as certified."""
+        return len(self.axes) * epsilon_spent(self.mechanism, self.scale, self.sensitivity)
+
+    def named(self, axes: tuple[int, ...]) -> str:
+        """The columns of a table, in words."""
+        return " x ".join(self.cells.by[axis] for axis in axes)
+
+
+def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """The margins of argument ``margins``: 'twoway', 'oneway', or a list of lists of columns."""
+    given = json.loads(text or "null")
+    if given == "twoway":
+        return pairs(len(by))
+    if given == "oneway":
+        return [(place,) for place in range(len(by))]
+    if not isinstance(given, list) or not given or not all(isinstance(one, list) and one for one in given):
+        raise SDCError("argument 'margins' must be 'twoway', 'oneway', or lists of columns: [['a', 'b'], ['b', 'c']]")
+    places = {name.lower(): place for place, name in enumerate(by)}
+    found: list[tuple[int, ...]] = []
+    for names in given:
+        for name in names:
+            if str(name).lower() not in places:
+                raise SDCError(f"argument 'margins' names '{name}', which is not in 'by'")
+        axes = tuple(sorted({places[str(name).lower()] for name in names}))
+        if len(axes) < len(names):
+            raise SDCError("argument 'margins' names a column twice in one margin")
+        if axes in found:
+            raise SDCError("argument 'margins' holds a margin twice")
+        found.append(axes)
+    for place, name in enumerate(by):
+        if not any(place in axes for axes in found):
+            raise SDCError(f"column '{name}' is in no margin: nothing would be known of it")
+    return found
+
+
+def _read_call(
+    session: Session, text: str | None, by: list[str] | None, epsilon: float | None, method: str | None,
+    margins: str | None, mechanism: str | None, neighbours: str | None, count: str | None, domains: str | None,
+    public_domains: bool | None, structural: str | None, prior: float | None, total: int | None,
+) -> _Call:  # fmt: skip
+    if epsilon is None or not 0 < epsilon < math.inf:
+        raise SDCError("argument 'epsilon' must be a number above 0: what the whole table may cost in privacy")
+    for argument, value, known in (
+        ("method", method, ("ipf", "catall")), ("mechanism", mechanism, MECHANISMS),
+        ("neighbours", neighbours, tuple(_NEIGHBOURS)),
+    ):  # fmt: skip
+        if value not in known:
+            raise SDCError(f"argument '{argument}' must be one of " + ", ".join(f"'{one}'" for one in known))
+    if prior is None or not 0 <= prior < math.inf:
+        raise SDCError("argument 'prior_n' must not be negative")
+    if total is not None and not 0 <= total <= MOST_RECORDS:
+        raise SDCError(f"argument 'total' must lie between 0 and {MOST_RECORDS}")
+    if importlib.util.find_spec("opendp") is None:
+        raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
+    cells = Cells.read(session.cursor(), text, by, count, domains, structural)
+    for name in cells.by:
+        if name.lower() == "converged":
+            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
+    from_data = tuple(name for name in cells.by if name not in cells.domains)
+    if from_data and not public_domains:
+        raise SDCError(
+            f"the categories of column '{from_data[0]}' would be taken from the data, which is not private: "
+            "give them in domains := {'sex': ['f', 'm'], ..}, or say public_domains := true if everybody may know them"
+        )
+    whole = [tuple(range(len(cells.by)))]
+    axes = whole if method == "catall" else _margins(margins, cells.by)
+    return _Call(
+        cells, float(epsilon), str(method), str(mechanism), str(neighbours), axes, float(prior), total, from_data
+    )
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The whole table, in memory: one axis a column.
+
+    Attributes:
+        counts: int64.
+        possible: bool, false for structural zeros.
+        place: int64, of each possible cell as the cursor numbers them, in the flat table.
+    """
+
+    counts: Indices
+    possible: NDArray[np.bool_]
+    place: Indices
+
+
+def _read_table(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Table:
+    """Reads the cells into the temporary table ``_cells`` of the cursor, which numbers them."""
+    check = checkpoint()
+    size = replace(call.cells, structural=None).total(cursor)
+    if size > MOST_CELLS:
+        raise SDCError(
+            f"there are more than {MOST_CELLS} combinations of categories: take fewer columns, coarser categories, or "
+            "make several tables of fewer columns and share epsilon among them"
+        )
+    check()
+    cursor.execute(
+        f"CREATE TEMP TABLE _cells AS SELECT row_number() OVER () - 1 AS _cell, * FROM ({call.cells.rows(empty=True)})"
+    )
+    check()
+    names = [identifier(name) for name in call.cells.by]
+    for place, name in enumerate(names):
+        cursor.execute(
+            f"CREATE TEMP TABLE _d{place} AS SELECT *, row_number() OVER () - 1 AS _code FROM "
+            f"(SELECT DISTINCT {name} FROM _cells)"
+        )
+    joins = " ".join(
+        f"JOIN _d{place} ON _cells.{name} IS NOT DISTINCT FROM _d{place}.{name}" for place, name in enumerate(names)
+    )
+    codes = ", ".join(f"_d{place}._code AS _c{place}" for place in range(len(names)))
+    columns = cursor.execute(f"SELECT _n, {codes} FROM _cells {joins} ORDER BY _cell").fetchnumpy()
+    counts, *found = (np.asarray(column, dtype=np.int64) for column in columns.values())
+    check()
+    shape = tuple(int(code.max(initial=-1)) + 1 for code in found)
+    place_of = np.ravel_multi_index(tuple(found), shape) if len(counts) else counts
+    table = np.zeros(math.prod(shape), dtype=np.int64)
+    possible = np.zeros(len(table), dtype=np.bool_)
+    table[place_of], possible[place_of] = counts, True
+    return _Table(table.reshape(shape), possible.reshape(shape), place_of)
+
+
+# --- the functions ---------------------------------------------------------------------------------------------------
+
+
+def plan_synth_dp(
+    session: Session, text: str | None, by: list[str] | None, epsilon: float | None, method: str | None,
+    margins: str | None, mechanism: str | None, neighbours: str | None, count: str | None, domains: str | None,
+    public_domains: bool | None, structural_zeros: str | None, prior_n: float | None, total: int | None,
+    is_rounded: bool | None, tol: float | None, max_iter: int | None, zeros: bool | None, records: bool | None,
+) -> Rows:  # fmt: skip
+    """``sdc_synth_dp``: a noisy table, made when the statement runs."""
+    call = _read_call(
+        session, text, by, epsilon, method, margins, mechanism, neighbours, count, domains, public_domains,
+        structural_zeros, prior_n, total,
+    )  # fmt: skip
+    if tol is None or not tol > 0:
+        raise SDCError("argument 'tol' must be above 0")
+    if max_iter is None or max_iter < 1:
+        raise SDCError("argument 'max_iter' must be a whole number from 1 on")
+    tolerance, most_sweeps = float(tol), max_iter
+
+    def make() -> pa.Table:
+        with session.cursor() as cursor:
+            table = _read_table(cursor, call)
+            counts, converged = _made_private(call, table, bool(is_rounded), tolerance, most_sweeps)
+            shown = pa.table({"_cell": np.arange(len(counts)), "_count": counts})
+            cursor.register("_made", shown if zeros else shown.filter(pa.array(counts > 0)))
+            categories = ", ".join(f"{identifier(name)}::VARCHAR" for name in call.cells.by)
+            return cursor.sql(
+                f"SELECT to_json([{categories}])::VARCHAR AS categories, _count AS count, "
+                f"{str(converged).lower()} AS converged FROM _made JOIN _cells USING (_cell)"
+            ).to_arrow_table()
+
+    columns = ", ".join(
+        f"(categories->>{place})::{call.cells.relation.type_of(name)} AS {identifier(name)}"
+        for place, name in enumerate(call.cells.by)
+    )
+    if records:
+        select = f'SELECT {columns}, converged FROM (SELECT *, unnest(range("count")) FROM {{rows}}) ORDER BY random()'
+    else:
+        select = f'SELECT {columns}, "count", converged FROM {{rows}}'
+    return Rows(make, select)
+
+
+def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, most_sweeps: int) -> tuple[Indices, bool]:
+    """The private counts of the possible cells, in their order, and whether the margins could be reconciled."""
+    check = checkpoint()
+    if not len(table.place):
+        return np.zeros(0, dtype=np.int64), True
+    noisy, cells, masks = [], [], []
+    for axes in call.axes:
+        possible = margin(table.possible, axes) > 0
+        counts = margin(table.counts, axes)
+        values = np.zeros(counts.shape)
+        values[possible] = noisy_counts(counts[possible], call.mechanism, call.scale, check)
+        noisy.append(values)
+        masks.append(possible)
+        cells.append(int(possible.sum()))
+    # From here on nothing looks at the data, but for the number of records where it is public.
+    total = call.total
+    if total is None:
+        total = int(table.counts.sum()) if call.neighbours == "replace" else total_of(noisy, cells)
+    if total > MOST_RECORDS:
+        raise SDCError("the number of records is lost in the noise: take a larger epsilon, or give argument 'total'")
+    if total == 0:
+        return np.zeros(len(table.place), dtype=np.int64), True
+    targets = [
+        made_positive(values + call.prior / number, mask, total)
+        for values, mask, number in zip(noisy, masks, cells, strict=True)
+    ]
+    fitted, converged = targets[0], True
+    if call.method == "ipf":
+        fit = fit_margins(table.possible, call.axes, targets, tolerance=tolerance, most_sweeps=most_sweeps, check=check)
+        fitted, converged = fit.table, fit.converged
+    made = rounded(fitted, total) if whole else drawn(fitted, total, np.random.default_rng())
+    return made.ravel()[table.place], converged
+
+
+def plan_statement(
+    session: Session, text: str | None, by: list[str] | None, epsilon: float | None, method: str | None,
+    margins: str | None, mechanism: str | None, neighbours: str | None, count: str | None, domains: str | None,
+    public_domains: bool | None, structural_zeros: str | None, prior_n: float | None, total: int | None,
+) -> str:  # fmt: skip
+    """``sdc_synth_dp_statement``: what is promised, and what is not; it reads no data but the names of columns."""
+    call = _read_call(
+        session, text, by, epsilon, method, margins, mechanism, neighbours, count, domains, public_domains,
+        structural_zeros, prior_n, total,
+    )  # fmt: skip
+    law = "two-sided geometric" if call.mechanism == "geometric" else "Laplace"
+    share = epsilon_spent(call.mechanism, call.scale, call.sensitivity)
+    if call.total is not None:
+        size = (f"given: {call.total}", False)
+    elif call.neighbours == "replace":
+        size = ("that of the data, which the neighbouring relation takes to be public", False)
+    else:
+        size = ("estimated from the noisy tables", True)
+    rows: list[tuple[str, str, float | None, bool | None]] = [
+        ("privacy", f"epsilon-differential privacy; composition: sum over the {len(call.axes)} noisy table(s)",
+         call.spent, True),
+        ("neighbours", _NEIGHBOURS[call.neighbours], None, None),
+        ("unit", "one record; whoever has several is protected less, by their number times epsilon", None, None),
+        ("noise", f"{law}, scale {call.scale:g}, by OpenDP; not reproducible, no seed", None, None),
+        *((f"table {call.named(axes)}", f"sensitivity {call.sensitivity}", share, True) for axes in call.axes),
+        ("number of records", size[0], None, size[1]),
+        *(
+            (f"categories of {name}",
+             "from the data, said to be public" if name in call.from_data else "given in the statement", None, False)
+            for name in call.cells.by
+        ),
+        *([("structural zeros", "given in the statement", None, False)] if call.cells.structural else []),
+        ("errors", "that a record has a category or a combination that is not foreseen is told", None, False),
+        ("repetition", "every call draws new noise and spends epsilon again", None, None),
+    ]  # fmt: skip
+    values = ", ".join(
+        f"({place}, {literal(item)}, {literal(value)}, {'NULL' if cost is None else repr(cost)}::DOUBLE, "
+        f"{'NULL' if private is None else private}::BOOLEAN)"
+        for place, (item, value, cost, private) in enumerate(rows)
+    )
+    return (
+        f"SELECT item, value, epsilon, private FROM (VALUES {values}) told(n, item, value, epsilon, private) ORDER BY n"
+    )
+
+
+def plan_preflight(
+    session: Session, text: str | None, by: list[str] | None, epsilon: float | None, margins: str | None,
+    neighbours: str | None, count: str | None, domains: str | None, structural_zeros: str | None,
+) -> Rows:  # fmt: skip
+    """``sdc_synth_dp_preflight``: how much of each method's tables would be noise. It tells of the data."""
+    calls = [
+        _read_call(
+            session, text, by, epsilon, method, margins, "geometric", neighbours, count, domains, True,
+            structural_zeros, 0.0, None,
+        )
+        for method in ("catall", "ipf")
+    ]  # fmt: skip
+
+    def make() -> pa.Table:
+        with session.cursor() as cursor:
+            table = _read_table(cursor, calls[0])
+        records, possible = int(table.counts.sum()), int(table.possible.sum())
+        uniques, empty = int((table.counts == 1).sum()), int((table.possible & (table.counts == 0)).sum())
+        rows = []
+        for call in calls:
+            shares = [
+                signal_share(
+                    records,
+                    int(((margin(table.possible, axes) > 0) & (margin(table.counts, axes) == 0)).sum()),
+                    call.scale,
+                )
+                for axes in call.axes
+            ]
+            share = min(shares)
+            rows.append(
+                {
+                    "method": call.method, "tables": len(call.axes), "scale": call.scale, "records": records,
+                    "cells": possible, "empty": empty, "uniques": uniques,
+                    "p0": 100 * empty / possible if possible else None,
+                    "p1": 100 * uniques / records if records else None, "signal_share": share,
+                    "advice": "good" if share >= _LEAST_SIGNAL
+                    else "noise in empty cells counts: expect bias" if share >= 0.5
+                    else "most of it would be noise",
+                }
+            )  # fmt: skip
+        return _as_table(rows, _PREFLIGHT_COLUMNS)
+
+    return Rows(make)
+
+
+def _as_table(rows: list[dict[str, object]], columns: dict[str, str]) -> pa.Table:
+    types = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64()}
+    return pa.table({name: pa.array([row[name] for row in rows], types[kind]) for name, kind in columns.items()})
+
+
+_CELL_COLUMNS = {"categories": "VARCHAR", "count": "BIGINT", "converged": "BOOLEAN"}
+_PREFLIGHT_COLUMNS = {
+    "method": "VARCHAR", "tables": "BIGINT", "scale": "DOUBLE", "records": "BIGINT", "cells": "BIGINT",
+    "empty": "BIGINT", "uniques": "BIGINT", "p0": "DOUBLE", "p1": "DOUBLE", "signal_share": "DOUBLE",
+    "advice": "VARCHAR",
+}  # fmt: skip
+_ARGUMENTS = (
+    "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN",
+    "VARCHAR", "DOUBLE", "BIGINT",
+)  # fmt: skip
+
+FAMILY = Family(
+    name="private_synthesis",
+    temporary=("private_synthesis_tables.sql",),
+    planners=(
+        Planner(
+            "sdc_synth_dp", (*_ARGUMENTS, "BOOLEAN", "DOUBLE", "BIGINT", "BOOLEAN", "BOOLEAN"), plan_synth_dp,
+            _CELL_COLUMNS,
+        ),
+        Planner("sdc_synth_dp_statement", _ARGUMENTS, plan_statement),
+        Planner(
+            "sdc_synth_dp_preflight",
+            ("VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+            plan_preflight, _PREFLIGHT_COLUMNS,
+        ),
+    ),
+)  # fmt: skip
