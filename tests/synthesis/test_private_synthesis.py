@@ -245,8 +245,9 @@ def test_the_published_figures_of_catall(survey: duckdb.DuckDBPyConnection) -> N
 
 @pytest.mark.parametrize(
     ("method", "epsilon", "low", "high"),
-    # By OpenDP, of one run, at least eight standard deviations around the means: 1.1 (0.2), 5.5 (1.2), 17.9 (1.6).
-    [("ipf", 10, 0.2, 3.5), ("ipf", 1, 1.5, 25), ("catall", 1, 4.5, 35)],
+    # The noise of OpenDP has no seed. Of single runs, mean and standard deviation: 1.1 (0.2), 5.5 (1.2), 17.9 (1.6);
+    # the law is skewed to the right, and the bounds are so wide that only a fault crosses them.
+    [("ipf", 10, 0.05, 4), ("ipf", 1, 0.5, 40), ("catall", 1, 2, 80)],
 )
 def test_the_figures_with_the_noise_of_opendp(
     survey: duckdb.DuckDBPyConnection, method: str, epsilon: float, low: float, high: float
