@@ -155,6 +155,8 @@ class TestAdbc:
             told = cursor.execute("SELECT * FROM people LIMIT 5").fetch_arrow_table().schema.metadata
             assert told[b"sdcduck.notice"].startswith(b"a preview: rows of 'made_up'")
             assert cursor.execute(QUERY).fetch_arrow_table().schema.metadata is None
+            reader = cursor.execute("SELECT * FROM people LIMIT 5").fetch_record_batch()
+            assert reader.schema.metadata == told
 
     def test_nothing_is_taken_in(self, con: Any) -> None:
         table = pyarrow.table({"a": [1]})
