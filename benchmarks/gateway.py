@@ -54,7 +54,7 @@ def served(file: Path) -> Iterator[tuple[int, int, int]]:
     """Port, port for Arrow Flight SQL and process of a gateway."""
     command = [sys.executable, "-c", "from sdcduck.cli import main; main()", "serve", str(file), "--port", "0"]
     told = file.with_suffix(".log")
-    options = ["--flight-port", "0", "--user-connections", "250", "--connections", "250"]
+    options = ["--flight-port", "0", "--user-connections", "250", "--connections", "250", "--seconds", "3600"]
     with told.open("wb") as out:
         process = subprocess.Popen([*command, *options], stderr=out)
     while not (found := re.search(r"serving .*:(\d+), .*\n.*Flight SQL on .*:(\d+), ", told.read_text())):
