@@ -7,7 +7,7 @@ DUCKDB ?=
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test lint check bench guard-suppression docs ptables examples acceptance lock clean
+.PHONY: help demo test lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -47,6 +47,24 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all
 	@SHARE=$(or $(SHARE),0.01) $(BIN)/python tests/attacks/suppression_audit.py
 
+# Superset wants other versions of the same libraries, so it has an environment of its own.
+SUPERSET_VENV = .venv-superset
+SUPERSET_STAMP = $(SUPERSET_VENV)/.installed-$(shell cat tests/superset/constraints.txt | cksum | cut -d' ' -f1)
+
+$(SUPERSET_STAMP):
+	@echo "sdcduck: making $(SUPERSET_VENV) and installing Apache Superset into it (900 MB, some minutes, once)"
+	@test -x $(SUPERSET_VENV)/bin/python || $(PYTHON) -m venv $(SUPERSET_VENV)
+	@$(SUPERSET_VENV)/bin/python -m pip install -qq --disable-pip-version-check -c tests/superset/constraints.txt \
+	  apache-superset cachetools flask-caching psycopg2-binary rich
+	@rm -f $(SUPERSET_VENV)/.installed-*; touch $@
+
+superset-test: $(STAMP) $(SUPERSET_STAMP)  ## Apache Superset asks the gateway, in a Chromium without a window (Debian: chromium)
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	    apt-get install -qq -y chromium chromium-driver >/dev/null; } || \
+	  { echo "superset-test needs Chromium; on Debian, as root: apt-get install chromium chromium-driver"; exit 1; }
+	@$(BIN)/python tests/superset/superset_dashboard.py $(SUPERSET_VENV)/bin/superset $(PICTURE)
+
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
 
@@ -66,4 +84,4 @@ lock:                    ## write constraints.txt from a fresh environment with 
 	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
 
 clean:                   ## remove what was made
-	@rm -rf $(VENV) .venv-duckdb1 .venv-scanner .venv-node build site out *.egg-info
+	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node build site out *.egg-info

@@ -54,7 +54,7 @@ def served(file: Path) -> Iterator[tuple[int, int, int]]:
     """Port, port for Arrow Flight SQL and process of a gateway."""
     command = [sys.executable, "-c", "from sdcduck.cli import main; main()", "serve", str(file), "--port", "0"]
     told = file.with_suffix(".log")
-    options = ["--flight-port", "0", "--user-connections", "250", "--connections", "250"]
+    options = ["--flight-port", "0", "--user-connections", "250", "--connections", "250", "--seconds", "3600"]
     with told.open("wb") as out:
         process = subprocess.Popen([*command, *options], stderr=out)
     while not (found := re.search(r"serving .*:(\d+), .*\n.*Flight SQL on .*:(\d+), ", told.read_text())):
@@ -191,13 +191,21 @@ def stops(port: int, process: int, con: psycopg.Connection[tuple[object, ...]]) 
     yield "disconnect to a quiet processor", f"{until_quiet(process):.2f} s"
 
 
-def stream(con: psycopg.Connection[tuple[object, ...]], millions: int) -> int:
-    query = f"SELECT a.n, b.n AS m FROM numbers a, (SELECT n FROM numbers WHERE n < {millions}) b"
-    count = 0
-    with con.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT binary)") as rows:
+def long_query(millions: int) -> str:
+    return f"SELECT a.n, b.n AS m FROM numbers a, (SELECT n FROM numbers WHERE n < {millions}) b"
+
+
+def stream(con: psycopg.Connection[tuple[object, ...]], millions: int) -> None:
+    with con.cursor().copy(f"COPY ({long_query(millions)}) TO STDOUT (FORMAT binary)") as rows:
         for _ in rows:
-            count += 1
-    return count
+            pass
+
+
+def flight_stream(port: int, millions: int) -> None:
+    login = {"username": "ann", "password": PASSWORD}
+    with adbc.connect(f"grpc://127.0.0.1:{port}", db_kwargs=login) as con, con.cursor() as cursor:
+        rows = sum(batch.num_rows for batch in cursor.execute(long_query(millions)).fetch_record_batch())
+        assert rows == millions * ROWS
 
 
 def main(millions: int) -> None:
@@ -217,6 +225,10 @@ def main(millions: int) -> None:
         with served(file) as (port, _, process), connected(port) as con:
             taken = seconds(lambda: stream(con, millions))
             results.append((f"a result of {millions} M rows, COPY binary", f"{millions / taken:.2f} M rows/s"))
+            results.append(("resident while it came, most", f"{memory_mb(process, 'VmHWM'):.0f} MB"))
+        with served(file) as (_, flight_port, process):
+            taken = seconds(lambda: flight_stream(flight_port, millions))
+            results.append(("the same over Arrow Flight SQL", f"{millions / taken:.2f} M rows/s"))
             results.append(("resident while it came, most", f"{memory_mb(process, 'VmHWM'):.0f} MB"))
     width = max(len(name) for name, _ in results)
     for name, value in results:

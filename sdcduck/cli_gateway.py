@@ -17,9 +17,9 @@ from sdcduck import catalog
 from sdcduck.catalog import User
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
-from sdcduck.gateway.house import Limits, Place
+from sdcduck.gateway.house import Limits, Place, is_loopback
 from sdcduck.gateway.server import Options
-from sdcduck.gateway.serving import Ports, house, is_loopback
+from sdcduck.gateway.serving import Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import verifier
@@ -48,6 +48,10 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Its key, where that is a file of its own.")] = None,
     no_tls: Annotated[bool, typer.Option("--no-tls", help="Answers unencrypted, whoever listens.")] = False,
     log: Annotated[Path | None, typer.Option(help="The audit log: a line for every question.")] = None,
+    custodian_raw: Annotated[
+        bool,
+        typer.Option("--custodian-raw", help="Users with the role custodian see the records as they are; needs --log."),
+    ] = False,
     connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
@@ -72,7 +76,9 @@ def serve(
             connections=connections, idle=idle,
         )  # fmt: skip
         flight = None if flight_port is None else Place(host, flight_port, certificate, idle)
-        opened = house(file, limits, connections=connections, log=log, memory=memory)
+        opened = house(
+            file, limits, connections=connections, log=log, memory=memory, custodian_raw=custodian_raw
+        )  # fmt: skip
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:
@@ -83,6 +89,9 @@ def serve(
                 typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
             if ports.metrics is not None:
                 typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
+            if custodian_raw:
+                seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
+                typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
             if certificate is not None and certificate.fingerprint:
                 typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 

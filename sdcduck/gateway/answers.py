@@ -225,6 +225,11 @@ class Role:
     guard: Guard
     catalog: SystemCatalog
 
+    @property
+    def raw(self) -> bool:
+        """Whether they see the records as they are."""
+        return self.guard.raw
+
     @cached_property
     def own(self) -> dict[str, dict[str, str]]:
         """The columns of the relations that can be asked about, by lower-case name."""
@@ -267,7 +272,7 @@ class Role:
             Refused: the question would not be answered.
         """
         if not system:
-            return self.guard.columns(sql, types)
+            return self.guard.columns(sql, types, user=values.user)
         text = _system_text(sql, replace(values, set=lambda name, value: value))
         cursor = self.catalog.cursor()
         try:

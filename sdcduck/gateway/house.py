@@ -6,6 +6,7 @@ may be used by any thread.
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -16,6 +17,21 @@ from sdcduck.gateway.metrics import Counts
 from sdcduck.gateway.throttle import Throttle
 from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import Verifier
+
+CUSTODIAN = "custodian"
+"""The role whose users may be shown records as they are, where the gateway was started so."""
+RAW_NOTICE = "raw records: what you see here is not protected, and every question is written down"
+RAW_NEEDS_TLS = "raw records are shown over encrypted connections only (sslmode=require)"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

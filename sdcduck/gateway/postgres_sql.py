@@ -7,6 +7,7 @@ text, so nothing here decides what is safe.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from functools import lru_cache
 
 import sqlglot
@@ -33,6 +34,8 @@ def to_duckdb(sql: str, database: str) -> str:
 
     >>> to_duckdb("SELECT to_char(born, 'YYYY') FROM census.public.people", "census")
     "SELECT STRFTIME(born, '%Y') FROM people"
+    >>> to_duckdb("SELECT count(*) FROM people WHERE born < to_timestamp('1990-05-01 06:00', 'YYYY-MM-DD HH24:MI')", "")
+    "SELECT COUNT(*) FROM people WHERE born < CAST('1990-05-01 06:00:00' AS TIMESTAMP)"
     >>> to_duckdb("FROM people SELECT count(*)", "census")
     'FROM people SELECT count(*)'
     """
@@ -58,6 +61,26 @@ def _read_as_postgres(sql: str, database: str) -> str:
         return sql
 
 
+def _write_out(moment: exp.Expr) -> None:
+    """A text that is read with a format, both as they stand in the question, becomes the moment that is meant.
+
+    The guard lets nothing read texts over records, as that can fail on one of them; this is how filters over time come.
+    """
+    text, form = moment.this, moment.args.get("format")
+    if not isinstance(text, exp.Literal) or not isinstance(form, exp.Literal):
+        return
+    try:
+        meant = datetime.strptime(text.name, form.name)
+    except (ValueError, re.error):
+        return
+    if meant.tzinfo is not None:
+        return
+    if isinstance(moment, exp.StrToTime):
+        moment.replace(exp.cast(exp.Literal.string(meant.isoformat(" ")), "timestamp"))
+    else:
+        moment.replace(exp.cast(exp.Literal.string(meant.date().isoformat()), "date"))
+
+
 def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
     """A statement as DuckDB has it, with tables by their plain names; what is not one query stays as it is."""
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
@@ -69,6 +92,8 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
         if ours and (catalog is None or catalog.name.lower() == database.lower()):
             node.set("db", None)
             node.set("catalog", None)
+    for moment in list(tree.find_all(exp.StrToTime, exp.StrToDate, exp.TsOrDsToDate)):
+        _write_out(moment)
     for kind in tree.find_all(exp.DataType):
         if kind.sql("postgres").lower() in ("name", "bpchar"):
             kind.replace(exp.DataType.build("text"))

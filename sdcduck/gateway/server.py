@@ -15,7 +15,7 @@ from sdcduck.gateway import errors, protocol
 from sdcduck.gateway.connection import Connection
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import House
+from sdcduck.gateway.house import RAW_NEEDS_TLS, House, is_loopback
 from sdcduck.gateway.login import log_in
 from sdcduck.gateway.protocol import LONGEST, ProtocolError
 from sdcduck.gateway.session import Client, Session
@@ -172,14 +172,21 @@ class Gateway:
             if startup is None:
                 return False
             account = await log_in(connection, startup, house, self._secret)
+        role = house.role_of(account)
+        if role.raw and not connection.encrypted and not is_loopback(connection.peer):
+            note("refused", user=account.name, role=account.role, address=connection.peer, why="no TLS")
+            raise PostgresError("28000", RAW_NEEDS_TLS)
         if not house.seats.take(account.name):
             raise PostgresError(errors.TOO_MANY, "too many connections")
         guest.user = account.name
-        client = Client(account.name, house.role_of(account), house.database, process, VERSION_TEXT, house.limits)
+        client = Client(account.name, role, house.database, process, VERSION_TEXT, house.limits)
         session = guest.session = Session(client, _settings(startup, account.name), connection, self._threads)
         connection.when_gone = lambda: session.stop(errors.CANCELLED)
         connection.decoder.longest = LONGEST
-        note("entered", user=account.name, role=account.role, address=connection.peer, tls=connection.encrypted)
+        note(
+            "entered", user=account.name, role=account.role, address=connection.peer, tls=connection.encrypted,
+            **({"raw": True} if role.raw else {}),
+        )  # fmt: skip
         connection.write(protocol.authentication_ok() + protocol.backend_key(process, guest.key))
         guest.session.greet()
         return True

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import duckdb
 from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
-from sdcduck.gateway.house import Account, House, Limits, Place, Seats
+from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seats
 from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.server import Gateway, Options
 from sdcduck.gateway.system_catalog import SystemCatalog
@@ -28,7 +27,13 @@ if TYPE_CHECKING:
 
 
 def house(
-    file: str | Path, limits: Limits, *, connections: int, log: str | Path | None = None, memory: str | None = None
+    file: str | Path,
+    limits: Limits,
+    *,
+    connections: int,
+    log: str | Path | None = None,
+    memory: str | None = None,
+    custodian_raw: bool = False,
 ) -> House:
     """What a gateway to a file serves; the file is held for reading.
 
@@ -36,15 +41,20 @@ def house(
         connections: of all users together.
         log: file for the audit log.
         memory: limit of the database, such as ``2GB``.
+        custodian_raw: users with the role ``custodian`` are shown the records as they are.
 
     Raises:
-        SDCError: there is no such file, or it has no policies or no users.
+        SDCError: there is no such file, or it has no policies or no users; nobody could be shown records, or not
+            without a line in the log.
     """
     path = Path(file)
     accounts = _accounts(path)
+    if custodian_raw:
+        _check_custodians(accounts, log)
     roles: dict[str, Role] = {}
     for name in sorted({account.role.lower() for account in accounts.values()}):
-        guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log)
+        raw = custodian_raw and name == CUSTODIAN
+        guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
         roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, sorted(accounts)))
     opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
     for role in roles.values():
@@ -65,14 +75,21 @@ def _accounts(path: Path) -> dict[str, Account]:
     return {user.name: Account(user.name, user.role, read_verifier(user.verifier)) for user in users}
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _check_custodians(accounts: Mapping[str, Account], log: str | Path | None) -> None:
+    """Refuse to show records without a log, or where it could be in doubt to whom."""
+    if log is None:
+        raise SDCError("--custodian-raw goes with --log: who looked at which records is written down")
+    custodians = [account for account in accounts.values() if account.role.strip().lower() == CUSTODIAN]
+    for account in custodians:
+        if account.role != CUSTODIAN:
+            raise SDCError(
+                f"user '{account.name}' has the role '{account.role}': with --custodian-raw, write it '{CUSTODIAN}', "
+                "or give the user another one"
+            )
+    if not custodians:
+        raise SDCError(
+            f"--custodian-raw, but no user has the role '{CUSTODIAN}': sdcduck user add FILE NAME --role {CUSTODIAN}"
+        )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from sdcduck.gateway import errors, protocol, statements
 from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
-from sdcduck.gateway.house import Limits
+from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.kept import Kept, Transaction
 from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
 from sdcduck.gateway.portals import Encode, Portal, Prepared, encode_copy, encode_rows, formats_for
@@ -32,6 +33,8 @@ from sdcduck.guard import Refused
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]
 _MOST_KNOWN = 2000
+_NO_QUESTIONS = frozenset(["25006", "0A000"])
+"""What statements are refused with that would write, or read what is not a table."""
 
 
 class Wire(Protocol):
@@ -81,6 +84,8 @@ class Session:
 
     def greet(self) -> None:
         """Tell the client the settings, and that it may ask."""
+        if self._client.role.raw:
+            self._wire.write(protocol.notice_response(RAW_NOTICE))
         self._report()
         self._wire.write(protocol.ready(self._transaction.status))
 
@@ -176,6 +181,8 @@ class Session:
         try:
             statement = statements.read(text)
         except Unsupported as problem:
+            if problem.code in _NO_QUESTIONS:
+                await self._work.do(None, partial(self._write_down, text, time.perf_counter()))
             raise PostgresError(problem.code, str(problem)) from None
         self._transaction.check(statement)
         sql = _question_of(statement)
@@ -189,6 +196,10 @@ class Session:
                 known.clear()
             known[key] = read
         return Prepared(statement, *known[key])
+
+    def _write_down(self, text: str, start: float) -> None:
+        """A line in the audit log for a statement that would change something, which the guard never sees."""
+        self._client.role.guard.write(text, self._client.user, start, "SDC004", 0, None, "")
 
     def _read_question(self, sql: str, types: Sequence[int]) -> tuple[str, bool, tuple[Type, ...]]:
         """The text to ask, whether it is about the database itself, and the types of its parameters."""

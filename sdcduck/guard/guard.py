@@ -31,6 +31,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.relations import RAW
 from sdcduck.guard.running import Limited
 from sdcduck.guard.shapes import conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
@@ -98,6 +99,8 @@ class Guard:
         role: whose policies hold; those of a role come before those of everybody.
         seconds: a query that runs longer is stopped; None: no limit.
         log: where every question is written down; None: nowhere.
+        raw: nothing is protected: whoever asks may see the records of every table. What a question may be made of, and
+            that it is written down, is as ever.
     """
 
     def __init__(
@@ -107,11 +110,14 @@ class Guard:
         role: str = "",
         seconds: float | None = None,
         log: AuditLog | None = None,
+        raw: bool = False,
     ) -> None:
         self._con = con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
         self._role, self._log = role.lower(), log
+        self.raw = raw
+        """Whether it shows records as they are."""
         self.heard: Callable[[str, float, int], None] = lambda verdict, seconds, rows: None
         """Told of each line that is written down, or would be if there were a log: verdict, seconds, rows."""
         self._limited = Limited(self._con, self._alone, seconds)
@@ -121,7 +127,7 @@ class Guard:
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
         # Nobody can change a database that this process holds for reading.
         unchanging = catalog.is_read_only(self._con)
-        self._known = Known(self._con, self._alone, self._limited, role=self._role, unchanging=unchanging)
+        self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
 
     def sql(
@@ -169,16 +175,26 @@ class Guard:
         with self._alone:
             return Question(self, self._con.cursor(), query, user)
 
-    def columns(self, query: str, parameter_types: Sequence[str] = ()) -> list[tuple[str, str]]:
+    def columns(
+        self, query: str, parameter_types: Sequence[str] = (), *, user: str | None = None
+    ) -> list[tuple[str, str]]:
         """Names and DuckDB types of the columns of an answer, without asking for it.
 
         Args:
             parameter_types: DuckDB types of ``$1``, ``$2``, ..
+            user: who asks, and gets a line in the audit log where this is refused: programs that hear so do not ask
+                the question itself any more. None: there is no line.
 
         Raises:
             Refused: the query would not be answered.
         """
-        sql = self._rewrite(query, self._known.version()).sql
+        start, version = time.perf_counter(), self._known.version()
+        try:
+            sql = self._rewrite(query, version).sql
+        except Refused as refused:
+            if user is not None:
+                self.write(query, user, start, refused.code, 0, None, version)
+            raise
         with self._alone:
             cursor = self._con.cursor()
         try:
@@ -252,7 +268,7 @@ class Guard:
                 query=query,
                 sql="" if ran is None else ran.sql,
                 tables=[] if ran is None else list(ran.tables),
-                methods=[] if ran is None else list(ran.methods),
+                methods=[RAW] if self.raw else [] if ran is None else list(ran.methods),
                 policies=version,
             )
 
@@ -370,6 +386,7 @@ def guard(
     seconds: float | None = None,
     memory: str | None = None,
     log: str | Path | None = None,
+    raw: bool = False,
 ) -> Guard:
     """A guard over a connection that sdcduck is installed on, or over a file.
 
@@ -382,18 +399,21 @@ def guard(
         seconds: a query that runs longer is stopped.
         memory: limit of the instance, such as ``2GB``; only with a file.
         log: file for the audit log.
+        raw: show the records of every table of the file as they are; see `Guard`.
     """
     written = None if log is None else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):
         if memory is not None:
             raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
+        if raw:
+            raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         return Guard(database, role=role, seconds=seconds, log=written)
     if not Path(database).exists():
         raise SDCError("there is no such database file")
     con = duckdb.connect(
         str(database), read_only=True, config={**LOCKED, **({"memory_limit": memory} if memory else {})}
     )
-    return Guard(con, role=role, seconds=seconds, log=written)
+    return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
 
 
 LOCKED: dict[str, str | bool | int | float | list[str]] = {

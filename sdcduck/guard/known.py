@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import RAW
 from sdcduck.guard.running import Limited
 
 
@@ -23,6 +24,7 @@ class Known:
         alone: held while it is used.
         limited: asks what may take long; not while `alone` is held.
         role: whose policies hold, in lower case.
+        raw: no policies hold, and every table is open.
         unchanging: nobody can change the database.
     """
 
@@ -33,10 +35,11 @@ class Known:
         limited: Limited,
         *,
         role: str,
+        raw: bool,
         unchanging: bool,
     ) -> None:
         self._con, self._alone, self._limited = con, alone, limited
-        self._role, self._unchanging = role, unchanging
+        self._role, self._raw, self._unchanging = role, raw, unchanging
         self._version: str | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
         self._columns: dict[str, dict[str, exp.DataType]] = {}
@@ -45,11 +48,7 @@ class Known:
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         if unchanging:
-            tables = con.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary "
-                "AND schema_name = 'main'"
-            ).fetchall()
-            self._unchanging_sources = frozenset(identifier(name) for (name,) in tables)
+            self._unchanging_sources = frozenset(map(identifier, self._tables()))
 
     def version(self) -> str:
         """Another whenever a policy changed."""
@@ -64,15 +63,26 @@ class Known:
     def policies(self, version: str) -> dict[str, Policy]:
         """The policies that hold, by lower-case name; call it with the connection held."""
         if self._policies[0] != version or not version:
-            known = catalog.policies(self._con)
+            known = catalog.policies(self._con) if not self._raw else []
             held = {
                 policy.name.lower(): policy
                 for role in ("", self._role)
                 for policy in known
                 if policy.role.lower() == role
             }
+            if self._raw:
+                # Tables only: a view or a macro may look into the schema with the secret and the users.
+                held = {name.lower(): Policy(name, "public", method=RAW) for name in self._tables()}
             self._policies = (version, held)
         return self._policies[1]
+
+    def _tables(self) -> list[str]:
+        """The tables of the schema in which custodians have theirs."""
+        found = self._con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary "
+            "AND schema_name = 'main'"
+        ).fetchall()
+        return [name for (name,) in found]
 
     def columns(self, policy: Policy) -> dict[str, exp.DataType]:
         """The columns that analysts see of a table, in lower case, with their types; with the connection held."""

@@ -7,6 +7,9 @@ from enum import Enum
 
 from sdcduck.catalog import Policy, identifier
 
+RAW = "raw"
+"""The method of relations that are shown as they are to whoever may see the records themselves (`Guard`)."""
+
 
 class Label(Enum):
     """What a relation holds."""
@@ -61,13 +64,15 @@ def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
 
 def about(policy: Policy) -> str:
     """What analysts are told of a table."""
+    if policy.method == RAW:
+        return "raw: the records as they are"
     return "public" if policy.label == "public" else "protected: counts and sums only"
 
 
 def use_of(policy: Policy, column: str) -> str:
     """What analysts are told of a column: what it may be used for."""
     if policy.label == "public":
-        return "public"
+        return policy.method or "public"
     lower = column.lower()
     if policy.unit is not None and lower == policy.unit.lower():
         return f"unit: count(DISTINCT {column})"

@@ -140,6 +140,20 @@ def test_describing_asks_nothing(served: Served) -> None:
         assert len(served.asked()) == before + 1
 
 
+def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> None:
+    with connected(served) as con:
+        before = len(served.asked())
+        con.pgconn.prepare(b"p", b"SELECT person_id FROM people WHERE age > $1")
+        assert b"SDC040" in con.pgconn.describe_prepared(b"p").error_message
+        for changes in (b"DELETE FROM people", b"COPY people FROM STDIN"):
+            assert con.pgconn.exec_(changes).status == psycopg.pq.ExecStatus.FATAL_ERROR
+    lines = [(line["query"], line["user"], line["verdict"], line["rows"]) for line in served.asked()[before:]]
+    assert lines == [
+        ("SELECT person_id FROM people WHERE age > $1", "ann", "SDC040", 0),
+        ("DELETE FROM people", "ann", "SDC004", 0), ("COPY people FROM STDIN", "ann", "SDC004", 0),
+    ]  # fmt: skip
+
+
 def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
     served = serve("--user-connections", "2", "--seconds", "1", "--rows", "1000", "--idle", "3")
     with connected(served) as con:

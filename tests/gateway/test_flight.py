@@ -155,6 +155,8 @@ class TestAdbc:
             told = cursor.execute("SELECT * FROM people LIMIT 5").fetch_arrow_table().schema.metadata
             assert told[b"sdcduck.notice"].startswith(b"a preview: rows of 'made_up'")
             assert cursor.execute(QUERY).fetch_arrow_table().schema.metadata is None
+            reader = cursor.execute("SELECT * FROM people LIMIT 5").fetch_record_batch()
+            assert reader.schema.metadata == told
 
     def test_nothing_is_taken_in(self, con: Any) -> None:
         table = pyarrow.table({"a": [1]})
@@ -223,11 +225,12 @@ class TestAdbc:
         pytest.importorskip("polars")
         page = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
         steps = re.findall(r"^```py\n(.*?)^```$", page, re.M | re.S)
-        assert len(steps) == 2
+        assert len(steps) == 3
         found: dict[str, Any] = {}
         for step in steps:
             exec(step.replace("grpc+tls://HOST:31337", f"grpc://127.0.0.1:{served.flight}"), found)
-        assert (found["table"].num_rows, len(found["by_sex"]), len(found["by_region"])) == (3, 2, 3)
+        assert (found["table"].num_rows, len(found["by_sex"]), len(found["by_region"])) == (5, 2, 3)
+        assert found["notice"].startswith(b"a preview: rows of")
         found["con"].close()
 
     def test_a_role_of_its_own(self, served: Served) -> None:
@@ -253,6 +256,24 @@ class TestFlight:
                 call()
         with pytest.raises(OSError, match="not logged in"):
             client.get_schema(asked, options)
+
+    def test_a_large_message_of_nobody_harms_nobody(self, served: Served, plain: Plain) -> None:
+        """Arrow reads it to its end before it asks who calls, whatever its size; then it is gone."""
+        large = b"x" * (32 << 20)
+        client = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")
+        for call in (
+            lambda: client.get_flight_info(flight.FlightDescriptor.for_command(large)),
+            lambda: list(client.do_action(("CreatePreparedStatement", large))),
+        ):
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                call()
+            assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
+        with pytest.raises(pyarrow.ArrowException, match="metadata size exceeds"):
+            client.get_flight_info(
+                flight.FlightDescriptor.for_command(b""),
+                flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + large[:100_000])]),
+            )
+        assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
 
     def test_an_answer_is_read_once_and_by_whoever_asked(self, served: Served, plain: Plain) -> None:
         info = plain.info(QUERY)

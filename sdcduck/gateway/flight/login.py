@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import pyarrow.flight as flight
 
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import Account, House
+from sdcduck.gateway.house import RAW_NEEDS_TLS, Account, House
 from sdcduck.gateway.throttle import TooManyFailures
 from sdcduck.passwords import ITERATIONS, SALT_BYTES, Verifier
 
@@ -119,12 +119,24 @@ class Caller(flight.ServerMiddleware):  # type: ignore[misc]
 
 
 class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Looks at each call before anything else does, and lets nobody by without a password or a token."""
+    """Looks at each call before anything else does, and lets nobody by without a password or a token.
+
+    Args:
+        encrypted: whether all that is said is.
+        overheard: whether others could listen: it is not, and does not stay on this machine.
+    """
 
     def __init__(
-        self, house: House, sessions: Sessions, *, encrypted: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        house: House,
+        sessions: Sessions,
+        *,
+        encrypted: bool,
+        overheard: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.house, self._sessions, self._clock, self._encrypted = house, sessions, clock, encrypted
+        self.house, self._sessions, self._clock = house, sessions, clock
+        self._encrypted, self._overheard = encrypted, overheard
         self._secret = secrets.token_bytes(32)
         self._waiting = threading.Semaphore(_MOST_WAITING)
         self._checked = threading.Semaphore(_MOST_CHECKED)  # to check a password is meant to be much work
@@ -165,8 +177,15 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             raise flight.FlightUnauthenticatedError(WRONG)
         throttle.succeeded(place, name)
         self.house.counts.login("flight", succeeded=True)
+        raw = self.house.role_of(account).raw
+        if raw and self._overheard:
+            note("refused", user=account.name, role=account.role, door="flight", why="no TLS")
+            raise flight.FlightUnauthenticatedError(RAW_NEEDS_TLS)
         session = self._sessions.begin(account, now=self._clock())
-        note("entered", user=account.name, role=account.role, door="flight", tls=self._encrypted)
+        note(
+            "entered", user=account.name, role=account.role, door="flight", tls=self._encrypted,
+            **({"raw": True} if raw else {}),
+        )  # fmt: skip
         return session
 
     def _nobody(self, name: str) -> Verifier:

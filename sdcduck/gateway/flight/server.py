@@ -30,7 +30,7 @@ from sdcduck.gateway.flight import messages, metadata
 from sdcduck.gateway.flight.login import Caller, Door, NoHandshake, Session, Sessions
 from sdcduck.gateway.flight.messages import BadMessage, Fields, message, named
 from sdcduck.gateway.flight.running import Cancelled, Running, Watch
-from sdcduck.gateway.house import House, Place
+from sdcduck.gateway.house import RAW_NOTICE, House, Place, is_loopback
 from sdcduck.gateway.parameters import expanded, parameter_types
 from sdcduck.gateway.postgres_sql import to_duckdb
 from sdcduck.gateway.settings import VERSION_TEXT, BadSetting, Settings
@@ -145,7 +145,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         tls = place.certificate
         host = f"[{place.host}]" if ":" in place.host else place.host
         where = f"grpc{'+tls' if tls is not None else ''}://{host}:{place.port}"
-        self._door = Door(house, self.sessions, encrypted=tls is not None)
+        overheard = tls is None and not is_loopback(place.host)
+        self._door = Door(house, self.sessions, encrypted=tls is not None, overheard=overheard)
         try:
             super().__init__(
                 where,
@@ -208,7 +209,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 if running.taken:
                     raise BadMessage("an answer can be read once")
                 running.taken = True
-                schema = _schema_of(running.answer)
+                schema = self._schema_of(session, running.answer)
                 return flight.GeneratorStream(schema, self._rows(context, asked.handle, running))
             case messages.Query() | messages.PreparedQuery() | messages.Update():
                 raise BadMessage("a question has to be asked first, with GetFlightInfo")
@@ -257,7 +258,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
     def _info(self, context: Any, session: Session, descriptor: Any, sql: str, values: list[object]) -> Any:
         handle, running = self._ask(context, session, sql, values)
         ticket = flight.Ticket(named("TicketStatementQuery", (1, handle)))
-        schema = _schema_of(running.answer)
+        schema = self._schema_of(session, running.answer)
         return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], -1, -1)
 
     def _ask(self, context: Any, session: Session, sql: str, values: list[object]) -> tuple[bytes, Running]:
@@ -342,6 +343,12 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         finally:
             self._forget(handle, running)
 
+    def _schema_of(self, session: Session, answer: Answer) -> pa.Schema:
+        """The columns of an answer, with what has to be known of it."""
+        schema = answer.schema
+        told = answer.notice or (RAW_NOTICE if self._house.role_of(session.account).raw else "")
+        return schema.with_metadata({**(schema.metadata or {}), _NOTICE: told}) if told else schema
+
     def _running(self, session: Session, handle: bytes) -> Running:
         running = self.answers.get(handle)
         if running is None or running.owner != session.token:
@@ -377,9 +384,6 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             columns = self._described(session, sql)
         except Refused as refused:
             if refused.code != "SDC090":  # as it may be for the lack of values
-                self._house.role_of(session.account).guard.write(
-                    sql, session.account.name, time.perf_counter(), refused.code, 0, None, ""
-                )
                 raise
             columns = None
         handle = secrets.token_bytes(16)
@@ -449,11 +453,6 @@ def _prepared(session: Session, handle: bytes) -> _Prepared:
     if not isinstance(found, _Prepared):
         raise BadMessage("there is no such prepared statement")
     return found
-
-
-def _schema_of(answer: Answer) -> pa.Schema:
-    schema = answer.schema
-    return schema.with_metadata({**(schema.metadata or {}), _NOTICE: answer.notice}) if answer.notice else schema
 
 
 def _explained(sql: str) -> statements.Explain | None:
