@@ -27,6 +27,7 @@ from sdcduck.methods.suppression.echelon import (
     Pivots,
     Scratch,
     add,
+    at,
     clear,
     inverse,
     multiply,
@@ -88,7 +89,8 @@ class Watched(NamedTuple):
 def sums_of(vectors: Array, rows: Array) -> Any:
     """The sums of a cell over the four vectors."""
     a = b = c = d = 0
-    for row in rows:
+    for i in range(at(len(rows))):
+        row = at(rows[i])
         a = add(a, vectors[row, 0])
         b = add(b, vectors[row, 1])
         c = add(c, vectors[row, 2])
@@ -152,7 +154,7 @@ def rekey(watched: Watched, changed: Array) -> None:
         products[k + 1] = multiply(products[k], value) if value else products[k]
     back = inverse(products[len(changed)])
     for k in range(len(changed) - 1, -1, -1):
-        b = changed[k]
+        b = changed[at(k)]
         value = watched.sums[b, 0]
         if value:
             enter(watched, b, multiply(back, products[k]))
@@ -167,7 +169,8 @@ def rekey(watched: Watched, changed: Array) -> None:
 def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
     """Is there room for a pivot with the touched rows?"""
     wanted = links.end[0]
-    for row in scratch.touched[:touched]:
+    for i in range(at(touched)):
+        row = at(scratch.touched[i])
         if links.length[row] == links.capacity[row]:
             wanted += 2 * links.length[row] + 4
     return bool(wanted <= len(links.owners))
@@ -178,8 +181,8 @@ def link(pivots: Pivots, links: Links) -> None:
     """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
     k = pivots.used[0] - 1
     own = pivots.row_of[k]
-    for i in range(pivots.start[k], pivots.start[k + 1]):
-        row = pivots.rows[i]
+    for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+        row = at(pivots.rows[i])
         if row == own:
             continue
         length = links.length[row]
@@ -190,8 +193,8 @@ def link(pivots: Pivots, links: Links) -> None:
             links.start[row] = new
             links.capacity[row] = 2 * length + 4
             links.end[0] = new + links.capacity[row]
-        links.owners[links.start[row] + length] = own
-        links.values[links.start[row] + length] = pivots.values[i]
+        links.owners[at(links.start[row] + length)] = own
+        links.values[at(links.start[row] + length)] = pivots.values[i]
         links.length[row] = length + 1
 
 
@@ -214,10 +217,10 @@ def link_all(pivots: Pivots) -> Links:
     owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
     place = start.copy()
     for k in range(pivots.used[0]):
-        for i in range(pivots.start[k], pivots.start[k + 1]):
-            row = pivots.rows[i]
+        for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+            row = at(pivots.rows[i])
             if row != pivots.row_of[k]:
-                owners[place[row]], values[place[row]] = pivots.row_of[k], pivots.values[i]
+                owners[at(place[row])], values[at(place[row])] = pivots.row_of[k], pivots.values[i]
                 place[row] += 1
     return Links(start, length, capacity, owners, values, np.full(1, end))
 
@@ -235,19 +238,19 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
     touched, work = 1, 0
     k = pivots.used[0]
     while k >= 0:
-        factor = PRIME - scratch.values[row]
+        factor = PRIME - scratch.values[at(row)]
         if factor != PRIME:
-            work += links.length[row]
-            for i in range(links.start[row], links.start[row] + links.length[row]):
-                own = links.owners[i]
+            work += links.length[at(row)]
+            for i in range(at(links.start[at(row)]), at(links.start[at(row)] + links.length[at(row)])):
+                own = at(links.owners[i])
                 scratch.values[own] = add(scratch.values[own], multiply(factor, links.values[i]))
                 if not scratch.seen[own]:
                     scratch.seen[own] = True
-                    scratch.touched[touched] = own
+                    scratch.touched[at(touched)] = own
                     touched += 1
                     push(scratch.queue, pivots.number_of[own])
         k = pop_greatest(scratch.queue, k)
-        row = pivots.row_of[k]
+        row = pivots.row_of[at(max(k, 0))]
     return touched, work
 
 
@@ -255,7 +258,8 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
 def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
     """Adds ``steps`` times the vector in the scratch to the four vectors; returns how many primary sums changed."""
     changed = 0
-    for row in scratch.touched[:touched]:
+    for t in range(at(touched)):
+        row = at(scratch.touched[t])
         value = scratch.values[row]
         if value == 0:
             continue
@@ -265,15 +269,15 @@ def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: in
         vectors[row, 2] = add(vectors[row, 2], s2)
         if steps[3]:
             vectors[row, 3] = add(vectors[row, 3], multiply(value, steps[3]))
-        for i in range(watched.indptr[row], watched.indptr[row + 1]):
-            b = watched.columns[i]
+        for i in range(at(watched.indptr[row]), at(watched.indptr[row + at(1)])):
+            b = at(watched.columns[i])
             if watched.alive[b]:
                 watched.sums[b, 0] = add(watched.sums[b, 0], s0)
                 watched.sums[b, 1] = add(watched.sums[b, 1], s1)
                 watched.sums[b, 2] = add(watched.sums[b, 2], s2)
                 if watched.stamp[b] != stamp:
                     watched.stamp[b] = stamp
-                    watched.changed[changed] = b
+                    watched.changed[at(changed)] = b
                     changed += 1
     return changed
 
@@ -284,9 +288,11 @@ def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
     in), singleton rows last and in order; -1 if none is left."""
     best = -1
     least = np.int64(0)
-    for row in scratch.touched[:touched]:
-        if scratch.values[row]:
-            price = cost[row] if cost[row] >= SINGLETON else cost[row] + links.length[row]
+    for i in range(at(touched)):
+        row = scratch.touched[i]
+        if scratch.values[at(row)]:
+            price = cost[at(row)]
+            price += links.length[at(row)] if price < SINGLETON else 0
             if best < 0 or price < least or (price == least and row < best):
                 best, least = row, price
     return best
