@@ -172,16 +172,16 @@ def highest(word: int) -> int:
 @njit(cache=True, nogil=True)
 def push(queue: Queue, number: int) -> None:
     """Adds a number to the set."""
-    queue.words[at(number >> 6)] |= 1 << (number & 63)
-    queue.filled[at(number >> 12)] |= 1 << ((number >> 6) & 63)
+    queue.words[number >> 6] |= 1 << (number & 63)
+    queue.filled[number >> 12] |= 1 << ((number >> 6) & 63)
 
 
 @njit(cache=True, nogil=True)
 def _taken_from(queue: Queue, word: int, bit: int) -> int:
     """Removes a number from the set and returns it."""
-    queue.words[at(word)] ^= 1 << bit
-    if queue.words[at(word)] == 0:
-        queue.filled[at(word >> 6)] ^= 1 << (word & 63)
+    queue.words[word] ^= 1 << bit
+    if queue.words[word] == 0:
+        queue.filled[word >> 6] ^= 1 << (word & 63)
     return int((word << 6) + bit)
 
 
@@ -189,10 +189,9 @@ def _taken_from(queue: Queue, word: int, bit: int) -> int:
 def pop_least(queue: Queue, bound: int) -> int:
     """Removes the least number of the set, which has none below ``bound``, and returns it; -1 if the set is empty."""
     for group in range(bound >> 12, len(queue.filled)):
-        filled = queue.filled[at(group)]
-        if filled:
-            word = (group << 6) + lowest(filled)
-            return _taken_from(queue, word, lowest(queue.words[at(word)]))
+        if queue.filled[group]:
+            word = (group << 6) + lowest(queue.filled[group])
+            return _taken_from(queue, word, lowest(queue.words[word]))
     return -1
 
 
@@ -200,10 +199,9 @@ def pop_least(queue: Queue, bound: int) -> int:
 def pop_greatest(queue: Queue, bound: int) -> int:
     """Removes the greatest number of the set, which has none above ``bound``, and returns it; -1 if it is empty."""
     for group in range(bound >> 12, -1, -1):
-        filled = queue.filled[at(group)]
-        if filled:
-            word = (group << 6) + highest(filled)
-            return _taken_from(queue, word, highest(queue.words[at(word)]))
+        if queue.filled[group]:
+            word = (group << 6) + highest(queue.filled[group])
+            return _taken_from(queue, word, highest(queue.words[word]))
     return -1
 
 
@@ -224,7 +222,8 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
         if value:
             factor = PRIME - value
             # No slices here: most pivots are short, and a slice costs more than to read them.
-            for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+            for n in range(pivots.start[k], pivots.start[k + 1]):
+                i = at(n)
                 row = at(pivots.rows[i])
                 scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[i]))
                 if not scratch.seen[row]:
@@ -311,7 +310,8 @@ def extend(pivots: Pivots, vectors: Array) -> None:
         own = at(pivots.row_of[k])
         for v in range(at(vectors.shape[1])):
             vectors[own, v] = 0
-        for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+        for n in range(pivots.start[k], pivots.start[k + 1]):
+            i = at(n)
             row = at(pivots.rows[i])
             if row != own:
                 factor = PRIME - pivots.values[i]
@@ -374,7 +374,8 @@ def add_row(vector: Array, value: Array, factor: int, total: Array, seen: Array,
 def sums(indptr: Array, indices: Array, columns: Array, values: Array, result: Array) -> None:
     """result[i, v]: the sum modulo p of column columns[i] over values[:, v]."""
     for i in range(len(columns)):
-        for e in range(at(indptr[columns[i]]), at(indptr[columns[i] + 1])):
+        for n in range(indptr[columns[i]], indptr[columns[i] + 1]):
+            e = at(n)
             row = at(indices[e])
             for v in range(at(values.shape[1])):
                 result[i, v] = add(result[i, v], values[row, v])

@@ -77,7 +77,8 @@ def reduce_left(
 @njit(cache=True, nogil=True)
 def settled(pivots: Pivots, left: Left, k: int) -> bool:
     """Is what was kept of column k what is left of it still?"""
-    for i in range(at(max(left.begin[k], 0)), at(left.end[k])):
+    for n in range(max(left.begin[k], 0), left.end[k]):
+        i = at(n)
         if pivots.number_of[at(left.rows[i])] >= 0:
             return False
     return bool(left.begin[k] >= 0)
@@ -105,7 +106,8 @@ def look(
             place = new.used[0]
             new.begin[k], new.end[k] = place, place + length[k]
             new.used[0] = new.end[k]
-            for i in range(at(left.begin[k]), at(left.end[k])):
+            for n in range(left.begin[k], left.end[k]):
+                i = at(n)
                 new.rows[at(place)], new.values[at(place)] = left.rows[i], left.values[i]
                 cost[at(left.rows[i])] += 1
                 place += 1

@@ -1,6 +1,6 @@
 """The walk through the candidates: which may be published without giving a primary cell away, at one glance each.
 
-Four random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell
+Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell
 over them are all 0 iff the cell follows from the published ones, and two cells determine each other given the published
 ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a table of the
 primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a minor of the
@@ -8,7 +8,8 @@ matrix to be a multiple of the prime.
 
 The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
 last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
-suppression by Gaussian elimination", PSD).
+suppression by Gaussian elimination", PSD). The fifth vector is, on the rows that are no pivots, 0 but for the singletons
+in use by an exception of that method: its sum tells at a glance that there can be no second one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from sdcduck.methods.suppression.echelon import (
     add,
     at,
     clear,
+    extend,
     inverse,
     multiply,
     pop_greatest,
@@ -41,7 +43,7 @@ from sdcduck.methods.suppression.reorder import small_first
 Array = NDArray[Any]
 T = TypeVar("T")
 
-VECTORS = 4
+VECTORS = 5
 DONE, FULL = 0, 1
 # When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
 # in blocks, for itself and for each free row, and what starting with them costs.
@@ -87,7 +89,7 @@ class Watched(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sums_of(vectors: Array, rows: Array) -> Any:
-    """The sums of a cell over the four vectors."""
+    """The sums of a cell over the first four vectors."""
     a = b = c = d = 0
     for i in range(at(len(rows))):
         row = at(rows[i])
@@ -96,6 +98,15 @@ def sums_of(vectors: Array, rows: Array) -> Any:
         c = add(c, vectors[row, 2])
         d = add(d, vectors[row, 3])
     return a, b, c, d
+
+
+@njit(cache=True, nogil=True)
+def sum_in_use(vectors: Array, rows: Array) -> int:
+    """The sum of a cell over the fifth vector."""
+    total = 0
+    for i in range(at(len(rows))):
+        total = add(total, vectors[at(rows[i]), 4])
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +192,8 @@ def link(pivots: Pivots, links: Links) -> None:
     """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
     k = pivots.used[0] - 1
     own = pivots.row_of[k]
-    for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+    for n in range(pivots.start[k], pivots.start[k + 1]):
+        i = at(n)
         row = at(pivots.rows[i])
         if row == own:
             continue
@@ -217,7 +229,8 @@ def link_all(pivots: Pivots) -> Links:
     owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
     place = start.copy()
     for k in range(pivots.used[0]):
-        for i in range(at(pivots.start[k]), at(pivots.start[k + 1])):
+        for n in range(pivots.start[k], pivots.start[k + 1]):
+            i = at(n)
             row = at(pivots.rows[i])
             if row != pivots.row_of[k]:
                 owners[at(place[row])], values[at(place[row])] = pivots.row_of[k], pivots.values[i]
@@ -238,25 +251,33 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
     touched, work = 1, 0
     k = pivots.used[0]
     while k >= 0:
-        factor = PRIME - scratch.values[at(row)]
+        factor = PRIME - scratch.values[row]
         if factor != PRIME:
-            work += links.length[at(row)]
-            for i in range(at(links.start[at(row)]), at(links.start[at(row)] + links.length[at(row)])):
-                own = at(links.owners[i])
+            work += links.length[row]
+            for i in range(links.start[row], links.start[row] + links.length[row]):
+                own = links.owners[i]
                 scratch.values[own] = add(scratch.values[own], multiply(factor, links.values[i]))
                 if not scratch.seen[own]:
                     scratch.seen[own] = True
-                    scratch.touched[at(touched)] = own
+                    scratch.touched[touched] = own
                     touched += 1
                     push(scratch.queue, pivots.number_of[own])
         k = pop_greatest(scratch.queue, k)
-        row = pivots.row_of[at(max(k, 0))]
+        row = pivots.row_of[k]
     return touched, work
 
 
 @njit(cache=True, nogil=True)
+def bring_into_use(pivots: Pivots, vectors: Array, rows: Array) -> None:
+    """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
+    for row in rows:
+        vectors[row, 4] = vectors[row, 0]
+    extend(pivots, vectors[:, 4:])
+
+
+@njit(cache=True, nogil=True)
 def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
-    """Adds ``steps`` times the vector in the scratch to the four vectors; returns how many primary sums changed."""
+    """Adds ``steps`` times the vector in the scratch to the vectors; returns how many primary sums changed."""
     changed = 0
     for t in range(at(touched)):
         row = at(scratch.touched[t])
@@ -269,7 +290,10 @@ def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: in
         vectors[row, 2] = add(vectors[row, 2], s2)
         if steps[3]:
             vectors[row, 3] = add(vectors[row, 3], multiply(value, steps[3]))
-        for i in range(at(watched.indptr[row]), at(watched.indptr[row + at(1)])):
+        if steps[4]:
+            vectors[row, 4] = add(vectors[row, 4], multiply(value, steps[4]))
+        for n in range(watched.indptr[row], watched.indptr[row + at(1)]):
+            i = at(n)
             b = at(watched.columns[i])
             if watched.alive[b]:
                 watched.sums[b, 0] = add(watched.sums[b, 0], s0)
@@ -322,6 +346,7 @@ def publish_column(
         steps = np.empty(VECTORS, np.int64)
         for v, total in enumerate(sums_of(vectors, rows)):
             steps[v] = multiply(total, scale)
+        steps[4] = multiply(sum_in_use(vectors, rows), scale)
         changed = move_vectors(vectors, watched, other, met, steps, pivots.used[0])
         watched.scalars[WORK] += work + 4 * met + 16 * changed
         if keyed:
@@ -368,15 +393,25 @@ def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def exception(rows: Array, pivots: Pivots, scratch: Scratch, watched: Watched, used: Array) -> bool:
+def exception(
+    rows: Array,
+    pivots: Pivots,
+    scratch: Scratch,
+    vectors: Array,
+    watched: Watched,
+    used: Array,
+) -> bool:
     """May a column of singletons be published after all: both signs, and no row in an earlier exception? Then its rows
     are used."""
+    if sum_in_use(vectors, rows) != 0:
+        return False
     touched = reduce(pivots, scratch, rows, rows[:0])
     all_rows = np.sort(scratch.touched[:touched])
     left = all_rows[scratch.values[all_rows] != 0]
     allowed = both_signs(scratch, left, watched) and not used[left].any()
     if allowed:
         used[left] = True
+        bring_into_use(pivots, vectors, left)
     clear(scratch, touched)
     return bool(allowed)
 
@@ -411,7 +446,7 @@ def publish_safe(
         if a == 0 and b == 0 and d == 0:
             continue
         refused = singletons and free == 0 and not excepted[0]
-        if refused and exception(rows, pivots, scratch, watched, used):
+        if refused and exception(rows, pivots, scratch, vectors, watched, used):
             excepted[0] = True
             refused = False
         scale = inverse(a)
@@ -448,6 +483,7 @@ class Walk:
         self.cost[free_rows:] = SINGLETON + np.arange(rows - free_rows)
         self.vectors = echelon.random_values(np.random.default_rng((20220921, seed)), (rows, VECTORS))
         self.vectors[free_rows:, 3] = 0
+        self.vectors[:, 4] = 0
         room = 2 * len(self.indices) + 4 * rows + 64
         self.pivots, self.scratch, self.other = (
             echelon.new_pivots(rows, room),
@@ -571,7 +607,7 @@ class Walk:
         return int(done)
 
     def _reorder(self, before: Array) -> None:
-        """Brings the columns published before in an order that leaves less of them, as soon as they cost as much."""
+        """Brings the columns published before in an order that leaves less of them, as soon as they cost twice that."""
         used, free_rows = int(self.pivots.used[0]), int(self.watched.scalars[FREE_ROWS])
         spent = int(self.scratch.work[0] + self.watched.scalars[WORK]) - self.spent
         if spent < self.price or used == self.reordered:
@@ -585,7 +621,7 @@ class Walk:
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
         self.pivots, self.links = pivots, link_all(pivots)
-        self.reordered, self.price = used, price
+        self.reordered, self.price = used, 2 * price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
     def _wants_blocks(self) -> bool:
