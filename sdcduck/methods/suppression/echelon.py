@@ -223,9 +223,9 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
             factor = PRIME - value
             # No slices here: most pivots are short, and a slice costs more than to read them.
             for n in range(pivots.start[k], pivots.start[k + 1]):
-                i = at(n)
-                row = at(pivots.rows[i])
-                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[i]))
+                e = at(n)
+                row = at(pivots.rows[e])
+                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[e]))
                 if not scratch.seen[row]:
                     scratch.seen[row] = True
                     scratch.touched[at(touched)] = row

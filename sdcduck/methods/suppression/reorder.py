@@ -107,9 +107,9 @@ def look(
             new.begin[k], new.end[k] = place, place + length[k]
             new.used[0] = new.end[k]
             for n in range(left.begin[k], left.end[k]):
-                i = at(n)
-                new.rows[at(place)], new.values[at(place)] = left.rows[i], left.values[i]
-                cost[at(left.rows[i])] += 1
+                e = at(n)
+                new.rows[at(place)], new.values[at(place)] = left.rows[e], left.values[e]
+                cost[at(left.rows[e])] += 1
                 place += 1
             continue
         touched = reduce_left(pivots, scratch, indptr, indices, columns, left, k)

@@ -1,15 +1,15 @@
 """The walk through the candidates: which may be published without giving a primary cell away, at one glance each.
 
-Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell
-over them are all 0 iff the cell follows from the published ones, and two cells determine each other given the published
-ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a table of the
-primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a minor of the
-matrix to be a multiple of the prime.
+Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell over
+the first three are all 0 iff the cell follows from the published ones, and two cells determine each other given the
+published ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a
+table of the primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a
+minor of the matrix to be a multiple of the prime.
 
 The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
 last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
-suppression by Gaussian elimination", PSD). The fifth vector is, on the rows that are no pivots, 0 but for the singletons
-in use by an exception of that method: its sum tells at a glance that there can be no second one.
+suppression by Gaussian elimination", PSD). The fifth vector is, on the rows that are no pivots, 0 but for the
+singletons in use by an exception of that method: its sum tells at a glance that there can be no second one.
 """
 
 from __future__ import annotations
@@ -229,11 +229,10 @@ def link_all(pivots: Pivots) -> Links:
     owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
     place = start.copy()
     for k in range(pivots.used[0]):
-        for n in range(pivots.start[k], pivots.start[k + 1]):
-            i = at(n)
-            row = at(pivots.rows[i])
+        for i in range(pivots.start[k], pivots.start[k + 1]):
+            row = pivots.rows[i]
             if row != pivots.row_of[k]:
-                owners[at(place[row])], values[at(place[row])] = pivots.row_of[k], pivots.values[i]
+                owners[place[row]], values[place[row]] = pivots.row_of[k], pivots.values[i]
                 place[row] += 1
     return Links(start, length, capacity, owners, values, np.full(1, end))
 
