@@ -233,3 +233,32 @@ def linked_magnitudes_at_once(folder: Path, how: str) -> tuple[Case, np.ndarray,
     """The cells of all three linked tables over the same inner cells."""
     records = inner_data(folder, "magnitude1")
     return magnitudes_of(records, _linked_cells(folder, how), ["geo", "sector4"], "company")
+
+
+LINKED_COUNTS = {1: ["r3", "i2"], 2: ["r3", "sex", "age"], 3: ["r3", "i2", "sex"]}
+
+
+def _linked_count_cells(folder: Path) -> pd.DataFrame:
+    """The cells of the three linked tables of counts, with the codes of both levels of regions in one column."""
+    answer = pd.read_csv(folder / "big" / "out_L4k_local.csv.gz")
+    answer["r3"] = answer["r3"].fillna(answer["r2"])
+    return answer.fillna(dict.fromkeys(["r3", "i2", "sex", "age"], "Total"))
+
+
+def linked_counts(folder: Path) -> list[Case]:
+    """The three linked tables of counts, each over the inner cells it would have on its own."""
+    inner, answer = big_inner(folder)["L4k"], _linked_count_cells(folder)
+    cases = []
+    for table, dimensions in LINKED_COUNTS.items():
+        cells = answer[answer["table"] == table].reset_index(drop=True)
+        # The third table has no regions below the second level.
+        levels = ["r2" if d == "r3" and table == 3 else d for d in dimensions]
+        own = inner.groupby(list({"r2": 0, **dict.fromkeys(levels)}), as_index=False)["freq"].sum()
+        cases.append(Case(own, cells, matrix_of(own, cells, dimensions)))
+    return cases
+
+
+def linked_counts_at_once(folder: Path) -> Case:
+    """The cells of all three linked tables of counts over the same inner cells."""
+    inner, cells = big_inner(folder)["L4k"], _linked_count_cells(folder)
+    return Case(inner, cells, matrix_of(inner, cells, ["r3", "i2", "sex", "age"]))

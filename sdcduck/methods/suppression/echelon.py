@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 PRIME = 2**61 - 1
 SLICE = 256  # columns between two checks
+at = np.uint64  # an index without a sign: numba then does not ask whether it is negative, half the time of a loop
 
 Array = NDArray[Any]
 
@@ -208,7 +209,7 @@ def pop_greatest(queue: Queue, bound: int) -> int:
 def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows were touched."""
     for i in range(len(rows)):
-        row = rows[i]
+        row = at(rows[i])
         scratch.values[row] = values[i] if len(values) else 1
         scratch.seen[row] = True
         scratch.touched[i] = row
@@ -221,12 +222,13 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
         if value:
             factor = PRIME - value
             # No slices here: most pivots are short, and a slice costs more than to read them.
-            for i in range(pivots.start[k], pivots.start[k + 1]):
-                row = pivots.rows[i]
-                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[i]))
+            for n in range(pivots.start[k], pivots.start[k + 1]):
+                e = at(n)
+                row = at(pivots.rows[e])
+                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[e]))
                 if not scratch.seen[row]:
                     scratch.seen[row] = True
-                    scratch.touched[touched] = row
+                    scratch.touched[at(touched)] = row
                     touched += 1
                     if pivots.number_of[row] >= 0:
                         push(scratch.queue, pivots.number_of[row])
@@ -239,9 +241,13 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
 def best_row(scratch: Scratch, touched: int, cost: Array) -> int:
     """The row of smallest cost that is left of the column; -1 if none is, or only rows of negative cost."""
     best = -1
-    for row in scratch.touched[:touched]:
-        if scratch.values[row] and cost[row] >= 0 and (best < 0 or (cost[row], row) < (cost[best], best)):
-            best = row
+    least = np.int64(0)
+    for i in range(at(touched)):
+        row = scratch.touched[i]
+        if scratch.values[at(row)]:
+            price = cost[at(row)]
+            if price >= 0 and (best < 0 or price < least or (price == least and row < best)):
+                best, least = row, price
     return best
 
 
@@ -251,10 +257,11 @@ def store(pivots: Pivots, scratch: Scratch, touched: int, row: int) -> None:
     k = pivots.used[0]
     end = pivots.start[k]
     scale = inverse(scratch.values[row])
-    for r in scratch.touched[:touched]:
-        if scratch.values[r]:
-            pivots.rows[end] = r
-            pivots.values[end] = multiply(scratch.values[r], scale)
+    for i in range(at(touched)):
+        value = scratch.values[at(scratch.touched[i])]
+        if value:
+            pivots.rows[at(end)] = scratch.touched[i]
+            pivots.values[at(end)] = multiply(value, scale)
             end += 1
     pivots.start[k + 1] = end
     pivots.row_of[k] = row
@@ -265,7 +272,8 @@ def store(pivots: Pivots, scratch: Scratch, touched: int, row: int) -> None:
 @njit(cache=True, nogil=True)
 def clear(scratch: Scratch, touched: int) -> None:
     """Makes the scratch all zero again."""
-    for row in scratch.touched[:touched]:
+    for i in range(at(touched)):
+        row = at(scratch.touched[i])
         scratch.values[row] = 0
         scratch.seen[row] = False
 
@@ -299,14 +307,16 @@ def take(
 def extend(pivots: Pivots, vectors: Array) -> None:
     """Fills in the pivot rows of m x k vectors, values modulo p on the other rows, so that no column notices them."""
     for k in range(pivots.used[0] - 1, -1, -1):
-        own = pivots.row_of[k]
-        vectors[own] = 0
-        for i in range(pivots.start[k], pivots.start[k + 1]):
-            if pivots.rows[i] != own:
+        own = at(pivots.row_of[k])
+        for v in range(at(vectors.shape[1])):
+            vectors[own, v] = 0
+        for n in range(pivots.start[k], pivots.start[k + 1]):
+            i = at(n)
+            row = at(pivots.rows[i])
+            if row != own:
                 factor = PRIME - pivots.values[i]
-                for v in range(vectors.shape[1]):
-                    if vectors[pivots.rows[i], v]:
-                        vectors[own, v] = add(vectors[own, v], multiply(factor, vectors[pivots.rows[i], v]))
+                for v in range(at(vectors.shape[1])):
+                    vectors[own, v] = add(vectors[own, v], multiply(factor, vectors[row, v]))
 
 
 @njit(cache=True, nogil=True)
@@ -350,11 +360,11 @@ def basis_rows(pivots: Pivots, vector_of: Array, vectors: int) -> tuple[Array, A
 @njit(cache=True, nogil=True)
 def add_row(vector: Array, value: Array, factor: int, total: Array, seen: Array, touched: Array, n: int) -> int:
     """Adds factor times a row of the basis to ``total``."""
-    for i in range(len(vector)):
-        v = vector[i]
+    for i in range(at(len(vector))):
+        v = at(vector[i])
         if not seen[v]:
             seen[v] = True
-            touched[n] = v
+            touched[at(n)] = v
             n += 1
         total[v] = add(total[v], multiply(factor, value[i]))
     return n
@@ -364,9 +374,11 @@ def add_row(vector: Array, value: Array, factor: int, total: Array, seen: Array,
 def sums(indptr: Array, indices: Array, columns: Array, values: Array, result: Array) -> None:
     """result[i, v]: the sum modulo p of column columns[i] over values[:, v]."""
     for i in range(len(columns)):
-        for e in range(indptr[columns[i]], indptr[columns[i] + 1]):
-            for v in range(values.shape[1]):
-                result[i, v] = add(result[i, v], values[indices[e], v])
+        for n in range(indptr[columns[i]], indptr[columns[i] + 1]):
+            e = at(n)
+            row = at(indices[e])
+            for v in range(at(values.shape[1])):
+                result[i, v] = add(result[i, v], values[row, v])
 
 
 @njit(cache=True, nogil=True)

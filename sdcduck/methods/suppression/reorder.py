@@ -7,7 +7,7 @@ known which columns there are, they can be taken in the order that a sparse elim
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,7 @@ from sdcduck.methods.suppression.echelon import (
     SLICE,
     Pivots,
     Scratch,
+    at,
     best_row,
     clear,
     new_pivots,
@@ -28,24 +29,104 @@ from sdcduck.methods.suppression.echelon import (
 
 Array = NDArray[Any]
 
-LIGHT = 4  # entries left of the columns of the first pass; twice as many in each further one
+LIGHT = 3  # entries left of the columns of the first pass
+GROWTH = 1.25  # and how many times as many in each further one
+NEAR = 2  # columns with so many times the entries of a pass are left to a later one unseen
+MOST_LEFT = 1 << 23  # entries that are kept of what is left; columns beyond that are cleared anew in each pass
 
 DONE, HEAVY, NO_ROW = 0, 1, 2
 
 
+class Left(NamedTuple):
+    """What is left of columns: the entries begin[k]:end[k] of ``rows`` and ``values``. used: one element, where these
+    are free from."""
+
+    begin: Array
+    end: Array
+    rows: Array
+    values: Array
+    used: Array
+
+
+def new_left(columns: int, room: int) -> Left:
+    """Room for so many entries of columns, nothing kept yet (begin is -1)."""
+    return Left(
+        np.full(columns, -1, np.int64),
+        np.zeros(columns, np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
 @njit(cache=True, nogil=True)
-def count_left(
-    pivots: Pivots, scratch: Scratch, indptr: Array, indices: Array, columns: Array, length: Array, cost: Array
-) -> None:
-    """What the pivots leave of the columns: ``length`` entries of each, counted by rows in ``cost``."""
-    for k in range(len(columns)):
+def reduce_left(
+    pivots: Pivots, scratch: Scratch, indptr: Array, indices: Array, columns: Array, left: Left, k: int
+) -> int:
+    """Loads what is left of columns[k], or the column itself, and clears it of the pivots."""
+    if left.begin[k] >= 0:
+        kept = slice(left.begin[k], left.end[k])
+        touched = reduce(pivots, scratch, left.rows[kept], left.values[kept])
+    else:
         rows = indices[indptr[columns[k]] : indptr[columns[k] + 1]]
-        touched = reduce(pivots, scratch, rows, rows[:0])
-        scratch.work[0] += touched
-        for row in scratch.touched[:touched]:
-            if scratch.values[row]:
+        touched = reduce(pivots, scratch, rows, left.values[:0])
+    scratch.work[0] += touched
+    return touched
+
+
+@njit(cache=True, nogil=True)
+def settled(pivots: Pivots, left: Left, k: int) -> bool:
+    """Is what was kept of column k what is left of it still?"""
+    for n in range(max(left.begin[k], 0), left.end[k]):
+        i = at(n)
+        if pivots.number_of[at(left.rows[i])] >= 0:
+            return False
+    return bool(left.begin[k] >= 0)
+
+
+@njit(cache=True, nogil=True)
+def look(
+    pivots: Pivots,
+    scratch: Scratch,
+    indptr: Array,
+    indices: Array,
+    columns: Array,
+    first: int,
+    last: int,
+    left: Left,
+    new: Left,
+    length: Array,
+    cost: Array,
+) -> None:
+    """What the pivots leave of columns[first:last]: kept in ``new`` where there is room; ``length`` entries of each,
+    counted by rows in ``cost``."""
+    for k in range(first, last):
+        if settled(pivots, left, k) and new.used[0] + left.end[k] - left.begin[k] <= len(new.rows):
+            length[k] = left.end[k] - left.begin[k]
+            place = new.used[0]
+            new.begin[k], new.end[k] = place, place + length[k]
+            new.used[0] = new.end[k]
+            for n in range(left.begin[k], left.end[k]):
+                e = at(n)
+                new.rows[at(place)], new.values[at(place)] = left.rows[e], left.values[e]
+                cost[at(left.rows[e])] += 1
+                place += 1
+            continue
+        touched = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
+        place = new.used[0]
+        fits = place + touched <= len(new.rows)
+        for i in range(at(touched)):
+            row = scratch.touched[i]
+            value = scratch.values[at(row)]
+            if value:
+                if fits:
+                    new.rows[at(place)], new.values[at(place)] = row, value
+                    place += 1
                 length[k] += 1
-                cost[row] += 1
+                cost[at(row)] += 1
+        if fits:
+            new.begin[k], new.end[k] = new.used[0], place
+            new.used[0] = place
         clear(scratch, touched)
 
 
@@ -56,28 +137,29 @@ def take_light(
     indptr: Array,
     indices: Array,
     columns: Array,
+    left: Left,
+    order: Array,
     first: int,
     last: int,
     cost: Array,
     limit: int,
     fate: Array,
 ) -> int:
-    """Takes columns[first:last] as pivots, where rows of negative cost are none; ``fate``: DONE, or HEAVY with more
-    than ``limit`` entries left, or NO_ROW to pivot. Stops where the pool is full, and returns where."""
+    """Takes columns[order[first:last]] as pivots, where rows of negative cost are none; ``fate``: DONE, or HEAVY with
+    more than ``limit`` entries left, or NO_ROW to pivot. Stops where the pool is full, and returns where."""
     for turn in range(first, last):
-        rows = indices[indptr[columns[turn]] : indptr[columns[turn] + 1]]
-        touched = reduce(pivots, scratch, rows, rows[:0])
-        scratch.work[0] += touched
-        left = 0
-        for row in scratch.touched[:touched]:
-            left += scratch.values[row] != 0
-        pivot = best_row(scratch, touched, cost) if 0 < left <= limit else -1
-        full = pivot >= 0 and pivots.start[pivots.used[0]] + left > len(pivots.rows)
-        if left > limit:
-            fate[turn] = HEAVY
-        elif left and pivot < 0:
-            fate[turn] = NO_ROW
-        elif left and not full:
+        k = order[turn]
+        touched = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
+        length = 0
+        for i in range(at(touched)):
+            length += scratch.values[at(scratch.touched[i])] != 0
+        pivot = best_row(scratch, touched, cost) if 0 < length <= limit else -1
+        full = pivot >= 0 and pivots.start[pivots.used[0]] + length > len(pivots.rows)
+        if length > limit:
+            fate[k] = HEAVY
+        elif length and pivot < 0:
+            fate[k] = NO_ROW
+        elif length and not full:
             store(pivots, scratch, touched, pivot)
         clear(scratch, touched)
         if full:
@@ -91,49 +173,60 @@ def small_first(
     """The echelon form of the columns, and the entries read for it.
 
     In each pass the columns with few entries left come, fewest first; the pivot is the row that fewest of the columns
-    still have. Both is seen anew in each pass. Rows from ``plain_rows`` on are pivots only where nothing else is left,
-    and only those marked in ``last`` (a boolean for each row). check: called several times a second.
+    still have. Both is seen anew in each pass, from what the pass before left of the columns. Rows from ``plain_rows``
+    on are pivots only where nothing else is left, and only those marked in ``last`` (a boolean for each row). check:
+    called several times a second.
     """
     height = len(last)
-    pivots, scratch = new_pivots(height, 4 * height + 64), new_scratch(height)
+    form = _Form(indptr, indices, height, check)
     without_row = [columns[:0]]
     limit = LIGHT
+    left = new_left(len(columns), 0)
     while len(columns):
-        cost, length = np.zeros(height, np.int64), np.zeros(len(columns), np.int64)
-        for first in range(0, len(columns), SLICE):
-            part = slice(first, first + SLICE)
-            count_left(pivots, scratch, indptr, indices, columns[part], length[part], cost)
-            check()
+        left, length, cost = form.look(columns, left)
         cost[plain_rows:] = -1
-        columns, length = columns[length > 0], length[length > 0]
-        columns = columns[np.argsort(length, kind="stable")]
-        pivots, fate = _taken(pivots, scratch, indptr, indices, columns, cost, limit, check)
+        fate = np.where(length > NEAR * limit, HEAVY, DONE).astype(np.int8)
+        near = np.flatnonzero((length > 0) & (length <= NEAR * limit))
+        form.take(columns, left, near[np.argsort(length[near], kind="stable")], cost, limit, fate)
         without_row.append(columns[fate == NO_ROW])
-        columns = columns[fate == HEAVY]
-        limit = 2 * limit if limit < height // 8 else height
-    cost = np.where(last, 0, -1)
+        heavy = fate == HEAVY
+        columns, left = columns[heavy], left._replace(begin=left.begin[heavy], end=left.end[heavy])
+        limit = int(GROWTH * limit) + 1 if limit < height // 8 else height
     columns = np.concatenate(without_row)
-    pivots, _ = _taken(pivots, scratch, indptr, indices, columns, cost, height, check)
-    return pivots, int(scratch.work[0])
+    fate = np.zeros(len(columns), np.int8)
+    cost = np.where(last, 0, -1)
+    form.take(columns, new_left(len(columns), 0), np.arange(len(columns)), cost, height, fate)
+    return form.pivots, int(form.scratch.work[0])
 
 
-def _taken(
-    pivots: Pivots,
-    scratch: Scratch,
-    indptr: Array,
-    indices: Array,
-    columns: Array,
-    cost: Array,
-    limit: int,
-    check: Callable[[], object],
-) -> tuple[Pivots, Array]:
-    """The pivots with those that the columns add to them, and the fate of each column."""
-    fate = np.full(len(columns), DONE, np.int8)
-    done = 0
-    while done < len(columns):
-        until = min(done + SLICE, len(columns))
-        done = take_light(pivots, scratch, indptr, indices, columns, done, until, cost, limit, fate)
-        if done < until:
-            pivots = widened(pivots, len(cost))
-        check()
-    return pivots, fate
+class _Form:
+    """An echelon form that grows. check: called between slices of columns."""
+
+    def __init__(self, indptr: Array, indices: Array, height: int, check: Callable[[], object]) -> None:
+        self.indptr, self.indices, self.height, self.check = indptr, indices, height, check
+        self.pivots, self.scratch = new_pivots(height, 4 * height + 64), new_scratch(height)
+
+    def look(self, columns: Array, left: Left) -> tuple[Left, Array, Array]:
+        """What is left of the columns, how many entries of each, and how many of them have each row."""
+        new = new_left(len(columns), MOST_LEFT)
+        length, cost = np.zeros(len(columns), np.int64), np.zeros(self.height, np.int64)
+        for first in range(0, len(columns), SLICE):
+            last = min(first + SLICE, len(columns))
+            look(
+                self.pivots, self.scratch, self.indptr, self.indices, columns, first, last, left, new, length, cost
+            )  # fmt: skip
+            self.check()
+        return new, length, cost
+
+    def take(self, columns: Array, left: Left, order: Array, cost: Array, limit: int, fate: Array) -> None:
+        """Takes the light ones of columns[order] as pivots; ``fate`` says of each column what became of it."""
+        done = 0
+        while done < len(order):
+            until = min(done + SLICE, len(order))
+            done = take_light(
+                self.pivots, self.scratch, self.indptr, self.indices, columns, left, order, done, until, cost, limit,
+                fate,
+            )  # fmt: skip
+            if done < until:
+                self.pivots = widened(self.pivots, self.height)
+            self.check()

@@ -1,14 +1,15 @@
 """The walk through the candidates: which may be published without giving a primary cell away, at one glance each.
 
-Four random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell
-over them are all 0 iff the cell follows from the published ones, and two cells determine each other given the published
-ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a table of the
-primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a minor of the
-matrix to be a multiple of the prime.
+Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell over
+the first three are all 0 iff the cell follows from the published ones, and two cells determine each other given the
+published ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a
+table of the primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a
+minor of the matrix to be a multiple of the prime.
 
 The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
 last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
-suppression by Gaussian elimination", PSD).
+suppression by Gaussian elimination", PSD). The fifth vector is, on the rows that are no pivots, 0 but for the
+singletons in use by an exception of that method: its sum tells at a glance that there can be no second one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from sdcduck.methods.suppression.echelon import (
     Pivots,
     Scratch,
     add,
+    at,
     clear,
+    extend,
     inverse,
     multiply,
     pop_greatest,
@@ -40,7 +43,7 @@ from sdcduck.methods.suppression.reorder import small_first
 Array = NDArray[Any]
 T = TypeVar("T")
 
-VECTORS = 4
+VECTORS = 5
 DONE, FULL = 0, 1
 # When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
 # in blocks, for itself and for each free row, and what starting with them costs.
@@ -86,14 +89,24 @@ class Watched(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sums_of(vectors: Array, rows: Array) -> Any:
-    """The sums of a cell over the four vectors."""
+    """The sums of a cell over the first four vectors."""
     a = b = c = d = 0
-    for row in rows:
+    for i in range(at(len(rows))):
+        row = at(rows[i])
         a = add(a, vectors[row, 0])
         b = add(b, vectors[row, 1])
         c = add(c, vectors[row, 2])
         d = add(d, vectors[row, 3])
     return a, b, c, d
+
+
+@njit(cache=True, nogil=True)
+def sum_in_use(vectors: Array, rows: Array) -> int:
+    """The sum of a cell over the fifth vector."""
+    total = 0
+    for i in range(at(len(rows))):
+        total = add(total, vectors[at(rows[i]), 4])
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -152,7 +165,7 @@ def rekey(watched: Watched, changed: Array) -> None:
         products[k + 1] = multiply(products[k], value) if value else products[k]
     back = inverse(products[len(changed)])
     for k in range(len(changed) - 1, -1, -1):
-        b = changed[k]
+        b = changed[at(k)]
         value = watched.sums[b, 0]
         if value:
             enter(watched, b, multiply(back, products[k]))
@@ -167,7 +180,8 @@ def rekey(watched: Watched, changed: Array) -> None:
 def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
     """Is there room for a pivot with the touched rows?"""
     wanted = links.end[0]
-    for row in scratch.touched[:touched]:
+    for i in range(at(touched)):
+        row = at(scratch.touched[i])
         if links.length[row] == links.capacity[row]:
             wanted += 2 * links.length[row] + 4
     return bool(wanted <= len(links.owners))
@@ -178,8 +192,9 @@ def link(pivots: Pivots, links: Links) -> None:
     """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
     k = pivots.used[0] - 1
     own = pivots.row_of[k]
-    for i in range(pivots.start[k], pivots.start[k + 1]):
-        row = pivots.rows[i]
+    for n in range(pivots.start[k], pivots.start[k + 1]):
+        i = at(n)
+        row = at(pivots.rows[i])
         if row == own:
             continue
         length = links.length[row]
@@ -190,8 +205,8 @@ def link(pivots: Pivots, links: Links) -> None:
             links.start[row] = new
             links.capacity[row] = 2 * length + 4
             links.end[0] = new + links.capacity[row]
-        links.owners[links.start[row] + length] = own
-        links.values[links.start[row] + length] = pivots.values[i]
+        links.owners[at(links.start[row] + length)] = own
+        links.values[at(links.start[row] + length)] = pivots.values[i]
         links.length[row] = length + 1
 
 
@@ -252,10 +267,19 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
 
 
 @njit(cache=True, nogil=True)
+def bring_into_use(pivots: Pivots, vectors: Array, rows: Array) -> None:
+    """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
+    for row in rows:
+        vectors[row, 4] = vectors[row, 0]
+    extend(pivots, vectors[:, 4:])
+
+
+@njit(cache=True, nogil=True)
 def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
-    """Adds ``steps`` times the vector in the scratch to the four vectors; returns how many primary sums changed."""
+    """Adds ``steps`` times the vector in the scratch to the vectors; returns how many primary sums changed."""
     changed = 0
-    for row in scratch.touched[:touched]:
+    for t in range(at(touched)):
+        row = at(scratch.touched[t])
         value = scratch.values[row]
         if value == 0:
             continue
@@ -265,15 +289,18 @@ def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: in
         vectors[row, 2] = add(vectors[row, 2], s2)
         if steps[3]:
             vectors[row, 3] = add(vectors[row, 3], multiply(value, steps[3]))
-        for i in range(watched.indptr[row], watched.indptr[row + 1]):
-            b = watched.columns[i]
+        if steps[4]:
+            vectors[row, 4] = add(vectors[row, 4], multiply(value, steps[4]))
+        for n in range(watched.indptr[row], watched.indptr[row + at(1)]):
+            i = at(n)
+            b = at(watched.columns[i])
             if watched.alive[b]:
                 watched.sums[b, 0] = add(watched.sums[b, 0], s0)
                 watched.sums[b, 1] = add(watched.sums[b, 1], s1)
                 watched.sums[b, 2] = add(watched.sums[b, 2], s2)
                 if watched.stamp[b] != stamp:
                     watched.stamp[b] = stamp
-                    watched.changed[changed] = b
+                    watched.changed[at(changed)] = b
                     changed += 1
     return changed
 
@@ -284,9 +311,11 @@ def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
     in), singleton rows last and in order; -1 if none is left."""
     best = -1
     least = np.int64(0)
-    for row in scratch.touched[:touched]:
-        if scratch.values[row]:
-            price = cost[row] if cost[row] >= SINGLETON else cost[row] + links.length[row]
+    for i in range(at(touched)):
+        row = scratch.touched[i]
+        if scratch.values[at(row)]:
+            price = cost[at(row)]
+            price += links.length[at(row)] if price < SINGLETON else 0
             if best < 0 or price < least or (price == least and row < best):
                 best, least = row, price
     return best
@@ -316,6 +345,7 @@ def publish_column(
         steps = np.empty(VECTORS, np.int64)
         for v, total in enumerate(sums_of(vectors, rows)):
             steps[v] = multiply(total, scale)
+        steps[4] = multiply(sum_in_use(vectors, rows), scale)
         changed = move_vectors(vectors, watched, other, met, steps, pivots.used[0])
         watched.scalars[WORK] += work + 4 * met + 16 * changed
         if keyed:
@@ -362,15 +392,25 @@ def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def exception(rows: Array, pivots: Pivots, scratch: Scratch, watched: Watched, used: Array) -> bool:
+def exception(
+    rows: Array,
+    pivots: Pivots,
+    scratch: Scratch,
+    vectors: Array,
+    watched: Watched,
+    used: Array,
+) -> bool:
     """May a column of singletons be published after all: both signs, and no row in an earlier exception? Then its rows
     are used."""
+    if sum_in_use(vectors, rows) != 0:
+        return False
     touched = reduce(pivots, scratch, rows, rows[:0])
     all_rows = np.sort(scratch.touched[:touched])
     left = all_rows[scratch.values[all_rows] != 0]
     allowed = both_signs(scratch, left, watched) and not used[left].any()
     if allowed:
         used[left] = True
+        bring_into_use(pivots, vectors, left)
     clear(scratch, touched)
     return bool(allowed)
 
@@ -405,7 +445,7 @@ def publish_safe(
         if a == 0 and b == 0 and d == 0:
             continue
         refused = singletons and free == 0 and not excepted[0]
-        if refused and exception(rows, pivots, scratch, watched, used):
+        if refused and exception(rows, pivots, scratch, vectors, watched, used):
             excepted[0] = True
             refused = False
         scale = inverse(a)
@@ -442,6 +482,7 @@ class Walk:
         self.cost[free_rows:] = SINGLETON + np.arange(rows - free_rows)
         self.vectors = echelon.random_values(np.random.default_rng((20220921, seed)), (rows, VECTORS))
         self.vectors[free_rows:, 3] = 0
+        self.vectors[:, 4] = 0
         room = 2 * len(self.indices) + 4 * rows + 64
         self.pivots, self.scratch, self.other = (
             echelon.new_pivots(rows, room),
@@ -565,7 +606,7 @@ class Walk:
         return int(done)
 
     def _reorder(self, before: Array) -> None:
-        """Brings the columns published before in an order that leaves less of them, as soon as they cost as much."""
+        """Brings the columns published before in an order that leaves less of them, as soon as they cost twice that."""
         used, free_rows = int(self.pivots.used[0]), int(self.watched.scalars[FREE_ROWS])
         spent = int(self.scratch.work[0] + self.watched.scalars[WORK]) - self.spent
         if spent < self.price or used == self.reordered:
@@ -579,7 +620,7 @@ class Walk:
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
         self.pivots, self.links = pivots, link_all(pivots)
-        self.reordered, self.price = used, price
+        self.reordered, self.price = used, 2 * price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
     def _wants_blocks(self) -> bool:
