@@ -204,6 +204,10 @@ class Block:
             raise Refused("SDC030", column.name)
         return role
 
+    def _called(self, measure: exp.Column) -> str:
+        """What the custodian calls a measure, whatever the query does: one measure has one noise."""
+        return self.sources[measure.table].measures[measure.name.lower()]
+
     def _dimension(self, column: exp.Column) -> None:
         role = self._role(column)
         if role is Role.MEASURE:
@@ -306,6 +310,7 @@ class Block:
             if self.select.args.get(clause) is not None:
                 raise Refused("SDC045", clause)
         roles: dict[str, Role] = {}
+        measures: dict[str, str] = {}
         projections: list[exp.Expr] = []
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
@@ -314,6 +319,8 @@ class Block:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
                 roles[name.lower()] = self._role(value)
+                if roles[name.lower()] is Role.MEASURE:
+                    measures[name.lower()] = self._called(value)
                 if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
@@ -324,7 +331,7 @@ class Block:
             projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
-        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several)
+        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several, measures=measures)
 
     def _read_from_method(self) -> None:
         """Put the table that the method answers from in place of the table of the policy."""
@@ -673,7 +680,7 @@ class Block:
         # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
         safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
         added = bounded(text(value)) if family(value) == "real" and not safe else text(value)
-        total = numbers.total(added, condition, exact=family(value) != "real")
+        total = numbers.total(added, condition, self._called(value), exact=family(value) != "real")
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:
@@ -709,7 +716,7 @@ class Block:
         if self._role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
         column = bounded(text(value), _LARGEST_SQUARED)
-        variance = numbers.variance(column, condition)
+        variance = numbers.variance(column, condition, self._called(value))
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
             variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
