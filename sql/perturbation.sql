@@ -1210,7 +1210,7 @@ CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p
                     _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
                     _sdc_own_key(
                         _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
-                        _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 9), own),
+                        _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own),
                     ptable, p_large, NULL, NULL, 3, NULL, 0, false,
                     _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1, true, digits, false)
                     / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
@@ -1309,7 +1309,7 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
                         cell['units'],
                         lambda one: greatest(
                             one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0))),
-                    _sdc_own_key(cell['key'], _sdc_significant(cell['deviations'] / cell['repeated'], 9), own),
+                    _sdc_own_key(cell['key'], _sdc_significant(cell['deviations'] / cell['repeated'], 6), own),
                     ptable, 0.1, NULL, NULL, 3, NULL, 0, false, cell['odd'], true, 8, false)
                     / (cell['rows'] - 1)
         END)[1];

@@ -104,7 +104,9 @@ def test_the_noise_of_a_variance_is_not_that_of_the_sum(
     con: duckdb.DuckDBPyConnection, guarded: Guard, show: Show
 ) -> None:
     sums = draws(con, guarded, "sum(wage)", "max(wage)", "people")
-    published = answers(guarded, "SELECT cell, variance(wage) * (count(*) - 1) AS v FROM people GROUP BY cell ORDER BY cell")
+    published = answers(
+        guarded, "SELECT cell, variance(wage) * (count(*) - 1) AS v FROM people GROUP BY cell ORDER BY cell"
+    )
     true = truths(
         con,
         "SELECT var_pop(wage) * count(*) AS v, greatest(max(wage) - avg(wage), avg(wage) - min(wage)) ** 2 AS t "
@@ -180,8 +182,12 @@ WORDINGS = (
 
 def test_averaging_over_wordings_of_a_sum(con: duckdb.DuckDBPyConnection, guarded: Guard, show: Show) -> None:
     """A measure over the same records has one noise: scaled, renamed, cast, filtered, in views, joined, repeated."""
-    con.execute("CREATE OR REPLACE VIEW seen AS SELECT person, cell, half, wage::DOUBLE AS wage, record_key FROM people")
-    con.execute("CREATE OR REPLACE TABLE halved AS SELECT person, cell, half, wage, record_key FROM people WHERE half = 1")
+    con.execute(
+        "CREATE OR REPLACE VIEW seen AS SELECT person, cell, half, wage::DOUBLE AS wage, record_key FROM people"
+    )
+    con.execute(
+        "CREATE OR REPLACE TABLE halved AS SELECT person, cell, half, wage, record_key FROM people WHERE half = 1"
+    )
     for view in ("seen", "halved"):
         con.execute(
             f"FROM sdc_protect('{view}', unit := 'person', dimensions := ['cell', 'half'], measures := ['wage'])"
@@ -224,7 +230,9 @@ def test_rows_of_the_same_people_do_not_share_their_noise(
     """How many rows of a month are there? The difference of all rows and all others, which are rows of the same people."""
     told, usual = 0, 0
     for month in (2, 3):
-        asked = f"SELECT cell, count(*) - count(*) FILTER (month <> {month}) AS n FROM months GROUP BY cell ORDER BY cell"
+        asked = (
+            f"SELECT cell, count(*) - count(*) FILTER (month <> {month}) AS n FROM months GROUP BY cell ORDER BY cell"
+        )
         direct = f"SELECT cell, count(*) FILTER (month = {month}) AS n FROM months GROUP BY cell ORDER BY cell"
         true = truths(con, direct)
         told += sum(a["n"] == b["n"] for a, b in zip(answers(guarded, asked), true, strict=True))
@@ -247,7 +255,9 @@ def test_as_many_rows_of_everybody_is_one_question(guarded: Guard) -> None:
     sums, rows = [], []
     for months in ((0,), (1,), (0, 1)):
         listed = ", ".join(map(str, months))
-        row = answers(guarded, f"SELECT sum(rent) AS s, count(*) AS n FROM months WHERE cell = 5 AND month IN ({listed})")[0]
+        row = answers(
+            guarded, f"SELECT sum(rent) AS s, count(*) AS n FROM months WHERE cell = 5 AND month IN ({listed})"
+        )[0]
         sums.append(row["s"] / len(months))
         rows.append(row["n"] / len(months))
     assert sums == pytest.approx([sums[0]] * 3, rel=1e-9)

@@ -13,8 +13,8 @@ from sdcduck.guard.refusals import Refused
 class Method(Protocol):
     """SQL of the protected aggregates.
 
-    ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``. ``called`` is what the custodian
-    calls a measure, whatever it is called in a query.
+    ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``. ``called`` is what the
+    custodian calls a measure, whatever it is called in a query.
     """
 
     @property

@@ -55,9 +55,7 @@ class CellKey:
         And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
         tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
-        return self._enough(
-            records, f"{number} > 0", f"_sdc_published_rows({number}, {self._key(records)}, {tables})"
-        )
+        return self._enough(records, f"{number} > 0", f"_sdc_published_rows({number}, {self._key(records)}, {tables})")
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
