@@ -16,7 +16,7 @@ import pytest
 from fixtures_of_attacks import show
 
 import sdcduck
-from sdcduck.guard import Guard, guard
+from sdcduck.guard import Guard, Refused, guard
 
 Show = Callable[[str], None]
 CELLS, MONTHS = 120, 4
@@ -274,6 +274,29 @@ def test_a_quantile_has_no_draw_of_its_own(guarded: Guard) -> None:
         below, above = answers(guarded, f"SELECT {asked} FROM {table} WHERE cell = 7")[0].values()
         assert below is None
         assert above is not None
+
+
+def test_a_grouping_set_twice_is_no_other_draw(guarded: Guard) -> None:
+    """Everybody counted twice, three times, ..: each time with noise of its own, if rows of equal sets were put together."""
+    for source in ("people", "months"):
+        for group in (
+            "GROUPING SETS ((cell), (cell))",
+            "ROLLUP (cell, cell)",
+            "CUBE (cell, (cell))",
+            "ROLLUP (cell), ROLLUP (cell)",
+        ):
+            plain = {row["cell"]: row for row in answers(
+                guarded, f"SELECT cell, count(*) AS n, sum(rent) AS s, sum(cell) AS f FROM {source} GROUP BY ROLLUP (cell)"
+            )}  # fmt: skip
+            try:
+                rows = answers(
+                    guarded,
+                    f"SELECT cell, count(*) AS n, sum(rent) AS s, sum(cell) AS f FROM {source} GROUP BY {group}",
+                )
+            except Refused:
+                assert source == "months"
+                continue
+            assert all(row == plain[row["cell"]] for row in rows)
 
 
 def test_margins_added_up(con: duckdb.DuckDBPyConnection, guarded: Guard, show: Show) -> None:
