@@ -16,7 +16,9 @@ PRIME = 99_999_989
 def _spread(quantity: str, key: str, value: str) -> str:
     """The key of a quantity, from that of a cell."""
     of_value, of_key = divmod(own_key(quantity), PRIME)
-    factor = f"({of_key} + round(coalesce({value}, 0) * 10000)::HUGEINT % {PRIME} * {of_value}) % {PRIME}"
+    factor = (
+        f"({of_key} + (coalesce({value}, 0)::DOUBLE * 10000 % {PRIME}::DOUBLE)::BIGINT::HUGEINT * {of_value}) % {PRIME}"
+    )
     return f"(coalesce({key}, 0)::HUGEINT % {PRIME} * ({factor}) % {PRIME})"
 
 
