@@ -75,7 +75,7 @@ examples: $(STAMP)       ## run the examples of the SQL reference and write thei
 	@$(BIN)/python -m sdcduck.sql.examples
 
 acceptance: $(STAMP)     ## ask the guard what people ask, and write down what it answers
-	@$(BIN)/python tests/guard/acceptance/table.py && $(BIN)/python tests/guard/acceptance/tpch.py
+	@$(BIN)/python tests/guard/acceptance/table.py && PYTHONPATH=tests/guard $(BIN)/python tests/guard/acceptance/tpch.py
 
 lock:                    ## write constraints.txt from a fresh environment with the newest versions
 	@rm -rf build/lock && $(PYTHON) -m venv build/lock

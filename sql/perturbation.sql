@@ -954,19 +954,38 @@ CREATE OR REPLACE MACRO sdc_sum(
 CREATE OR REPLACE MACRO _sdc_clipped(t, type) AS
     CASE WHEN type <> 'DOUBLE' OR t = _sdc_no_key() THEN t ELSE least(t, 9e14) END;
 
+-- The key that the noise of one quantity comes from. With the cell key itself, the sums of two measures over the same
+-- records would have the same noise, in proportion to their largest contributions: who knows these is rid of it. So each
+-- quantity has an integer `own`, which the guard makes of its name, and its keys are the cell keys times a factor, modulo a
+-- prime: neighbouring keys, which have the same noise in one quantity, are far apart in another. The value is part of the
+-- factor because the rows of a unit may be chosen so that the units stay the same: the sums of two months, or with and
+-- without one visit. NULL: the cell key as it is, which is what the `sdc_` functions use.
+-- 99999989 is the largest prime below 10^8; 10^-4 is the grid that floating-point measures are added on.
+CREATE OR REPLACE MACRO _sdc_own_key(key_sum, value, own) AS
+    CASE
+        WHEN own IS NULL THEN key_sum
+        ELSE coalesce(try_cast(key_sum AS BIGINT) % 99999989, (key_sum % 99999989)::BIGINT, 0) * (
+            (own % 99999989
+                + coalesce(try_cast(abs(value)::DOUBLE * 10000 % 99999989::DOUBLE AS BIGINT), 0) * (own // 99999989))
+            % 99999989) % 99999989
+    END;
+
 -- What `sdc_sum` is where nothing but its p-table and its filter is given, from the figures of a cell: the same to the
--- bit. The guard puts it above the aggregates; what the general form has to provide for takes twice as long to plan.
-CREATE OR REPLACE MACRO _sdc_default_sum(x, t, key_sum, n, key_type, type, p) AS
+-- bit, if there is no `own`. The guard puts it above the aggregates; what the general form has to provide for takes twice
+-- as long to plan. `repeated`: how many rows a unit has, on average, so that a measure that stands in several rows of its
+-- unit has the same noise however many of them are added up.
+CREATE OR REPLACE MACRO _sdc_default_sum(x, t, key_sum, n, key_type, type, p, own, repeated) AS
     _sdc_refuse_bad_sum(
         'sdc_sum', key_type, type, t, key_sum, 4,
         CASE
             WHEN _sdc_ptable_odd_first(p) = 0 AND _sdc_is_large_cell(x, t, p, 0.1, NULL, NULL, 3)
-                THEN _sdc_large_cell_value(x, t, key_sum, p, 0.1, NULL, NULL, 3, 8)
+                THEN _sdc_large_cell_value(x, t, _sdc_own_key(key_sum, x / repeated, own), p, 0.1, NULL, NULL, 3, 8)
             WHEN x = 0 OR t = 0 THEN x
             ELSE x + sign(x) * greatest(
                 least(abs(x), t * 0.1::DOUBLE) * _sdc_magnitude_noise(
                     p, _sdc_ptable_odd_first(p) > 0 AND n % 2 = 1,
-                    greatest(1, abs(x) / (t * 0.1::DOUBLE)), _sdc_scaled_key(key_sum, p, 8)),
+                    greatest(1, abs(x) / (t * 0.1::DOUBLE)),
+                    _sdc_scaled_key(_sdc_own_key(key_sum, x / repeated, own), p, 8)),
                 -abs(x))
         END
     );
@@ -1166,6 +1185,38 @@ CREATE OR REPLACE MACRO _sdc_squared_deviations(y, decimals) AS
 CREATE OR REPLACE MACRO _sdc_largest_deviation(y, decimals) AS
     greatest(max(y)::DOUBLE - _sdc_exact_sum(y, decimals) / count(y), _sdc_exact_sum(y, decimals) / count(y) - min(y)::DOUBLE) ** 2;
 
+-- A number to so many significant digits: a bin that everybody knows.
+CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
+    CASE
+        WHEN y = 0 THEN 0
+        ELSE round(y / 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1))
+            * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
+    END::DOUBLE;
+
+-- `sdc_variance`, with an `own` key (see `_sdc_own_key`).
+CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, own) AS
+    _sdc_refuse_bad_sum(
+        'sdc_variance',
+        typeof(max(record_key)),
+        typeof(sum(y)),
+        max(_sdc_contribution(y, record_key, filter)),
+        _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
+        decimals,
+        CASE
+            WHEN count(CASE WHEN filter THEN y END) > 1
+                AND sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) > 1
+                THEN _sdc_single_value(
+                    _sdc_squared_deviations(CASE WHEN filter THEN y END, decimals),
+                    _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
+                    _sdc_own_key(
+                        _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
+                        _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own),
+                    ptable, p_large, NULL, NULL, 3, NULL, 0, false,
+                    _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1, true, digits, false)
+                    / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
+        END
+    );
+
 --| sdc_variance(y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, filter := true, digits := 8, decimals := 4) -> DOUBLE
 --| The perturbed variance of a measure in each cell, among its records (divided by n - 1).
 --|
@@ -1197,51 +1248,47 @@ CREATE OR REPLACE MACRO sdc_variance(
     y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, filter := true,
     digits := 8, decimals := 4
 ) AS
-    _sdc_refuse_bad_sum(
-        'sdc_variance',
-        typeof(max(record_key)),
-        typeof(sum(y)),
-        max(_sdc_contribution(y, record_key, filter)),
-        _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
-        decimals,
-        CASE
-            WHEN count(CASE WHEN filter THEN y END) > 1
-                AND sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) > 1
-                THEN _sdc_single_value(
-                    _sdc_squared_deviations(CASE WHEN filter THEN y END, decimals),
-                    _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
-                    _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
-                    ptable, p_large, NULL, NULL, 3, NULL, 0, false,
-                    _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1, true, digits, false)
-                    / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
-        END
-    );
+    _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, NULL);
 
--- What a sum of whole numbers, of which each unit has n, gets beside the noise of the number of units: the noise of a sum,
--- from a key of its own, in whole steps. Without it a count of rows, divided by the count of units, would be the exact
--- number of rows of somebody who is alone in a cell. Where nobody has more than one row there is nothing to hide.
-CREATE OR REPLACE MACRO _sdc_noise_of_rows(n, total, record_key, magnitude_ptable) AS
-    CASE
-        WHEN max(n) > 1 AND max(abs(total)) > 0 THEN round((sdc_ckm_sum(
-            sum(total)::DOUBLE, [max(abs(total))::DOUBLE], sum(CASE WHEN n > 0 THEN record_key END),
-            ptable := magnitude_ptable, same_key := false,
-            is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
-            - sum(total)::DOUBLE) / (max(abs(total)) / max(n))) * (max(abs(total)) / max(n))
-        ELSE 0
+-- The published number of rows of so many units, of which the one with most rows has `most`: with the noise of the number
+-- of units, times these. Its key is another than that of the count of units, or rows - 2 * units would have no noise where
+-- nobody has more than two rows and say exactly how many have one; and another for other rows of the same units, or
+-- the difference would be exact. The same number of rows of everybody is still one and the same question.
+CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable) AS
+    n + CASE
+        WHEN most > 1
+            THEN most * _sdc_count_noise(units, _sdc_own_key(key_sum, n / most, 9449625210889600), ptable, 8)
+        ELSE _sdc_count_noise(units, key_sum, ptable, 8)
     END;
 
--- The published number of rows, where a record is a unit that has n of them: with the noise of the number of units, times
--- the rows of the unit which has most, and that of a sum.
+-- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, in whole steps.
+-- Without it a count of rows, divided by the count of units, would be the exact number of rows of somebody who is alone
+-- in a cell. Where nobody has more than one row it is `sdc_count`.
 CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable) AS
-    greatest(
-        sum(n) + max(n) * (sdc_count(record_key, ptable := ptable, filter := n > 0) - count(CASE WHEN n > 0 THEN 1 END))
-            + _sdc_noise_of_rows(n, n, record_key, magnitude_ptable),
-        0)::BIGINT;
+    _sdc_refuse_bad_keys(
+        typeof(max(record_key)),
+        count(CASE WHEN n > 0 THEN 1 END),
+        count(CASE WHEN n > 0 THEN record_key END),
+        sum(CASE WHEN n > 0 THEN record_key END),
+        greatest(
+            _sdc_ckm_rows(
+                sum(n)::BIGINT, max(n), count(CASE WHEN n > 0 THEN 1 END), sum(CASE WHEN n > 0 THEN record_key END), ptable)
+                + CASE
+                    WHEN max(n) > 1 THEN round(sdc_ckm_sum(
+                        sum(n)::DOUBLE, [max(n)::DOUBLE],
+                        _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), 6719393550819478),
+                        ptable := magnitude_ptable,
+                        is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
+                        - sum(n)::DOUBLE)
+                    ELSE 0
+                END,
+            0)::BIGINT
+    );
 
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
 -- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
--- a unit it is `sdc_variance`. NULL where the published number of units does not make sure that there are two.
-CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable) AS
+-- a unit it is `_sdc_own_variance`. NULL where the published number of units does not make sure that there are two.
+CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable, own) AS
     list_transform(
         [{
             'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
@@ -1249,6 +1296,7 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
             'deviations': greatest(
                 sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
             'key': sum(CASE WHEN n > 0 THEN record_key END),
+            'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
             'odd': _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1,
             'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
             'rows': _sdc_published_rows(n, record_key, count_ptable, ptable)
@@ -1261,17 +1309,10 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
                         cell['units'],
                         lambda one: greatest(
                             one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0))),
-                    cell['key'], ptable, 0.1, NULL, NULL, 3, NULL, 0, false, cell['odd'], true, 8, false)
+                    _sdc_own_key(cell['key'], _sdc_significant(cell['deviations'] / cell['repeated'], 6), own),
+                    ptable, 0.1, NULL, NULL, 3, NULL, 0, false, cell['odd'], true, 8, false)
                     / (cell['rows'] - 1)
         END)[1];
-
--- A number to so many significant digits: a bin that everybody knows.
-CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
-    CASE
-        WHEN y = 0 THEN 0
-        ELSE round(y / 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1))
-            * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
-    END::DOUBLE;
 
 --| sdc_quantile(y, record_key, q, ptable := 'default', significant := 2, least_beyond := 5, filter := true, digits := 8) -> DOUBLE
 --| The perturbed quantile of a measure in each cell, such as the median.
@@ -1366,12 +1407,10 @@ CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magn
                                 lambda one: one['n'] > 0)],
                             lambda below: {
                                 'bin': bin_near,
-                                'n': list_sum(list_transform(below, lambda one: one['n']))
-                                    + list_max(list_transform(below, lambda one: one['n'])) * (
-                                        sdc_ckm_count(
-                                            len(below), list_sum(list_transform(below, lambda one: one['key'])),
-                                            ptable := ptable)
-                                        - len(below))
+                                'n': _sdc_ckm_rows(
+                                    list_sum(list_transform(below, lambda one: one['n'])),
+                                    list_max(list_transform(below, lambda one: one['n'])),
+                                    len(below), list_sum(list_transform(below, lambda one: one['key'])), ptable)
                             })[1])],
                     lambda steps: coalesce(
                         list_min(list_transform(

@@ -18,6 +18,7 @@ from sdcduck.guard.relations import Label, Relation, Role
 from sdcduck.guard.shapes import (
     GROUPS,
     RELEASED,
+    SET,
     VALUES,
     Keys,
     bounded,
@@ -26,6 +27,7 @@ from sdcduck.guard.shapes import (
     conjuncts,
     constant_factor,
     family,
+    grouping_sets,
     has_aggregate,
     is_aggregate,
     is_number,
@@ -38,6 +40,7 @@ from sdcduck.guard.shapes import (
     ties,
     value_of,
     without_nulls,
+    without_repetition,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 _MOST_TERMS = 10
 _MOST_COUNTED = 20
+_MOST_SUBTOTALS = 64
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
@@ -204,6 +208,10 @@ class Block:
             raise Refused("SDC030", column.name)
         return role
 
+    def _called(self, measure: exp.Column) -> str:
+        """What the custodian calls a measure, whatever the query does: one measure has one noise."""
+        return self.sources[measure.table].measures[measure.name.lower()]
+
     def _dimension(self, column: exp.Column) -> None:
         role = self._role(column)
         if role is Role.MEASURE:
@@ -306,6 +314,7 @@ class Block:
             if self.select.args.get(clause) is not None:
                 raise Refused("SDC045", clause)
         roles: dict[str, Role] = {}
+        measures: dict[str, str] = {}
         projections: list[exp.Expr] = []
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
@@ -314,6 +323,8 @@ class Block:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
                 roles[name.lower()] = self._role(value)
+                if roles[name.lower()] is Role.MEASURE:
+                    measures[name.lower()] = self._called(value)
                 if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
@@ -324,7 +335,7 @@ class Block:
             projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
-        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several)
+        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several, measures=measures)
 
     def _read_from_method(self) -> None:
         """Put the table that the method answers from in place of the table of the policy."""
@@ -402,7 +413,7 @@ class Block:
         refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
         return bool(columns) and all(self._role(column) not in refused for column in columns)
 
-    def number_of_values(self, node: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select:
+    def number_of_values(self, node: exp.Expr, condition: exp.Expr | None, split: _Split) -> exp.Select:
         """How many values are published in a group, or the least of them: of a SELECT DISTINCT of group keys and value.
 
         So count(DISTINCT region) says how many regions appear in GROUP BY region, min(region) which is the first of
@@ -410,17 +421,16 @@ class Block:
         """
         value = value_of(node)
         assert value is not None
-        groups = self._same_groups(keys, condition, _name_of(node))
-        groups.append("expressions", exp.alias_(value.copy(), "_value", quoted=True))
-        groups.set("distinct", exp.Distinct())
+        groups = self._same_groups(split.keys, condition, _name_of(node))
+        self._group_by(groups, split.keys, {"_value": value})
         published = exp.column("_value", VALUES, quoted=True)
         if isinstance(node, exp.Count):
             shown: exp.Expr = exp.Count(this=published, big_int=True)
         else:
             shown = exp.Max(this=published) if isinstance(node, exp.Max) else exp.Min(this=published)
-        return self._from_groups(groups, shown, keys)
+        return self._from_groups(groups, shown, split)
 
-    def number_by_values(self, node: exp.Expr, condition: exp.Expr | None, keys: Keys) -> exp.Select | None:
+    def number_by_values(self, node: exp.Expr, condition: exp.Expr | None, split: _Split) -> exp.Select | None:
         """A sum of figures of dimensions, or of measures times such figures; None: it is something else.
 
         It is made of what is published for each value of the figures: sum(x * f) of f times sum(x) GROUP BY f. With
@@ -450,7 +460,7 @@ class Block:
         known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 else []
         conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
         wanted = [one.copy() for one in conditions if one is not None]
-        groups = self._same_groups(keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
+        groups = self._same_groups(split.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
         figures: dict[str, str] = {}
         parts = []
         for place, (factors, measure) in enumerate(terms):
@@ -462,22 +472,17 @@ class Block:
                 figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS DOUBLE) END"
                 part = f"{VALUES}.{figures.setdefault(figure, f'_v{len(figures)}')} * {part}"
             parts.append(part)
-        for figure, name in figures.items():
-            groups.append("expressions", exp.alias_(parse_one(figure, read="duckdb"), name, quoted=True))
         total = f"fsum({' + '.join(parts)}){factor}{more}"
         if isinstance(node, exp.Avg):
             counted = f"count({measures[0]})" if len(measures) == 1 else "count(*)"
             groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
             complete = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures.values()) or "true"
             total += f" / nullif(sum(CASE WHEN {complete} THEN {VALUES}._m END), 0)"
-        groups.set("group", exp.Group(all=True))
-        return self._from_groups(groups, parse_one(total, read="duckdb"), keys)
+        self._group_by(groups, split.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()})
+        return self._from_groups(groups, parse_one(total, read="duckdb"), split)
 
     def _same_groups(self, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:
         """A SELECT of the group keys over the records as they were asked about, those for which a condition holds."""
-        group = self.select.args.get("group")
-        if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
-            raise Refused("SDC051", f"{of} with subtotals")
         if self.original is None:
             raise Refused("SDC052", of)
         self.protection.counted += 1
@@ -494,13 +499,38 @@ class Block:
             groups.set("where", exp.Where(this=both))
         return groups
 
-    def _from_groups(self, groups: exp.Select, shown: exp.Expr, keys: Keys) -> exp.Select:
+    def _group_by(self, groups: exp.Select, keys: Keys, values: Mapping[str, exp.Expr]) -> None:
+        """Group by the keys and these values too; where there are subtotals, in each of the grouping sets, once."""
+        sets = grouping_sets(self.select.args.get("group")) if keys else None
+        if sets is not None:
+            # A value that is a key, too, stays what it is where that key is summed over.
+            values = {name: exp.Case(ifs=[exp.If(this=exp.true(), true=value)]) for name, value in values.items()}
+        for name, value in values.items():
+            groups.append("expressions", exp.alias_(value, name, quoted=True))
+        if sets is None:
+            groups.set("group", exp.Group(all=True))
+            return
+        if any(text(value) in keys for value in values.values()):
+            raise Refused("SDC051", "subtotals of what is counted")
+        sets = without_repetition(sets)
+        if len(sets) > _MOST_SUBTOTALS:
+            raise Refused("SDC002", "many subtotals")
+        every = [[part.copy() for part in (*one, *values.values())] for one in sets]
+        listed = [exp.Tuple(expressions=one) if len(one) > 1 else exp.Paren(this=one[0]) for one in every]
+        groups.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=listed)]))
+        of_set = exp.Grouping(expressions=[parse_one(sql, read="duckdb") for sql in keys])
+        groups.append("expressions", exp.alias_(of_set, SET, quoted=True))
+
+    def _from_groups(self, groups: exp.Select, shown: exp.Expr, split: _Split) -> exp.Select:
         """One number of what is published of groups, for the group around it."""
+        names = {name: name for name, _ in split.keys.values()}
+        if SET in groups.named_selects:
+            names[SET] = split.grouping_set()
         self.protection.query(groups, self.known)
         made = exp.Select(expressions=[shown], from_=exp.From(this=_aliased(groups, VALUES)))
         same = [
-            exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(name, GROUPS, quoted=True))
-            for name, _ in keys.values()
+            exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(of, GROUPS, quoted=True))
+            for name, of in names.items()
         ]
         if same:
             made.set("where", exp.Where(this=exp.and_(*same, copy=False)))
@@ -543,7 +573,11 @@ class Block:
             units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
         shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
         if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
-            # Rows of different grouping sets may look alike.
+            # Rows of different grouping sets may look alike. Those of one that is there twice would be added up: a unit
+            # would count twice, with another noise each time it is asked for once more.
+            listed = grouping_sets(group) or []
+            if len(without_repetition(listed)) < len(listed):
+                raise Refused("SDC005", "a grouping set that is there twice")
             sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
             units.append("expressions", exp.alias_(sets, "_sets", quoted=True))
             shown.append(f'"{UNITS}"."_sets"')
@@ -673,7 +707,7 @@ class Block:
         # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
         safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
         added = bounded(text(value)) if family(value) == "real" and not safe else text(value)
-        total = numbers.total(added, condition, exact=family(value) != "real")
+        total = numbers.total(added, condition, self._called(value), exact=family(value) != "real")
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:
@@ -709,7 +743,7 @@ class Block:
         if self._role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
         column = bounded(text(value), _LARGEST_SQUARED)
-        variance = numbers.variance(column, condition)
+        variance = numbers.variance(column, condition, self._called(value))
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
             variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
@@ -827,9 +861,9 @@ class _Split:
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         if self.block.is_of_values(node):
             name = f"_n{len(self.values)}"
-            self.values[name] = self.block.number_of_values(node, condition, self.keys)
+            self.values[name] = self.block.number_of_values(node, condition, self)
             return released(name, node)
-        by_values = self.block.number_by_values(node, condition, self.keys)
+        by_values = self.block.number_by_values(node, condition, self)
         if by_values is not None:
             name = f"_n{len(self.values)}"
             self.values[name] = by_values
@@ -846,6 +880,13 @@ class _Split:
         asked = f"GROUPING({', '.join(places)})"
         return self._named(self.numbers.grouping(asked), node)
 
+    def grouping_set(self) -> str:
+        """The column that says which grouping set a group is of."""
+        every = ", ".join(checked.sql("duckdb") for _, checked in self.keys.values())
+        return self._name(self.numbers.grouping(f"GROUPING({every})"))
+
     def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
-        name = self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
-        return released(name, of)
+        return released(self._name(sql), of)
+
+    def _name(self, sql: str) -> str:
+        return self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")

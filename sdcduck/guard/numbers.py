@@ -13,7 +13,10 @@ UNITS = "_sdc_u"
 
 
 class Numbers(Protocol):
-    """The protected SQL of what is counted and added up; ``condition`` is over single rows."""
+    """The protected SQL of what is counted and added up.
+
+    ``condition`` is over single rows; ``called`` is what the custodian calls a measure.
+    """
 
     def count(self, condition: str) -> str:
         """Rows."""
@@ -21,13 +24,13 @@ class Numbers(Protocol):
     def units(self, condition: str) -> str:
         """Units."""
 
-    def total(self, added: str, condition: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
         """A sum; ``exact``: of whole or decimal numbers."""
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
 
-    def variance(self, measure: str, condition: str) -> str:
+    def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among records."""
 
     def quantile(self, measure: str, share: str, condition: str) -> str:
@@ -51,17 +54,17 @@ class OfRecords:
         """Units."""
         return self.method.units(self.records, condition)
 
-    def total(self, added: str, condition: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
         """A sum, which the method makes exact."""
-        return self.method.total(self.records, added, condition)
+        return self.method.total(self.records, added, condition, called)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.method.known(self.records, added, condition)
 
-    def variance(self, measure: str, condition: str) -> str:
+    def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among records."""
-        return self.method.variance(self.records, measure, condition)
+        return self.method.variance(self.records, measure, condition, called)
 
     def quantile(self, measure: str, share: str, condition: str) -> str:
         """The value that this share of the records lies below."""
@@ -97,22 +100,24 @@ class OfUnits:
         rows = self._column(f"count(CASE WHEN {condition} THEN 1 END)")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
 
-    def total(self, added: str, condition: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
         values = f"CASE WHEN {condition} THEN {added} END"
         figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
-        return self.method.total(identifier(UNITS), figure, "true")
+        rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
+        repeated = f"greatest(sum({rows}) / nullif(count(CASE WHEN {rows} > 0 THEN 1 END), 0), 1)"
+        return self.method.total_of_units(identifier(UNITS), figure, "true", called, repeated)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.count(f"({condition}) AND ({added}) IS NOT NULL")
 
-    def variance(self, measure: str, condition: str) -> str:
+    def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""
         values = f"CASE WHEN {condition} THEN {measure} END"
         rows, total = self._column(f"count({values})"), self._column(f"_sdc_exact_sum({values}, 4)")
         squares = self._column(f"_sdc_exact_squares({values})")
-        return self.method.variance_of_units(identifier(UNITS), rows, total, squares)
+        return self.method.variance_of_units(identifier(UNITS), rows, total, squares, called)
 
     def quantile(self, measure: str, share: str, condition: str) -> str:
         """The value that this share of the rows lies below."""

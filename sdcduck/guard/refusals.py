@@ -39,7 +39,7 @@ REASONS = {
     "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
     "SDC051": (
         "DISTINCT in an aggregate",
-        "Only count(DISTINCT unit), and count(DISTINCT dimension) without subtotals, are answered.",
+        "Only count(DISTINCT unit) and count(DISTINCT dimension) are answered.",
     ),
     "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),

@@ -36,6 +36,7 @@ class Relation:
         label: public, released or unit-level.
         columns: their lower-case names.
         roles: of the columns, for unit-level relations.
+        measures: what the custodian calls the columns that are measures.
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
         several: whether a unit may have several rows.
@@ -49,6 +50,7 @@ class Relation:
     table: str | None = None
     several: bool = False
     source: str | None = None
+    measures: dict[str, str] = field(default_factory=dict)
 
 
 def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
@@ -59,7 +61,8 @@ def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
     roles |= {name.lower(): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:
         roles[policy.unit.lower()] = Role.UNIT
-    return Relation(Label.UNIT, columns, roles, policy, policy.name, not policy.one_row_per_unit)
+    measures = {name.lower(): name.lower() for name in policy.measures}
+    return Relation(Label.UNIT, columns, roles, policy, policy.name, not policy.one_row_per_unit, measures=measures)
 
 
 def about(policy: Policy) -> str:

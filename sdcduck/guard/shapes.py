@@ -9,11 +9,15 @@ from sqlglot import exp
 from sdcduck.catalog import identifier
 from sdcduck.guard.refusals import Refused
 
+_MOST_SETS = 4096
 RELEASED = "_sdc"
 """The alias of the inner part of a block: its columns are released numbers and group keys."""
 
 GROUPS, VALUES = "_sdc_b", "_sdc_d"
 """The aliases of groups with their numbers, and of the values in them, where values are counted."""
+
+SET = "_set"
+"""Which grouping set a row of values is of, where there are subtotals."""
 
 Keys = dict[str, tuple[str, exp.Expr]]
 """The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
@@ -97,6 +101,45 @@ def leaves(item: exp.Expr) -> list[exp.Expr]:
     return [item]
 
 
+def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
+    """The grouping sets of a GROUP BY as lists of expressions; None: it has no subtotals.
+
+    Raises:
+        Refused: there are very many of them.
+    """
+    if group is None or group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is None:
+        return None
+    product: list[list[exp.Expr]] = [[]]
+    for item in group.expressions:
+        product = [[*left, *right] for left in product for right in _sets_of(item)]
+        if len(product) > _MOST_SETS:
+            raise Refused("SDC002", "many grouping sets")
+    return product
+
+
+def without_repetition(sets: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
+    """Grouping sets, each once."""
+    return list({frozenset(map(text, one)): one for one in sets}.values())
+
+
+def _sets_of(item: exp.Expr) -> list[list[exp.Expr]]:
+    if isinstance(item, exp.Paren):
+        return _sets_of(item.this)
+    if isinstance(item, exp.GroupingSets):
+        return [one for part in item.expressions for one in _sets_of(part)]
+    if not isinstance(item, (exp.Cube, exp.Rollup)):
+        return [leaves(item)]
+    parts = [leaves(part) for part in item.expressions]
+    if isinstance(item, exp.Rollup):
+        return [[leaf for part in parts[:length] for leaf in part] for length in range(len(parts), -1, -1)]
+    if 2 ** len(parts) > _MOST_SETS:
+        raise Refused("SDC002", "many grouping sets")
+    return [
+        [leaf for place, part in enumerate(parts) if chosen >> place & 1 for leaf in part]
+        for chosen in range(2 ** len(parts))
+    ]
+
+
 def bounded(sql: str, limit: str = "9e14") -> str:
     """A number that neither fails nor overflows where it is added up: NaN, too, is the limit."""
     return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -{limit}), {limit}) END)"
@@ -162,12 +205,16 @@ def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
             node, factor = node.this, f"{factor} {sign} {node.expression.this}"
         elif isinstance(node, exp.Mul) and is_number(node.this):
             node, factor = node.expression, f"{factor} * {node.this.this}"
-        elif (
-            isinstance(node, exp.Cast) and family(node) == "real" and family(node.this) in ("whole", "real", "decimal")
-        ):
+        elif isinstance(node, exp.Cast) and _keeps_numbers(node):
             node = node.this
         else:
             return node, factor
+
+
+def _keeps_numbers(cast: exp.Cast) -> bool:
+    """Whether what is cast keeps its value: anything to floating-point numbers, and whole numbers to any others."""
+    of, to = family(cast.this), family(cast)
+    return (to == "real" and of in ("whole", "real", "decimal")) or (of == "whole" and to in ("whole", "decimal"))
 
 
 def is_number(node: exp.Expr) -> bool:

@@ -14,6 +14,7 @@ from attacked_database import LONG, leaks
 from fixtures_of_attacks import show
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from own_numbers import with_own_numbers
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -81,7 +82,7 @@ class Query:
             known = f"{condition} AND p.income IS NOT NULL" if condition else "p.income IS NOT NULL"
             published = f"sdc_count(p.record_key, filter := {known})"
             # A sum of nobody looks like one of somebody who is published as nobody.
-            total = f"CASE WHEN {published} > 0 THEN sdc_sum(p.income, p.record_key{chosen}) END"
+            total = f"CASE WHEN {published} > 0 THEN sum_of_income(p.income, p.record_key{chosen}) END"
             if what == "s":
                 return total
             if what == "m":
@@ -133,6 +134,7 @@ def _database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
                 f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income'], min_units := {units})"
             ).fetchall()
         con.execute("FROM sdc_public('regions')").fetchall()
+        with_own_numbers(con, "income")
         _Fuzzed.con, _Fuzzed.guard = con, guard(con)
     return _Fuzzed.con, _Fuzzed.guard
 

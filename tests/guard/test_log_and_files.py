@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from own_numbers import with_own_numbers
 
 import sdcduck
 from sdcduck.guard import Refused, guard, verify_log
@@ -33,8 +34,9 @@ QUERY = "SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP B
 def test_a_file_is_answered_as_its_connection(file: Path) -> None:
     answer = guard(file).sql(QUERY).to_pylist()
     con = sdcduck.connect(file, read_only=True)
+    with_own_numbers(con, "income")
     direct = con.execute(
-        "SELECT region, sdc_count(record_key), sdc_sum(income, record_key) FROM people GROUP BY region ORDER BY region"
+        "SELECT region, sdc_count(record_key), sum_of_income(income, record_key) FROM people GROUP BY region ORDER BY region"
     ).fetchall()
     con.close()
     assert [tuple(row.values()) for row in answer] == direct

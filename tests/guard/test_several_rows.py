@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from own_numbers import spread
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -48,7 +49,7 @@ class Ward:
     """The visits of one ward with a value, by person."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, column: str, condition: str) -> None:
-        self.con = con
+        self.con, self.column = con, column
         self.values: dict[int, list[float]] = defaultdict(list)
         self.keys: dict[int, int] = {}
         for person, key, value in con.execute(
@@ -63,13 +64,16 @@ class Ward:
         rows = {who: n for who, n in rows.items() if n}
         key = sum(self.keys[who] for who in rows)
         units = self.con.execute("SELECT sdc_ckm_count(?, ?)", [len(rows), key]).fetchall()[0][0]
-        counted = sum(rows.values()) + max(rows.values()) * (units - len(rows))
-        if limit < math.inf or max(rows.values()) == 1:
+        n, most = sum(rows.values()), max(rows.values())
+        if most == 1:
+            return units, units
+        behind = self.con.execute("SELECT sdc_ckm_count(?, ?)", [len(rows), spread("rows", key, n / most)]).fetchall()
+        counted = n + most * (behind[0][0] - len(rows))
+        if limit < math.inf:
             return units, max(0, counted)
         noise = self.con.execute(
-            "SELECT sdc_ckm_sum(?, [?], ?, same_key := false) - ?",
-            [sum(rows.values()), max(rows.values()), key, sum(rows.values())],
-        ).fetchall()[0][0]  # fmt: skip
+            "SELECT sdc_ckm_sum(?, [?], ?) - ?", [n, most, spread("the largest unit's rows", key, n / most), n]
+        ).fetchall()[0][0]
         return units, max(0, counted + math.floor(abs(noise) + 0.5) * (1 if noise > 0 else -1))
 
     def variance(self) -> float | None:
@@ -80,8 +84,10 @@ class Ward:
         everything = [value for values in self.values.values() for value in values]
         mean = math.fsum(everything) / len(everything)
         of_units = [math.fsum((value - mean) ** 2 for value in values) for values in self.values.values()]
+        mean_of_rows = math.fsum(of_units) * len(of_units) / len(everything)
+        key = spread(f"variance of {self.column}", sum(self.keys.values()), _digits(mean_of_rows, 6))
         perturbed = self.con.execute(
-            "SELECT sdc_ckm_sum(?, [?], ?)", [math.fsum(of_units), max(of_units), sum(self.keys.values())]
+            "SELECT sdc_ckm_sum(?, [?], ?)", [math.fsum(of_units), max(of_units), key]
         ).fetchall()[0][0]
         return float(perturbed) / (rows - 1)
 
@@ -91,7 +97,7 @@ class Ward:
         most = max(map(len, self.values.values()))
         if min(share, 1 - share) * rows < 5 * 2 ** math.ceil(math.log2(most)):
             return None
-        binned = {who: [_two_digits(value) for value in values] for who, values in self.values.items()}
+        binned = {who: [_digits(value, 2) for value in values] for who, values in self.values.items()}
         self.values, original = defaultdict(list, binned), self.values
         edges = sorted({value for values in binned.values() for value in values})
         found = next((edge for edge in edges if self.published(edge)[1] >= share * rows), edges[-1])
@@ -99,10 +105,10 @@ class Ward:
         return found
 
 
-def _two_digits(value: float) -> float:
+def _digits(value: float, significant: int) -> float:
     if value == 0:
         return 0.0
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - significant + 1)
     return math.floor(value / step + 0.5) * step
 
 
@@ -188,7 +194,7 @@ def test_rows_over_units_are_not_the_rows_of_somebody_who_is_alone(
 def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnection) -> None:
     together = "SELECT {} FROM single"
     variance = together.format(
-        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default'), "
+        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default', NULL), "
         "sdc_variance(cost, record_key)"
     )
     one, other = con.execute(variance).fetchall()[0]

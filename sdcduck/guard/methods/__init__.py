@@ -13,7 +13,8 @@ from sdcduck.guard.refusals import Refused
 class Method(Protocol):
     """SQL of the protected aggregates.
 
-    ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``.
+    ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``. ``called`` is what the
+    custodian calls a measure, whatever it is called in a query.
     """
 
     @property
@@ -32,10 +33,10 @@ class Method(Protocol):
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
 
-    def total(self, records: str, measure: str, condition: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str) -> str:
         """The sum of a measure."""
 
-    def variance(self, records: str, measure: str, condition: str) -> str:
+    def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance of a measure among records."""
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:

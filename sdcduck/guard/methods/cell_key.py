@@ -1,8 +1,10 @@
-"""Cell-key perturbation: the same records, the same noise, whatever query selects them."""
+"""Cell-key perturbation: the same records, the same noise, whatever query selects them; but not for two measures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 
 from sdcduck.catalog import Policy, identifier, literal
 
@@ -50,17 +52,10 @@ class CellKey:
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
 
-        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``; where a unit has more,
-        the halves of the keys change places: with the noise of `units`, rows - 2 * units would have none where nobody
-        has more than two, and say exactly how many have one.
+        And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
-        ptable, magnitudes = literal(str(self.policy.ptable)), literal(str(self.policy.magnitude_ptable))
-        key = f"({self._key(records)} % 100000000)"
-        other = f"({key} % 10000 * 10000 + {key} // 10000)"
-        several = f"_sdc_published_rows({number}, {other}, {ptable}, {magnitudes})"
-        one = self._counted(records, f"{number} > 0")
-        published = f"CASE WHEN max({number}) > 1 THEN {several} ELSE {one} END"
-        return self._enough(records, f"{number} > 0", published)
+        tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
+        return self._enough(records, f"{number} > 0", f"_sdc_published_rows({number}, {self._key(records)}, {tables})")
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
@@ -70,8 +65,12 @@ class CellKey:
         counted = f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, condition, counted)
 
-    def total(self, records: str, measure: str, condition: str) -> str:
-        """``sdc_sum``, in the form that DuckDB plans fastest: see ``_sdc_default_sum``."""
+    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+        """``sdc_sum`` with a key of its own, in the form that DuckDB plans fastest: see ``_sdc_default_sum``."""
+        return self.total_of_units(records, measure, condition, called, "1")
+
+    def total_of_units(self, records: str, measure: str, condition: str, called: str, repeated: str) -> str:
+        """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
         kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
         figures = (
@@ -79,7 +78,8 @@ class CellKey:
             f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false), count({chosen}), "
             f"typeof(max({key})), {kind}"
         )
-        added = f"_sdc_default_sum({figures}, {literal(str(self.policy.magnitude_ptable))})"
+        ptable, own = literal(str(self.policy.magnitude_ptable)), own_key(f"sum of {called}")
+        added = f"_sdc_default_sum({figures}, {ptable}, {own}, {repeated})"
         return self._where_known(records, measure, condition, added)
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
@@ -87,21 +87,25 @@ class CellKey:
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"CASE WHEN {self._counted(records, known)} > 0 THEN {value} END")
 
-    def variance(self, records: str, measure: str, condition: str) -> str:
-        """``sdc_variance``, where the published count makes sure that there are two values: NULL would tell of one."""
+    def variance(self, records: str, measure: str, condition: str, called: str) -> str:
+        """``sdc_variance`` with a key of its own, where the published count makes sure that there are two values.
+
+        NULL where there is one would tell of it.
+        """
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
         known = f"({condition}) AND {measure} IS NOT NULL"
         spread = (
-            f"sdc_variance({measure}, {self._key(records)}, ptable := {ptable}, count_ptable := {counts}, "
-            f"filter := {condition})"
+            f"_sdc_own_variance({measure}, {self._key(records)}, {ptable}, {counts}, 0.1, {condition}, 8, 4, "
+            f"{own_key(f'variance of {called}')})"
         )
         sure = f"{self._counted(records, known)} > 1 + _sdc_ptable_most({counts})"
         return self._enough(records, known, f"CASE WHEN {sure} THEN {spread} END")
 
-    def variance_of_units(self, records: str, rows: str, total: str, squares: str) -> str:
+    def variance_of_units(self, records: str, rows: str, total: str, squares: str, called: str) -> str:
         """The variance among the rows of units, of which each has so many with this sum and this sum of squares."""
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
-        spread = f"_sdc_variance_of_units({rows}, {total}, {squares}, {self._key(records)}, {ptable}, {counts})"
+        own = own_key(f"variance of {called}")
+        spread = f"_sdc_variance_of_units({rows}, {total}, {squares}, {self._key(records)}, {ptable}, {counts}, {own})"
         return self._enough(records, f"{rows} > 0", spread)
 
     def quantile_of_units(self, records: str, bins: str, share: str) -> str:
@@ -123,3 +127,18 @@ class CellKey:
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
         return f"{self.units(records, 'true')} > 0"
+
+
+_PRIME = 99_999_989  # see `_sdc_own_key`
+
+
+@lru_cache(10_000)
+def own_key(quantity: str) -> int:
+    """What spreads the cell keys for one quantity: two factors modulo a prime, made of its name.
+
+    >>> own_key("sum of income") != own_key("sum of turnover")
+    True
+    """
+    digest = sha256(quantity.encode()).digest()
+    of_key, of_value = (int.from_bytes(part) for part in (digest[:8], digest[8:16]))
+    return 1 + of_key % (_PRIME - 1) + _PRIME * (of_value % _PRIME)

@@ -44,11 +44,11 @@ class Rounding:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._rounded(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
 
-    def total(self, records: str, measure: str, condition: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str) -> str:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "sum")
 
-    def variance(self, records: str, measure: str, condition: str) -> str:
+    def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""
         raise Refused("SDC052", "variance")
 

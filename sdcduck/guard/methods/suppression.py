@@ -38,11 +38,11 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str) -> str:
         """``sdc_open_sum``."""
         return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
 
-    def variance(self, records: str, measure: str, condition: str) -> str:
+    def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""
         raise Refused("SDC052", "variance")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from own_numbers import with_own_numbers
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -91,33 +92,18 @@ class Question:
         return self.instead or self.benchmark
 
 
-def _noise(key: str, behind: str) -> str:
-    return f"(sdc_count({key}, filter := {behind}) - count(*) FILTER ({behind}))"
-
-
-_OTHER = "(key % 10000 * 10000 + key // 10000)"
-"""The key that rows have noise by, where somebody has several."""
-
-
 def _rows(n: str = "n") -> str:
     """Rows, from those of each customer: noise as of the customers, times the most rows of one, and that of a sum."""
-    noise = f"CASE WHEN max({n}) > 1 THEN {_noise(_OTHER, f'{n} > 0')} ELSE {_noise('key', f'{n} > 0')} END"
-    return f"greatest(sum({n}) + max({n}) * {noise} + {_more(n, n)}, 0)::BIGINT"
+    return f"rows_of_units({n}, key)"
 
 
 def _by_figure(keys: str, figure: str) -> str:
     """Sums of `lines` by what is protected for each value of a figure: of rows, and of the price, times the figure."""
     shown = keys.split(" AS ")[-1]
     return f"""(SELECT {shown}, fsum(figure * n) AS figures, sum(n) AS n, fsum(figure * price) AS total FROM (
-        SELECT {shown}, figure, {_rows()} AS n, sdc_sum(price, key) AS price FROM (
+        SELECT {shown}, figure, {_rows()} AS n, sum_of_l_extendedprice(price, key, repeated := sum(n) / count(*)) AS price FROM (
             SELECT {keys}, ({figure})::DOUBLE AS figure, customer, key, sum(price) AS price, count(*) AS n FROM lines GROUP BY ALL)
         GROUP BY ALL HAVING sdc_count(key) > 0) GROUP BY ALL)"""
-
-
-def _more(x: str, n: str) -> str:
-    """The noise of a sum, from a key of its own, in steps of what one row has at most."""
-    noise = f"sdc_ckm_sum(sum({x}), [max({x})], sum({_OTHER}) FILTER ({n} > 0), same_key := false) - sum({x})"
-    return f"CASE WHEN max({n}) > 1 THEN round(({noise}) / (max({x}) / max({n}))) * (max({x}) / max({n})) ELSE 0 END"
 
 
 QUESTIONS = (
@@ -133,7 +119,7 @@ QUESTIONS = (
                 l_quantity, l_discount, l_tax FROM lineitem WHERE l_shipdate <= DATE '1998-09-02')
         SELECT l_returnflag, l_linestatus, quantity.figures, price, cost.total, charge.total, quantity.figures / quantity.n,
             price / flags.n, discount.figures / discount.n, flags.n
-        FROM (SELECT l_returnflag, l_linestatus, sdc_sum(price, key) AS price, {_rows()} AS n
+        FROM (SELECT l_returnflag, l_linestatus, sum_of_l_extendedprice(price, key, repeated := sum(n) / count(*)) AS price, {_rows()} AS n
             FROM (SELECT l_returnflag, l_linestatus, key, sum(price) AS price, count(*) AS n FROM lines GROUP BY l_returnflag, l_linestatus, customer, key)
             GROUP BY ALL HAVING sdc_count(key) > 0) flags
         JOIN {_by_figure("l_returnflag, l_linestatus", "l_quantity")} quantity USING (l_returnflag, l_linestatus)
@@ -342,6 +328,7 @@ def tpch() -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
             ).fetchall()
         for name in _PUBLIC:
             con.execute(f"FROM sdc_public('{name}')").fetchall()
+        with_own_numbers(con, "l_extendedprice")
         yield con, guard(con)
 
 
