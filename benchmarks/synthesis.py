@@ -1,9 +1,9 @@
-"""Synthesis of a large table: the draw alone, as SQL end to end, and fifty releases in bounded memory.
+"""Synthesis of a large table: the draw alone, as SQL end to end, and fifty releases in bounded memory; then records.
 
 The table is as large as that of the paper (a school census: 3.5 million cells, nine tenths of them empty, 8.2 million
 records). Medians; the seed is fixed; nothing fails because of a clock.
 
-    python benchmarks/synthesis.py            about a minute on two cores
+    python benchmarks/synthesis.py            about two minutes on two cores
     python benchmarks/synthesis.py --quick    a tenth of the cells
 """
 
@@ -44,6 +44,21 @@ def make_cells(con: duckdb.DuckDBPyConnection, cells: int) -> None:
                ceil(exp(1.6 + 1.7 * sqrt(-2 * ln(1 - (hash(32 * i) >> 11) / 9007199254740992.0))
                    * cos(2 * pi() * (hash(32 * i + 1) >> 11) / 9007199254740992.0)))::BIGINT AS n
         FROM range({cells}) numbers(i) WHERE hash(32 * i + 2) % 10 = 0
+    """)
+
+
+def make_records(con: duckdb.DuckDBPyConnection, records: int) -> None:
+    """The table `records`: 15 columns of chance, for which trees grow as large as they can."""
+    numbers = ", ".join(
+        f"exp((hash(i * {k}) % 10000) / 3000.0) * (1 + (hash(i * {k - 1}) % 10000) / 2000.0) AS x{k}"
+        for k in range(3, 11)
+    )
+    sizes = (2, 5, 10, 30, 100)
+    texts = ", ".join(f"'c' || hash(i * {21 + k}) % {size} AS g{k}" for k, size in enumerate(sizes))
+    con.execute(f"""
+        CREATE TABLE records AS SELECT {numbers}, {texts}, (hash(i * 31) % 90)::TINYINT AS age,
+            DATE '2020-01-01' + (hash(i * 11) % 1000)::INTEGER AS day
+        FROM range({records}) numbers(i)
     """)
 
 
@@ -138,7 +153,23 @@ def main() -> None:
                 lambda law=law: expected_tau(histogram, Synthesis(law, m=50), 1, 0.5),
                 None,
             )
-        con.execute("DROP TABLE drawn; CHECKPOINT")
+        make_records(con, cells // 35)
+        for method, goals in (("cart", (60, 5)), ("independent", (None, None)), ("bootstrap-noise", (None, None))):
+            # What is compiled and imported once is not what a model costs.
+            con.execute(f"FROM sdc_synth_model('{method}', '(FROM records LIMIT 50)', method := '{method}')").fetchall()
+            con.execute(f"FROM sdc_synth_records(model := '{method}', seed := 1)").fetchall()
+            model = f"FROM sdc_synth_model('{method}', 'records', method := '{method}', replace := true)"
+            line(
+                f"records: {cells // 35:,} x 15, {method}, model",
+                lambda sql=model: con.execute(sql).fetchall(),
+                goals[0],
+                1,
+            )
+            rows = cells * 2 // 7
+            drawn = f"FROM sdc_synth_records(model := '{method}', rows := {rows}, seed := 1)"
+            some = f"CREATE OR REPLACE TEMP TABLE drawn AS {drawn}"
+            line(f"records: {rows:,} from it", lambda sql=some: con.execute(sql), goals[1], 1)
+        con.execute("DROP TABLE drawn; DROP TABLE records; DELETE FROM sdc.synth_models; CHECKPOINT")
         con.close()
         query = f"FROM sdc_synth_table('cells', {BY}, count := 'n', seed := 1, sigma := 0.5, m := {{}})"
         for m in (1, 50):

@@ -6,6 +6,7 @@
 ``sdc.users``             one row a user of the gateway, with what checks the password
 ``sdc.publications``      one row a publication: its SELECT, and how it was suppressed; its tables are
                           ``sdc.<name>_cells`` (as published) and ``sdc.<name>_stencil`` (inner cells, confidential)
+``sdc.synth_models``      one row a model of synthetic records; it holds original values, and is confidential
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
 
 Beside these tables every p-table is written into macros that map its name to constants
@@ -537,3 +538,60 @@ def store_user(con: duckdb.DuckDBPyConnection, user: User) -> None:
 def drop_user(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a user."""
     con.execute("DELETE FROM sdc.users WHERE name = ?", [name])
+
+
+@dataclass(frozen=True)
+class SynthModel:
+    """A stored model of synthetic records.
+
+    Attributes:
+        name: under which `sdc_synth_records` finds it.
+        method: of the synthesis.
+        columns: of the records, in words.
+        records: that it was fitted to.
+        header: JSON: what the columns are called, and their types.
+        arrays: Arrow IPC: nodes of trees, and values of the donors in their leaves.
+    """
+
+    name: str
+    method: str
+    columns: str
+    records: int
+    header: str
+    arrays: bytes
+
+
+def synth_models(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names of all models."""
+    return [row[0] for row in con.execute("SELECT name FROM sdc.synth_models ORDER BY name").fetchall()]
+
+
+def synth_model(con: duckdb.DuckDBPyConnection, name: str, *, arrays: bool = True) -> SynthModel:
+    """A model; without its arrays if only the rest is wanted."""
+    shown = "arrays" if arrays else "''::BLOB"
+    row = first_row(
+        con, f"SELECT name, method, columns, records, header, {shown} FROM sdc.synth_models WHERE name = ?", [name]
+    )
+    if row is None:
+        raise unknown("model", name, synth_models(con))
+    return SynthModel(*row)
+
+
+def store_synth_model(con: duckdb.DuckDBPyConnection, model: SynthModel) -> None:
+    """Store a model, replacing one of the same name, all or nothing."""
+    con.begin()
+    try:
+        con.execute("DELETE FROM sdc.synth_models WHERE name = ?", [model.name])
+        con.execute(
+            "INSERT INTO sdc.synth_models VALUES (?, ?, ?, ?, ?, ?)",
+            [model.name, model.method, model.columns, model.records, model.header, model.arrays],
+        )
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def drop_synth_model(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Remove a model."""
+    con.execute("DELETE FROM sdc.synth_models WHERE name = ?", [name])

@@ -37,12 +37,14 @@ from sdcduck.udfs import (
     risk,
     suppression,
     synthesis,
+    synthetic_records,
     users,
 )
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
-    users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, reference.FAMILY,
+    users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
+    reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -70,6 +70,12 @@ def test_the_guard_in_python(folder: Path) -> None:
     assert "region is group\nn is perturbed\nSDC050: an aggregate that shows single units (max)." in said
 
 
+def test_synthetic_records_of_a_survey(folder: Path) -> None:
+    pytest.importorskip("statsmodels")
+    said = run(folder, sys.executable, "synthetic_records.py")
+    assert said.index("cart:") < said.index("true") < said.index("independent:") < said.index("false")
+
+
 def test_the_notebook(folder: Path) -> None:
     pytest.importorskip("pandas")
     cells = json.loads((folder / "analyst.ipynb").read_text())["cells"]

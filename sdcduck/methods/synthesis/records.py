@@ -1,0 +1,442 @@
+"""Synthetic records: column after column drawn from the donors of a leaf, given the columns drawn before.
+
+A model is a set of flat arrays. Everything is a code: the place of a value among the distinct ones of its column. A
+draw depends on the seed, the number of the record and the column, and on nothing else, so that any record can be made
+at any time, in any order, by any thread. Fitting is canonical too: the order of the records is nothing to it.
+
+Sources: Reiter (2005); R package synthpop for the defaults; Bowen et al. (2022), PSD, for noise, bounds and leaf
+diversity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sdcduck.methods.synthesis.draws import _GAMMA, _normal, _start, _uniform, random_bits
+from sdcduck.methods.synthesis.trees import (
+    INFINITY,
+    MINUS_INFINITY,
+    NULL,
+    Tree,
+    diversity,
+    fit_tree,
+    single_leaf,
+)
+
+METHODS = ("cart", "independent", "bootstrap-noise")
+_SPECIAL = 4  # codes of values that are no finite number: -1 to -4
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the original records.
+
+    Attributes:
+        codes: of the records: places among the distinct values, or one of the negative codes of `trees`.
+        size: number of distinct values.
+        values: the distinct values as numbers, increasing; None for categories.
+        zero: the code of the number 0, or one that no record has.
+    """
+
+    codes: NDArray[np.int32]
+    size: int
+    values: NDArray[np.float64] | None = None
+
+    @property
+    def zero(self) -> int:
+        if self.values is None:
+            return -(_SPECIAL + 1)
+        place = int(np.searchsorted(self.values, 0.0))
+        return place if place < len(self.values) and self.values[place] == 0 else -(_SPECIAL + 1)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What is done to a number after its draw.
+
+    Attributes:
+        bandwidths: of each distinct value, standard deviation of its noise; None: no noise.
+        low, high: bounds; infinite where there are none.
+        base: results are multiples of it; 0: as they come.
+        whole: whether results are whole numbers.
+    """
+
+    bandwidths: NDArray[np.float64] | None = None
+    low: float = -np.inf
+    high: float = np.inf
+    base: float = 0.0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model as arrays, which can be stored.
+
+    With s strata, v columns in the order of their draw, k nodes and c columns in all:
+
+    Attributes:
+        visit: [v] place of the column.
+        state_roots: [s * v] node of the tree for what kind of value there is, -1: all are finite.
+        value_roots: [s * v] node of the tree for finite values, -1: there are none.
+        nodes: [k * 6] of a node, side by side because they are read together: its predictor (-1: a leaf), where in
+            ``orders`` the order of the categories of the predictor begins (-1: a number), the cut, the left child, the
+            right one, and whether what is missing goes to the left.
+        donors_at, donors_size, diversity: [k] of leaves: their donors, and how many different values these have.
+        donors, orders: codes, and places in the order of the target.
+        shared: [1] whether all columns of a record come from the same donor.
+        treated: [c] whether something is done to the column after its draw.
+        values_at: [c] where in ``values`` and ``bandwidths`` a treated column begins.
+        values, bandwidths: of the distinct values of treated columns.
+        low, high, base, whole: [c] as in `Treatment`.
+        strata_sizes: [s] original records.
+        strata_codes: [s * c] codes of the columns that are the same in all records of a stratum.
+    """
+
+    visit: NDArray[np.int64]
+    state_roots: NDArray[np.int64]
+    value_roots: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    donors_at: NDArray[np.int64]
+    donors_size: NDArray[np.int64]
+    diversity: NDArray[np.int32]
+    donors: NDArray[np.int32]
+    orders: NDArray[np.int32]
+    shared: NDArray[np.uint8]
+    treated: NDArray[np.uint8]
+    values_at: NDArray[np.int64]
+    values: NDArray[np.float64]
+    bandwidths: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    base: NDArray[np.float64]
+    whole: NDArray[np.uint8]
+    strata_sizes: NDArray[np.int64]
+    strata_codes: NDArray[np.int32]
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def check(self) -> None:
+        """That the arrays fit together and every walk down a tree ends: for models that were stored.
+
+        Raises:
+            ValueError: something is wrong.
+        """
+        columns, strata = len(self.treated), len(self.strata_sizes)
+        nodes = self.nodes.reshape(-1, _FIELDS)
+        count, inner = len(nodes), nodes[:, 0] >= 0
+        children, at, sizes = nodes[inner, 3:5], self.donors_at[~inner], self.donors_size[~inner]
+        sound = (
+            len(self.state_roots) == len(self.value_roots) == strata * len(self.visit)
+            and len(self.strata_codes) == strata * columns
+            and all(len(array) == count for array in (self.donors_at, self.donors_size, self.diversity))
+            and all(len(array) == columns for array in (self.values_at, self.low, self.high, self.base, self.whole))
+            and len(self.values) == len(self.bandwidths)
+            and len(self.shared) == 1
+            and _within(self.visit, 0, columns)
+            and _within(self.state_roots, -1, count)
+            and _within(self.value_roots, -1, count)
+            and _within(nodes[:, 0], -1, columns)
+            and _within(children.ravel(), 0, count)
+            and bool((children > np.flatnonzero(inner)[:, None]).all())
+            and _within(nodes[:, 1], -1, max(1, len(self.orders)))
+            and _within(at, 0, len(self.donors) + 1)
+            and bool((sizes > 0).all() and (at + sizes <= len(self.donors)).all())
+            and _within(self.donors, -_SPECIAL, 2**31)
+            and bool((self.strata_sizes > 0).all())
+        )
+        if not sound:
+            raise ValueError("the stored model is damaged")
+
+
+def _within(array: NDArray[np.generic], low: int, end: int) -> bool:
+    return len(array) == 0 or bool(array.min() >= low and array.max() < end)
+
+
+class _Growing:
+    """The nodes of all trees, one after the other."""
+
+    def __init__(self, *, count_zero: bool) -> None:
+        self._count_zero = count_zero
+        self._nodes: list[NDArray[np.int32]] = []
+        self._leaves: dict[str, list[NDArray[np.generic]]] = {name: [] for name in _LEAVES}
+        self._donors: list[NDArray[np.int32]] = []
+        self._orders: list[NDArray[np.int32]] = []
+        self._grown = self._donated = self._ordered = 0
+
+    def add(self, tree: Tree, codes: NDArray[np.int32], predictors: Sequence[int], zero: int, *, sort: bool) -> int:
+        """Add a tree whose training records had these codes; returns its root."""
+        starts = np.full(len(predictors) + 1, -1, np.int64)
+        for place, order in enumerate(tree.orders):
+            if order is not None:
+                starts[place] = self._ordered
+                self._orders.append(order)
+                self._ordered += len(order)
+        # Donors in the order of their codes: which records had them first is nothing to a draw.
+        donors = codes[np.lexsort((codes, tree.leaf))] if sort else codes
+        sizes = np.bincount(tree.leaf, minlength=len(tree.predictor)).astype(np.int64)
+        at = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)[:-1]])
+        inner = tree.predictor >= 0
+        columns = np.array([*predictors, -1], np.int32)
+        counted = donors if sort else np.sort(donors)
+        order_at = np.where(inner, starts[tree.predictor], -1)
+        # Places are whole numbers, so that a cut may be one too.
+        cut = np.clip(np.floor(tree.cut), -1, _LARGEST_PLACE)
+        self._nodes.append(
+            np.column_stack(
+                [columns[tree.predictor], order_at, cut, tree.left + self._grown, tree.right + self._grown,
+                 tree.missing_left]
+            ).astype(np.int32).ravel()
+        )  # fmt: skip
+        diverse = diversity(counted, at, sizes, zero, self._count_zero)
+        for name, array in zip(_LEAVES, (at + self._donated, sizes, diverse), strict=True):
+            self._leaves[name].append(array)
+        self._donors.append(donors.astype(np.int32))
+        root = self._grown
+        self._grown += len(tree.predictor)
+        self._donated += len(donors)
+        return root
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the model."""
+        nothing = np.empty(0, np.int32)
+        leaves = {
+            name: np.concatenate([np.empty(0, kind), *self._leaves[name]]).astype(kind)
+            for name, kind in _LEAVES.items()
+        }
+        return {
+            **leaves,
+            "nodes": np.concatenate([nothing, *self._nodes]),
+            "donors": np.concatenate([nothing, *self._donors]),
+            "orders": np.concatenate([nothing, *self._orders]),
+        }
+
+
+_FIELDS = 6
+_LARGEST_PLACE = 2**31 - 1  # of infinity among the predictors; a tree may cut there, to set apart what is missing
+_LEAVES: Mapping[str, type[np.generic]] = {"donors_at": np.int64, "donors_size": np.int64, "diversity": np.int32}
+
+
+def canonical_order(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """The records in an order that depends on what they hold and not on where they stood."""
+    return np.lexsort([column.codes for column in columns])
+
+
+def random_subset(seed: int, records: int, size: int, purpose: int) -> NDArray[np.int64]:
+    """So many of the records 0, 1, .., chosen by chance; increasing. Each purpose has a choice of its own."""
+    bits = random_bits(
+        np.full(records, _SUBSET + purpose, np.uint64), np.arange(records), np.zeros(records, np.int64),
+        np.full(records, seed, np.int64),
+    )  # fmt: skip
+    chosen: NDArray[np.int64] = np.sort(np.argsort(bits, kind="stable")[:size])
+    return chosen
+
+
+_SUBSET = 2**63  # key of the stream that chooses records; those of columns are small
+
+
+def fit(
+    columns: Sequence[Column], visit: Sequence[int], predictors: Mapping[int, Sequence[int]],
+    strata: Sequence[NDArray[np.int64]], by: Sequence[int], treatments: Mapping[int, Treatment], *, method: str,
+    smallest_leaf: int, count_zero: bool = True, check: Callable[[int, int], None] = lambda done, total: None,
+) -> Model:  # fmt: skip
+    """Fit one model a stratum.
+
+    columns: of the original records. visit: places of the columns to be drawn, in this order. predictors: by column,
+    the columns that it may depend on: kept ones, or drawn before it. strata: places of the training records, in
+    canonical order. by: the columns that are the same within a stratum.
+    """
+    growing = _Growing(count_zero=count_zero)
+    states, values = [], []
+    total = len(strata) * len(visit)
+    for records in strata:
+        for place in visit:
+            column = columns[place]
+            codes = column.codes[records]
+            if method == "cart":
+                depends = [(columns[other].codes[records], columns[other]) for other in predictors[place]]
+                state, value = _grow(growing, column, codes, depends, predictors[place], smallest_leaf)
+            else:
+                state = -1
+                value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=method == "independent")
+            states.append(state)
+            values.append(value)
+            check(len(states), total)
+    treated = [treatments.get(place) for place in range(len(columns))]
+    sizes = [0 if treatment is None else columns[place].size for place, treatment in enumerate(treated)]
+    nothing = np.empty(0, np.float64)
+    arrays = growing.arrays()
+    return Model(
+        **arrays,
+        visit=np.array(visit, np.int64),
+        state_roots=np.array(states, np.int64),
+        value_roots=np.array(values, np.int64),
+        shared=np.array([method == "bootstrap-noise"], np.uint8),
+        treated=np.array([treatment is not None for treatment in treated], np.uint8),
+        values_at=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.empty(0, np.int64),
+        values=np.concatenate(
+            [nothing, *(columns[p].values for p, treatment in enumerate(treated) if treatment is not None)]
+        ),
+        bandwidths=np.concatenate(
+            [
+                nothing,
+                *(
+                    np.zeros(columns[p].size) if treatment.bandwidths is None else treatment.bandwidths
+                    for p, treatment in enumerate(treated)
+                    if treatment is not None
+                ),
+            ]
+        ),
+        low=np.array([-np.inf if treatment is None else treatment.low for treatment in treated], np.float64),
+        high=np.array([np.inf if treatment is None else treatment.high for treatment in treated], np.float64),
+        base=np.array([0.0 if treatment is None else treatment.base for treatment in treated], np.float64),
+        whole=np.array([treatment is not None and treatment.whole for treatment in treated], np.uint8),
+        strata_sizes=np.array([len(records) for records in strata], np.int64),
+        strata_codes=np.array(
+            [
+                columns[place].codes[records[0]] if place in by else NULL
+                for records in strata
+                for place in range(len(columns))
+            ],
+            np.int32,
+        ),
+    )
+
+
+def _grow(
+    growing: _Growing, column: Column, codes: NDArray[np.int32],
+    depends: list[tuple[NDArray[np.int32], Column]], predictors: Sequence[int], smallest_leaf: int,
+) -> tuple[int, int]:  # fmt: skip
+    """The trees of one column of one stratum: what kind of value there is, then the value."""
+    given = [(other, known.size, known.values is None) for other, known in depends]
+    if column.values is None:
+        # NULL is one more category.
+        classes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        return -1, growing.add(fit_tree(classes, given, smallest_leaf), codes, predictors, column.zero, sort=True)
+    finite = codes >= 0
+    state = value = -1
+    if not finite.all():
+        kinds = np.where(finite, 0, codes).astype(np.int32)
+        classes = np.unique(kinds, return_inverse=True)[1].astype(np.int64)
+        state = growing.add(fit_tree(classes, given, smallest_leaf), kinds, predictors, 0, sort=True)
+    if finite.any():
+        some = [(other[finite], size, category) for other, size, category in given]
+        tree = fit_tree(column.values[codes[finite]], some, smallest_leaf)
+        value = growing.add(tree, codes[finite], predictors, column.zero, sort=True)
+    return state, value
+
+
+def stratum_of(model: Model, numbers: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The strata of the records with these numbers, of 0 to rows - 1: in proportion to the original ones."""
+    ends = np.cumsum(model.strata_sizes)
+    # Of whole numbers, so that as many records as there were give every stratum its own.
+    at = (numbers.astype(np.float64) + 0.5) * (float(ends[-1]) / rows)
+    return np.minimum(np.searchsorted(ends, at, side="right"), len(ends) - 1)
+
+
+DONATED, CHANGED, CLIPPED = 0, 1, 2
+
+
+def draw(
+    model: Model, numbers: NDArray[np.int64], strata: NDArray[np.int64], codes: NDArray[np.int32],
+    chosen: NDArray[np.bool_], seed: int, redraws: int,
+) -> tuple[NDArray[np.float64], NDArray[np.uint8], NDArray[np.int32]]:  # fmt: skip
+    """Fill in the columns that are drawn, of the records chosen.
+
+    numbers: of the records, which the random streams depend on. codes: [records, columns], written to.
+
+    Returns:
+        [records, columns] each: the number, where something was done to it; whether (`DONATED`, `CHANGED` or
+        `CLIPPED`); how many different values the leaf has (-1: zeros only, or nothing was drawn).
+    """
+    shape = codes.shape
+    results = np.zeros(shape), np.zeros(shape, np.uint8), np.full(shape, -1, np.int32)
+    _draw(
+        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots,
+        model.nodes.reshape(-1, _FIELDS), model.donors_at, model.donors_size, model.diversity, model.donors,
+        model.orders, model.shared[0] != 0, model.treated, model.values_at, model.values, model.bandwidths, model.low,
+        model.high, model.base, model.whole, *results,
+    )  # fmt: skip
+    return results
+
+
+@njit(cache=True)
+def _leaf(node, codes, nodes, orders):  # type: ignore[no-untyped-def]
+    while nodes[node, 0] >= 0:
+        code = codes[nodes[node, 0]]
+        at = nodes[node, 1]
+        if at >= 0:
+            # A category that came after the training has no place.
+            place = orders[at + code + 1] if at + code + 1 < len(orders) else -1
+            missing = place < 0
+        else:
+            place = code + 1
+            missing = code == -1 or code == -2
+            if code == MINUS_INFINITY:
+                place = 0
+            elif code == INFINITY:
+                place = _LARGEST_PLACE
+        goes_left = nodes[node, 5] != 0 if missing else place <= nodes[node, 2]
+        node = nodes[node, 3] if goes_left else nodes[node, 4]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _draw(  # type: ignore[no-untyped-def]
+    numbers, strata, codes, chosen, seed, redraws, visit, state_roots, value_roots, nodes, donors_at, donors_size,
+    diverse, donors, orders, shared, treated, values_at, values, bandwidths, low, high, base, whole, results, changed,
+    diversity_of,
+):  # fmt: skip
+    # Column by column, so that a tree stays near while all records walk down it.
+    for position in range(len(visit)):
+        column = visit[position]
+        for record in range(len(numbers)):
+            if not chosen[record]:
+                continue
+            step = strata[record] * len(visit) + position
+            state = _start(seed, column + 1, numbers[record])
+            if state_roots[step] >= 0:
+                leaf = _leaf(state_roots[step], codes[record], nodes, orders)
+                state += _GAMMA
+                code = donors[donors_at[leaf] + int(_uniform(state) * donors_size[leaf])]
+                if code < 0:
+                    codes[record, column] = code
+                    continue
+            leaf = _leaf(value_roots[step], codes[record], nodes, orders)
+            donor_state = _start(seed, 0, numbers[record]) if shared else state
+            # The last attempt is kept, within the bounds if need be.
+            for attempt in range(redraws + 1):
+                donor_state += _GAMMA
+                if not shared or attempt == 0:
+                    code = donors[donors_at[leaf] + int(_uniform(donor_state) * donors_size[leaf])]
+                if not treated[column] or code < 0:
+                    break
+                place = values_at[column] + code
+                number = values[place]
+                if bandwidths[place] > 0.0:
+                    if shared:
+                        noise, state = _normal(state)
+                    else:
+                        noise, donor_state = _normal(donor_state)
+                    number += noise * bandwidths[place]
+                    if whole[column]:
+                        number = np.rint(number)
+                if base[column] > 0.0:
+                    number = np.rint(number / base[column]) * base[column]
+                if low[column] <= number <= high[column]:
+                    if number != values[place]:
+                        changed[record, column] = CHANGED
+                        results[record, column] = number
+                    break
+                if attempt == redraws:
+                    changed[record, column] = CLIPPED
+                    results[record, column] = min(max(number, low[column]), high[column])
+            codes[record, column] = code
+            diversity_of[record, column] = diverse[leaf]

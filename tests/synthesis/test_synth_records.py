@@ -1,0 +1,638 @@
+"""Synthetic records through their door: SQL on a connection."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sdcduck
+
+SECRET = "the secret of the tests"
+
+
+@pytest.fixture
+def persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """2000 records: income depends on age and education, taxes are a share of it, total = income + taxes."""
+    rng = np.random.default_rng(7)
+    n = 2000
+    age = rng.integers(18, 90, n)
+    education = rng.integers(0, 3, n)
+    income = np.round(np.exp(6 + age / 60 + education / 2 + rng.normal(0, 0.3, n)), 2)
+    income[rng.random(n) < 0.1] = 0
+    table = pa.table(
+        {
+            "person": np.arange(n),
+            "region": pa.array(rng.choice(["North", "South", "East"], n, p=[0.5, 0.3, 0.2])),
+            "education": pa.array(np.array(["low", "middle", "high"])[education]),
+            "age": age.astype(np.int16),
+            "income": pa.array(income, mask=rng.random(n) < 0.05),
+            "taxes": np.round(income * 0.3 + rng.random(n) * 20, 2),
+            "swapped": rng.random(n) < 0.2,
+        }
+    )
+    con.register("given", table)
+    con.execute("CREATE TABLE persons AS SELECT *, income + taxes AS total FROM given")
+    con.unregister("given")
+    return con
+
+
+SOURCE = "(SELECT region, education, age, income, taxes FROM persons)"
+
+
+def ask(con: duckdb.DuckDBPyConnection, arguments: str = "", source: str = SOURCE) -> list[tuple[object, ...]]:
+    """The synthetic records, in an order that does not depend on anything."""
+    text = source.replace("'", "''")
+    rows = con.execute(f"FROM sdc_synth_records('{text}', seed := 5{arguments and ', '}{arguments})").fetchall()
+    return sorted(rows, key=str)
+
+
+def values(con: duckdb.DuckDBPyConnection, sql: str) -> set[object]:
+    return {row[0] for row in con.execute(sql).fetchall()}
+
+
+# --- types and values ------------------------------------------------------------------------------------------------
+
+ALL_TYPES = """
+    CREATE TYPE mood AS ENUM ('good', 'it''s {0} bad');
+    CREATE TABLE typed AS SELECT
+        (i % 7)::TINYINT AS tiny, (i % 99)::USMALLINT AS small, i::INTEGER AS whole, i * 10**12 AS big,
+        (i % 9 + 9007199254740993)::HUGEINT AS huge, (i % 5)::UBIGINT AS unsigned_big,
+        (i / 7)::DECIMAL(9, 2) AS dec, (i % 11)::DECIMAL(30, 4) + 0.0001 AS wide_dec, i::DECIMAL(18, 0) AS no_scale,
+        (i / 3)::FLOAT AS single,
+        CASE i % 10 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN 'inf' WHEN 3 THEN '-inf' ELSE i / 3 END::DOUBLE AS dbl,
+        i % 2 = 0 AS flag, 'c' || i % 4 AS txt, ['good', 'it''s {0} bad'][1 + i % 2]::mood AS en, CASE i % 3 WHEN 0
+        THEN 'd6e1a3d2-6f2e-4a57-9d3b-3c8f2d1b0a11' ELSE 'a6e1a3d2-6f2e-4a57-9d3b-3c8f2d1b0a11' END::UUID AS id,
+        CASE i % 20 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE DATE '1969-12-25' + (i % 30)::INTEGER END::DATE
+            AS day,
+        TIMESTAMP '2020-01-01' + to_microseconds(i) AS ts, (TIMESTAMP '2020-01-01' + to_seconds(i))::TIMESTAMP_S AS ts_s,
+        (TIMESTAMP '2020-01-01' + to_seconds(i))::TIMESTAMP_MS AS ts_ms,
+        make_timestamp_ns(1577836800000000001 + i) AS ts_ns, TIMESTAMPTZ '2020-01-01 00:00:00+00' + to_hours(i) AS ts_tz,
+        TIME '10:00:00' + to_microseconds(i) AS tm, 'always' AS constant, NULL::INTEGER AS nothing,
+        NULL::VARCHAR AS no_text, CASE WHEN i = 5 THEN 'once' ELSE 'often' END AS rare
+    FROM (SELECT range::INTEGER AS i FROM range(300))
+"""
+
+
+@pytest.mark.parametrize("method", ["cart", "independent"])
+def test_every_value_is_an_original_one_in_the_type_of_the_source(con: duckdb.DuckDBPyConnection, method: str) -> None:
+    con.execute(ALL_TYPES)
+    con.execute(f"CREATE TABLE drawn AS FROM sdc_synth_records('typed', rows := 500, method := '{method}')")
+    assert con.execute("DESCRIBE drawn").fetchall() == con.execute("DESCRIBE typed").fetchall()
+    for name, *_ in con.execute("DESCRIBE typed").fetchall():
+        strangers = con.execute(
+            f"SELECT count(*) FROM drawn WHERE {name} IS NOT NULL AND {name}::VARCHAR NOT IN (SELECT DISTINCT {name}::VARCHAR FROM typed "
+            f"WHERE {name} IS NOT NULL)"
+        ).fetchall()[0][0]
+        assert strangers == 0, name
+    counts = con.execute(
+        "SELECT count(*), count(nothing), count(no_text), count(DISTINCT constant), count(dbl), "
+        "count(*) FILTER (isnan(dbl)), count(*) FILTER (dbl = 'inf'), count(*) FILTER (isinf(day)) FROM drawn"
+    ).fetchall()[0]
+    assert counts[:4] == (500, 0, 0, 1)
+    assert 400 < counts[4] < 490
+    assert all(20 < number < 90 for number in counts[5:])
+
+
+def test_a_partial_synthesis_gives_back_what_it_keeps(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(ALL_TYPES)
+    kept = "COLUMNS(* EXCLUDE (whole))::VARCHAR"
+    drawn = con.execute(f"SELECT {kept} FROM sdc_synth_records('typed', targets := ['whole'])").fetchall()
+    assert str(drawn) == str(con.execute(f"SELECT {kept} FROM typed").fetchall())
+
+
+def test_columns_that_are_neither_numbers_nor_categories_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT 1 AS a, [1, 2] AS l, 'x'::BLOB AS b, INTERVAL 1 DAY AS i, {'q': 1} AS s")
+    for name in "lbis":
+        with pytest.raises(duckdb.Error, match=f"column '{name}' .* holds neither numbers nor categories"):
+            con.execute(f"FROM sdc_synth_records('(SELECT a, {name} FROM t)')")
+
+
+# --- the same question has the same answer ---------------------------------------------------------------------------
+
+
+def test_seed_and_secret_decide_and_nothing_else(persons: duckdb.DuckDBPyConnection) -> None:
+    once = ask(persons)
+    assert once == ask(persons)
+    persons.execute("SET threads = 1")
+    assert once == ask(persons, source=f"(FROM {SOURCE} ORDER BY hash(age, income))")
+    assert once != ask(persons, "redraws := 3, minbucket := 6")
+    # A record does not depend on how many there are.
+    few = persons.execute(f"FROM sdc_synth_records('{SOURCE}', rows := 100, seed := 5)").fetchall()
+    many = persons.execute(f"FROM sdc_synth_records('{SOURCE}', rows := 40000, seed := 5)").fetchall()
+    assert Counter(map(str, few)) <= Counter(map(str, many))
+    other = sdcduck.connect(secret="another secret of some length")
+    other.register("given", persons.sql("FROM persons").to_arrow_table())
+    other.execute("CREATE TABLE persons AS FROM given")
+    assert ask(other) != once
+    other.close()
+
+
+def test_without_a_secret_a_seed_must_be_given() -> None:
+    with sdcduck.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(50)")
+        with pytest.raises(duckdb.Error, match="whoever knows the seed"):
+            con.execute("FROM sdc_synth_records('t')")
+        assert len(con.execute("FROM sdc_synth_records('t', seed := -3)").fetchall()) == 50
+
+
+def test_the_seed_of_a_secret_is_not_in_the_plan(persons: duckdb.DuckDBPyConnection) -> None:
+    plan = persons.execute(f"EXPLAIN FROM sdc_synth_records('{SOURCE}')").fetchall()[0][1]
+    assert "secret" not in plan
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+def test_one_huge_leaf_is_an_independent_bootstrap(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE line AS SELECT range AS x, 2 * range AS y FROM range(3000)")
+    r = "SELECT corr(x, y) FROM sdc_synth_records('line', seed := 1, {})"
+    assert abs(con.execute(r.format("minbucket := 3000")).fetchall()[0][0]) < 0.08
+    assert abs(con.execute(r.format("method := 'independent'")).fetchall()[0][0]) < 0.08
+    assert con.execute(r.format("minbucket := 5")).fetchall()[0][0] > 0.999
+
+
+def test_leaves_of_one_record_reproduce_records(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE line AS SELECT range AS x, hash(range) % 1000003 AS y FROM range(500)")
+    call = "(FROM sdc_synth_records(''line'', seed := 1, minbucket := {}))"
+    replicas = {
+        leaf: con.execute(f"SELECT recreated FROM sdc_synth_replicas('line', '{call.format(leaf)}')").fetchall()[0][0]
+        for leaf in (1, 5, 100)
+    }
+    assert con.execute(
+        "SELECT bool_and(y = hash(x) % 1000003) FROM sdc_synth_records('line', seed := 1, minbucket := 1)"
+    ).fetchall() == [(True,)]
+    assert replicas[1] > 300 > replicas[5] > replicas[100]
+
+
+def test_the_first_variable_has_its_distribution_and_correlations_come_nearer_with_more_records(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    rng = np.random.default_rng(3)
+    covariance = 0.5 * np.eye(4) + 0.5
+    worst = []
+    for n in (200, 20_000):
+        con.register(
+            "given", pa.table(dict(zip("abcd", rng.multivariate_normal(np.zeros(4), covariance, n).T, strict=True)))
+        )
+        con.execute("CREATE OR REPLACE TABLE copula AS FROM given")
+        con.execute("CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('copula', seed := 2)")
+        ks = con.execute("SELECT ks FROM sdc_synth_moments('copula', 'drawn', columns := ['a'])").fetchall()[0][0]
+        assert ks < 1.95 * math.sqrt(2 / n)
+        worst.append(
+            con.execute("SELECT sqrt(avg(difference ** 2)) FROM sdc_synth_correlations('copula', 'drawn')").fetchall()[
+                0
+            ][0]
+        )
+    assert worst[1] < worst[0] / 2
+    assert worst[1] < 0.02
+
+
+def test_missing_values_follow_what_they_depend_on(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT range % 10 AS a, CASE WHEN range % 10 < 3 THEN NULL ELSE range END AS b, "
+        "CASE WHEN b IS NULL THEN 'x' ELSE 'y' END AS c FROM range(3000)"
+    )
+    wrong = con.execute(
+        "SELECT count(*) FILTER ((a < 3) <> (b IS NULL)) + count(*) FILTER ((b IS NULL) <> (c = 'x')), "
+        "count(*) FILTER (b IS NULL) FROM sdc_synth_records('t')"
+    ).fetchall()[0]
+    assert wrong[0] == 0
+    assert 780 < wrong[1] < 1020
+
+
+def test_many_classes_and_many_categories(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT 'place ' || (hash(range) % 300) AS place, "
+        "'district ' || (hash(range) % 300 // 6) AS district, hash(range) % 300 * 10.0 + range % 7 AS rent FROM range(6000)"
+    )
+    right = con.execute(
+        "SELECT avg((district = 'district ' || (substr(place, 7)::INTEGER // 6))::INTEGER), "
+        "avg((floor(rent / 10) = substr(place, 7)::INTEGER)::INTEGER) FROM sdc_synth_records('t')"
+    ).fetchall()[0]
+    assert min(right) > 0.85
+
+
+def test_texts_of_too_many_values_are_refused_with_advice(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT 'name ' || range AS name, range % 5 AS a FROM range(2000)")
+    with pytest.raises(
+        duckdb.Error, match=r"'name' has 2000 different texts, more than max_categories := 1000: leave it out"
+    ):
+        con.execute("FROM sdc_synth_records('t')").fetchall()
+    assert len(con.execute("FROM sdc_synth_records('t', max_categories := 2000)").fetchall()) == 2000
+    # What is kept is no predictor then, and nothing is refused.
+    kept = con.execute("SELECT name FROM sdc_synth_records('t', targets := ['a'])").fetchall()
+    assert kept == con.execute("SELECT name FROM t").fetchall()
+
+
+def test_visit_sequence_and_predictors(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range AS a, range AS b, range AS c FROM range(3000)")
+    r = "SELECT round(corr(a, b), 1), round(corr(a, c), 1) FROM sdc_synth_records('t', visit := ['c', 'a'], {})"
+    assert con.execute(r.format("seed := 1")).fetchall() == [(1.0, 1.0)]
+    alone = con.execute(r.format("predictors := {'a': [], 'b': ['a']}")).fetchall()
+    assert alone == [(1.0, 0.0)]
+    with pytest.raises(duckdb.Error, match="'b' is not known when 'a' is drawn; put it before in argument 'visit'"):
+        con.execute("FROM sdc_synth_records('t', predictors := {'a': ['b']})")
+
+
+def test_whole_records_with_noise(persons: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="would hand out original records"):
+        ask(persons, "method := 'bootstrap-noise', smoothing := 'none'")
+    persons.execute(
+        f"CREATE TABLE drawn AS FROM sdc_synth_records('{SOURCE}', method := 'bootstrap-noise', exclude := [])"
+    )
+    worst = persons.execute(f"SELECT max(abs(difference)) FROM sdc_synth_correlations('{SOURCE}', 'drawn')").fetchall()[
+        0
+    ][0]
+    assert worst < 0.08
+    recreated = persons.execute(f"SELECT recreated FROM sdc_synth_replicas('{SOURCE}', 'drawn')").fetchall()[0][0]
+    assert recreated < 20
+
+
+# --- noise and constraints -------------------------------------------------------------------------------------------
+
+
+def test_noise_leaves_what_is_excluded_and_is_as_wide_as_its_group(con: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(1)
+    con.register("given", pa.table({"x": np.concatenate([np.zeros(500), rng.normal(100, 15, 4500)])}))
+    con.execute("CREATE TABLE t AS FROM given")
+    drawn = "SELECT {} FROM sdc_synth_records('t', rows := 50000, smoothing := '{}', groups := 1, exclude := [{}])"
+    zeros = con.execute(drawn.format("avg((x = 0)::INTEGER)", "density", "0")).fetchall()[0][0]
+    assert abs(zeros - 0.1) < 0.01
+    strangers = con.execute(drawn.format("count(*) FILTER (x NOT IN (FROM t))", "density", "0")).fetchall()[0][0]
+    assert strangers > 44_000
+    # One group: Silverman's bandwidth of all values; noise raises the variance by its square.
+    x = np.sort(con.execute("FROM t").fetchnumpy()["x"])
+    q1, q3 = np.quantile(x, [0.25, 0.75])
+    h = 0.9 * min(x.std(ddof=1), (q3 - q1) / 1.34) * len(x) ** -0.2
+    plain, noisy = (con.execute(drawn.format("var_samp(x)", how, "")).fetchall()[0][0] for how in ("none", "density"))
+    # The same donors are drawn in both, so that the difference has little noise of its own.
+    assert noisy - plain == pytest.approx(h * h, rel=0.6)
+
+
+def test_smoothed_numbers_keep_their_type_and_its_range(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT (range % 128)::TINYINT AS a, (range % 256)::UTINYINT AS b, (range / 3)::DECIMAL(6, 2) AS c, "
+        "DATE '2020-01-01' + range::INTEGER AS d, 5 AS five FROM range(1000)"
+    )
+    con.execute(
+        "CREATE TABLE drawn AS FROM sdc_synth_records('t', rows := 20000, smoothing := 'density', exclude := [])"
+    )
+    assert con.execute("DESCRIBE drawn").fetchall() == con.execute("DESCRIBE t").fetchall()
+    assert con.execute("SELECT min(b) >= 0, max(a) = 127, min(five) = 5, max(five) = 5 FROM drawn").fetchall() == [
+        (True,) * 4
+    ]
+    assert con.execute("SELECT count(DISTINCT c) FROM drawn").fetchall()[0][0] > 5000
+
+
+def test_bounds_hold_and_redraws_clip_less(persons: duckdb.DuckDBPyConnection) -> None:
+    clipped = []
+    for redraws in (0, 1, 3, 10):
+        call = (
+            f"sdc_synth_records('{SOURCE}', rows := 20000, smoothing := 'density', exclude := [], details := true, "
+            f"bounds := {{'income': [0, 5000], 'age': [18, 85]}}, non_negative := ['taxes'], redraws := {redraws})"
+        )
+        row = persons.execute(
+            "SELECT min(income), max(income), min(age), max(age), min(taxes), sum(clipped_income::INTEGER), "
+            f"sum((income IN (0, 5000))::INTEGER) FROM {call}"
+        ).fetchall()[0]
+        assert row[0] >= 0
+        assert row[1] <= 5000
+        assert row[2:4] == (18, 85)
+        assert row[4] >= 0
+        assert row[5] == row[6]  # nothing but clipping lies on a bound
+        clipped.append(row[5])
+    assert clipped == sorted(clipped, reverse=True)
+    assert clipped[0] > clipped[-1]
+
+
+def test_top_coding_and_rounding(persons: duckdb.DuckDBPyConnection) -> None:
+    rows = ask(persons, "bounds := {'age': [NULL, 85]}, redraws := 0, round_to := {'income': 100, 'taxes': 0.5}")
+    assert max(row[2] for row in rows) == 85  # type: ignore[type-var]
+    old = persons.execute("SELECT avg((age >= 85)::INTEGER) FROM persons").fetchall()[0][0]
+    assert sum(row[2] == 85 for row in rows) / len(rows) == pytest.approx(old, abs=0.03)
+    assert all(row[3] is None or row[3] % 100 == 0 for row in rows)  # type: ignore[operator]
+    assert all(row[4] % 0.5 == 0 for row in rows)  # type: ignore[operator]
+
+
+def test_sums_are_kept(persons: duckdb.DuckDBPyConnection) -> None:
+    wrong = persons.execute(
+        "SELECT count(*), count(*) FILTER (total IS DISTINCT FROM income + taxes) FROM sdc_synth_records("
+        "'(SELECT * EXCLUDE (person) FROM persons)', derived := {'total': 'income + taxes'}, smoothing := 'density')"
+    ).fetchall()
+    assert wrong == [(2000, 0)]
+
+
+# --- strata and partial synthesis ------------------------------------------------------------------------------------
+
+
+def test_strata_keep_their_sizes_and_their_values(persons: duckdb.DuckDBPyConnection) -> None:
+    persons.execute("UPDATE persons SET age = age + 100 WHERE region = 'East'")
+    sizes = "SELECT region, count(*), min(age) > 100 FROM {} GROUP BY region ORDER BY region"
+    call = f"sdc_synth_records('{SOURCE}', by := ['region']{{}})"
+    assert (
+        persons.execute(sizes.format(call.format(""))).fetchall() == persons.execute(sizes.format("persons")).fetchall()
+    )
+    ten = persons.execute(sizes.format(call.format(", rows := 20000"))).fetchall()
+    one = persons.execute(sizes.format("persons")).fetchall()
+    assert [row[1] for row in ten] == [10 * row[1] for row in one]
+
+
+def test_only_some_columns_of_some_records_are_synthesised(persons: duckdb.DuckDBPyConnection) -> None:
+    def changes(arguments: str) -> tuple[int, int, int, int]:
+        persons.execute(
+            "CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('persons', targets := ['income', 'taxes'], "
+            f"derived := {{'total': 'income + taxes'}}, {arguments})"
+        )
+        return persons.execute(
+            "SELECT count(*), count(*) FILTER ((o.income, o.taxes) IS DISTINCT FROM (s.income, s.taxes)), "
+            "count(*) FILTER ((o.income, o.taxes) IS DISTINCT FROM (s.income, s.taxes) AND NOT o.swapped), "
+            "count(*) FILTER ((o.region, o.education, o.age) IS DISTINCT FROM (s.region, s.education, s.age)) "
+            "+ count(*) FILTER (s.total IS DISTINCT FROM s.income + s.taxes) "
+            "FROM persons o JOIN drawn s USING (person)"
+        ).fetchall()[0]  # type: ignore[return-value]
+
+    swapped = persons.execute("SELECT count(*) FROM persons WHERE swapped").fetchall()[0][0]
+    count, changed, outside, broken = changes("seed := 1")
+    assert (count, broken) == (2000, 0)
+    assert changed > 1900
+    count, changed, outside, broken = changes("subset := 'swapped', smoothing := 'density'")
+    assert (count, outside, broken) == (2000, 0, 0)
+    assert 0.9 * swapped < changed <= swapped
+    count, changed, outside, broken = changes("subset := 'swapped', share := 0.5, smoothing := 'density'")
+    assert (count, outside, broken) == (2000, 0, 0)
+    assert 0.4 * swapped < changed <= swapped // 2
+    count, changed, outside, broken = changes("share := 0.1, by := ['region'], smoothing := 'density'")
+    assert (count, broken) == (2000, 0)
+    assert 150 < changed <= 200
+    assert changes("subset := 'age > 1000'") == (2000, 0, 0, 0)
+    assert changes("share := 0.0") == (2000, 0, 0, 0)
+
+
+def test_a_size_class_as_predictor_keeps_the_sums_of_a_table(con: duckdb.DuckDBPyConnection) -> None:
+    # The variants of Geyer et al. (2022) on skewed data: turnover by area and size class.
+    rng = np.random.default_rng(11)
+    n = 20_000
+    x0 = np.exp(rng.normal(4, 1.5, n))
+    parts = rng.dirichlet([2, 1, 1], n) * x0[:, None]
+    con.register(
+        "given", pa.table({"area": rng.integers(0, 1500, n), "x0": x0, **{f"x{k + 1}": parts[:, k] for k in range(3)}})
+    )
+    con.execute(
+        "CREATE TABLE firms AS SELECT row_number() OVER () AS firm, *, floor(log2(x0))::INTEGER AS scl FROM given"
+    )
+    targets = "targets := ['x1', 'x2', 'x3', 'x0'], seed := 3"
+
+    def loss(source: str, arguments: str) -> float:
+        con.execute(f"CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('{source}', {targets}{arguments})")
+        return con.execute(  # type: ignore[no-any-return]
+            "SELECT sum(abs(s.x - o.x)) / sum(abs(o.x)) FROM (SELECT area, scl, sum(x0) AS x FROM firms GROUP BY ALL) o "
+            "JOIN (SELECT f.area, f.scl, sum(d.x0) AS x FROM drawn d JOIN firms f USING (firm) GROUP BY ALL) s "
+            "USING (area, scl)"
+        ).fetchall()[0][0]
+
+    nothing = ", predictors := {'x1': [], 'x2': ['x1'], 'x3': ['x1', 'x2'], 'x0': ['x1', 'x2', 'x3']}"
+    kept = ", predictors := {'x1': ['scl'], 'x2': ['scl', 'x1'], 'x3': ['scl', 'x1', 'x2'], 'x0': ['scl', 'x1', 'x2', 'x3']}"
+    everybody = loss("firms", kept)
+    assert loss("firms", nothing) > 2 * everybody
+    # Synthesising fewer records costs less: a tenth by chance, half of the flagged ones, the flagged ones, all.
+    flagged = "subset := 'firm % 5 = 0'"
+    losses = [loss("firms", f"{kept}, {how}") for how in ("share := 0.1", f"{flagged}, share := 0.75", flagged)]
+    assert losses == sorted(losses)
+    assert losses[-1] < everybody
+
+
+def test_training_on_a_sample(persons: duckdb.DuckDBPyConnection) -> None:
+    once = ask(persons, "train_rows := 100")
+    assert len(once) == 2000
+    assert len({row[3] for row in once}) <= 100
+    assert once == ask(persons, "train_rows := 100", f"(FROM {SOURCE} ORDER BY hash(age, income))")
+    assert len(ask(persons, "train_rows := 10000000")) == 2000
+
+
+# --- stored models ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_model_draws_the_same_records_without_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "models.duckdb"
+    common = "smoothing := {'x': 'density'}, bounds := {'x': [0, 90]}, derived := {'twice': 'x * 2'}, by := ['g']"
+    with sdcduck.connect(file, secret=SECRET) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT ['a', 'b', NULL][1 + (hash(range) % 3)::BIGINT] AS g, hash(range) % 100 AS h, "
+            "(hash(range) % 97)::DOUBLE AS x, x * 2 AS twice, DATE '2020-01-01' + (hash(range) % 50)::INTEGER AS d FROM range(900)"
+        )
+        direct = sorted(con.execute(f"FROM sdc_synth_records('t', seed := 9, {common})").fetchall(), key=str)
+        stored = con.execute(f"FROM sdc_synth_model('of t', 't', {common})").fetchall()
+        assert stored[0][:3] == ("of t", "cart", 900)
+        blob = con.execute("SELECT arrays FROM sdc.synth_models").fetchall()[0][0]
+        con.execute("DROP TABLE t")
+    with pytest.raises(pickle.UnpicklingError):
+        pickle.loads(blob)
+    assert pa.ipc.open_stream(blob).read_all().num_rows == 1
+    with sdcduck.connect(file, secret=SECRET) as con:
+        assert sorted(con.execute("FROM sdc_synth_records(model := 'of t', seed := 9)").fetchall(), key=str) == direct
+        assert len(con.execute("FROM sdc_synth_records(model := 'of t', rows := 5)").fetchall()) == 5
+        details = con.execute("DESCRIBE FROM sdc_synth_records(model := 'of t', details := true)").fetchall()
+        assert [row[0] for row in details] == ["g", "h", "x", "twice", "d", "ldiv_h", "ldiv_x", "ldiv_d", "clipped_x"]
+        assert con.execute("SELECT name, columns, records FROM sdc_synth_models()").fetchall() == [
+            ("of t", "g, h, x, twice, d", 900)
+        ]
+        for wrong, message in (
+            ("model := 'of y'", "unknown model 'of y'; did you mean 'of t'"),
+            ("'t', model := 'of t'", "argument 'source' cannot be given with 'model'"),
+            ("model := 'of t', minbucket := 7", "argument 'minbucket' cannot be given with 'model'"),
+        ):
+            with pytest.raises(duckdb.Error, match=message):
+                con.execute(f"FROM sdc_synth_records({wrong})")
+        with pytest.raises(duckdb.Error, match="there is a model 'of t'; give replace := true"):
+            con.execute("FROM sdc_synth_model('of t', '(SELECT 1 AS a)')")
+        con.execute("FROM sdc_synth_model('of t', '(SELECT 1 AS a)', replace := true)").fetchall()
+        assert con.execute("FROM sdc_synth_records(model := 'of t', rows := 2)").fetchall() == [(1,), (1,)]
+        con.execute("FROM sdc_drop_synth_model('of t')").fetchall()
+        assert con.execute("FROM sdc_synth_models()").fetchall() == []
+        with pytest.raises(duckdb.Error, match="unknown model 'of t'; there are none"):
+            con.execute("FROM sdc_drop_synth_model('of t')")
+
+
+def test_a_damaged_model_is_refused(persons: duckdb.DuckDBPyConnection) -> None:
+    persons.execute(f"FROM sdc_synth_model('m', '{SOURCE}')").fetchall()
+    blob = persons.execute("SELECT arrays FROM sdc.synth_models").fetchall()[0][0]
+    row = pa.ipc.open_stream(blob).read_all()
+    nodes = row["nodes"].combine_chunks().flatten().to_numpy().copy()
+    inner = int(np.flatnonzero(nodes.reshape(-1, 6)[:, 0] >= 0)[0])
+    nodes[6 * inner + 3] = 0  # a child that comes before its parent: a walk without end
+    place = row.column_names.index("nodes")
+    spoilt = row.set_column(place, "nodes", pa.array([nodes.tolist()], row.schema.field("nodes").type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, spoilt.schema) as writer:
+        writer.write_table(spoilt)
+    persons.execute("UPDATE sdc.synth_models SET arrays = ?", [sink.getvalue().to_pybytes()])
+    with pytest.raises(duckdb.Error, match="the stored model is damaged"):
+        persons.execute("FROM sdc_synth_records(model := 'm')").fetchall()
+
+
+def test_a_sampled_model_knows_the_sample_only(persons: duckdb.DuckDBPyConnection) -> None:
+    persons.execute(f"FROM sdc_synth_model('m', '{SOURCE}', train_rows := 50)").fetchall()
+    blob = persons.execute("SELECT arrays FROM sdc.synth_models").fetchall()[0][0]
+    row = pa.ipc.open_stream(blob).read_all()
+    assert max(len(row[name][0]) for name in row.column_names if name.startswith("dictionary")) <= 50
+
+
+@pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 sees an interruption after the work only")
+def test_an_interrupted_model_is_not_stored() -> None:
+    begun = threading.Event()
+
+    def show(share: float) -> None:
+        if share > 0:
+            begun.set()
+
+    with sdcduck.connect(secret=SECRET, progress=show) as con:
+        columns = ", ".join(f"(hash(range * {k}) % 10007)::DOUBLE AS x{k}" for k in range(3, 43))
+        con.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(20000)")
+        con.execute("FROM sdc_synth_model('small', '(FROM wide LIMIT 100)')").fetchall()
+        begun.clear()
+        other = threading.Thread(target=lambda: (begun.wait(60), con.interrupt()))
+        other.start()
+        with pytest.raises(duckdb.InterruptException):
+            con.execute("FROM sdc_synth_model('wide', 'wide')").fetchall()
+        other.join()
+        assert con.execute("SELECT name FROM sdc_synth_models()").fetchall() == [("small",)]
+
+
+# --- odd input -------------------------------------------------------------------------------------------------------
+
+
+def test_empty_tables_and_no_rows(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE nobody (a INTEGER, b VARCHAR, c DATE); CREATE TABLE one AS SELECT 1 AS a, 'x' AS b")
+    assert con.execute("FROM sdc_synth_records('nobody')").fetchall() == []
+    assert con.execute("FROM sdc_synth_records('nobody', targets := ['a'])").fetchall() == []
+    assert [row[1] for row in con.execute("DESCRIBE FROM sdc_synth_records('nobody')").fetchall()] == [
+        "INTEGER", "VARCHAR", "DATE",
+    ]  # fmt: skip
+    for call in ("sdc_synth_records('nobody', rows := 3)", "sdc_synth_model('m', 'nobody')"):
+        with pytest.raises(duckdb.Error, match="there are no records to learn from"):
+            con.execute(f"FROM {call}").fetchall()
+    assert con.execute("FROM sdc_synth_records('one', rows := 0)").fetchall() == []
+    for method in ("cart", "independent"):
+        drawn = con.execute(f"FROM sdc_synth_records('one', rows := 2, method := '{method}')").fetchall()
+        assert drawn == [(1, "x"), (1, "x")]
+
+
+def test_as_many_rows_as_one_likes_are_not_all_made(persons: duckdb.DuckDBPyConnection) -> None:
+    reader = persons.sql(f"FROM sdc_synth_records('{SOURCE}', rows := 1000000000)").to_arrow_reader(2048)
+    assert reader.read_next_batch().num_rows > 0
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("rows := -1", "'rows' must be a whole number between 0"),
+        ("rows := 2.5", "'rows' must be a whole number"),
+        ("rows := 10, targets := ['age']", "'rows' is for records that are wholly synthetic"),
+        ("targets := ['agge']", "unknown column 'agge' .*; did you mean 'age'"),
+        ("targets := ['age', 'AGE']", "'targets' names a column twice"),
+        ("targets := ['age', NULL]", "'targets' holds a NULL"),
+        ("by := ['region'], targets := ['region']", "'region' cannot be a target"),
+        ("by := ['region', 'education', 'age', 'income', 'taxes']", "no column left to be drawn"),
+        ("visit := ['regoin']", "did you mean 'region'"),
+        ("visit := ['region'], by := ['region']", "'visit' names 'region', which is not drawn"),
+        ("method := 'gan'", "unknown method 'gan'; there are: 'bootstrap-noise', 'cart', 'independent'"),
+        ("minbucket := 0", "'minbucket' must be a whole number, at least 1"),
+        ("redraws := -1", "'redraws' must be a whole number, at least 0"),
+        ("smoothing := 'spline'", "unknown smoothing 'spline'"),
+        ("smoothing := 3", "'smoothing' must be 'none', 'density' or a struct"),
+        ("smoothing := {'region': 'density'}", "'smoothing' names 'region', which is not a number"),
+        ("bounds := {'income': 5}", "'bounds' must hold pairs"),
+        ("bounds := {'income': [5, 1]}", "nothing lies between the bounds of 'income'"),
+        ("bounds := {'age': ['old', NULL]}", "a bound of 'age' is not of its type"),
+        ("bounds := {'region': [0, 1]}", "'bounds' names 'region', which is not a number"),
+        ("bounds := 7", "'bounds' must be a struct"),
+        ("bounds := {'age': [NULL, -1]}, non_negative := ['age']", "the upper bound of 'age' is negative"),
+        ("round_to := {'income': 0}", "'round_to' must hold positive numbers"),
+        ("derived := {'taxes': 'incom * 2'}", "'derived': 'taxes' must be computed from columns that are not derived"),
+        ("subset := 'agge > 4'", "'subset' must be a condition"),
+        ("share := 1.5", "'share' must lie between 0 and 1"),
+        ("train_rows := 0", "'train_rows' must be a whole number, at least 1"),
+        ("predictors := {'age': 'region'}", "'predictors' must hold lists"),
+        ("seed := 'x'", "'seed' must be a whole number of 64 bits"),
+    ],
+)
+def test_bad_arguments_are_named(persons: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        persons.execute(f"FROM sdc_synth_records('{SOURCE}', {arguments})")
+
+
+def test_other_bad_input(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range AS a, range AS ldiv_a, range::HUGEINT AS h FROM range(20)")
+    for call, message in (
+        ("sdc_synth_records('tt')", "unknown table 'tt'"),
+        ("sdc_synth_records()", "'source' must name a table"),
+        ("sdc_synth_records('t', details := true)", "'ldiv_a' is also one of the details"),
+        ("sdc_synth_records('t', smoothing := 'density')", "column 'h' has numbers of too many digits"),
+        ("sdc_synth_model('', 't')", "'name' must be a name"),
+        ("sdc_synth_records('(SELECT 1 AS _sdc_x)')", "may not begin with _sdc_"),
+    ):
+        with pytest.raises(duckdb.Error, match=message):
+            con.execute(f"FROM {call}")
+
+
+def test_without_scikit_learn_the_message_says_what_to_install(
+    persons: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persons.execute(f"FROM sdc_synth_model('m', '{SOURCE}')").fetchall()
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(duckdb.Error, match=r"needs scikit-learn: pip install 'sdcduck\[synthesis\]'"):
+        persons.execute(f"FROM sdc_synth_records('{SOURCE}')")
+    assert persons.execute("FROM sdc_synth_records(model := 'm', rows := 3)").fetchall()
+    assert len(ask(persons, "method := 'independent'")) == 2000
+
+
+# --- beside synthpop -------------------------------------------------------------------------------------------------
+
+
+def test_trees_are_about_as_good_and_as_risky_as_those_of_synthpop(
+    con: duckdb.DuckDBPyConnection, reference_data: Path
+) -> None:
+    folder = reference_data / "synthpop"
+    for name, file in (("original", "SD2011_12vars"), ("theirs", "syn_cart")):
+        con.execute(f"CREATE TABLE {name} AS FROM read_csv('{folder}/{file}.csv.gz', nullstr = ['', 'NA'])")
+    con.execute("CREATE TABLE ours AS FROM sdc_synth_records('original', seed := 2026)")
+    con.execute("CREATE TABLE alone AS FROM sdc_synth_records('original', method := 'independent', seed := 2026)")
+
+    def distance(table: str, columns: str) -> float:
+        """Total variation between two tables of counts."""
+        return con.execute(  # type: ignore[no-any-return]
+            f"SELECT sum(abs(o - s)) / 2 / 5000 FROM (SELECT {columns}, count(*) FILTER (side = 0) AS o, "
+            f"count(*) FILTER (side = 1) AS s FROM (SELECT {columns}, 0 AS side FROM original UNION ALL "
+            f"SELECT {columns}, 1 FROM {table}) GROUP BY ALL)"
+        ).fetchall()[0][0]
+
+    tables = (
+        "sex, edu",
+        "agegr, marital",
+        "edu, socprof",
+        "region, placesize",
+        "sex, edu, smoke",
+        "marital, socprof",
+        "ls",
+    )
+    ours, theirs, alone = ([distance(name, columns) for columns in tables] for name in ("ours", "theirs", "alone"))
+    assert sum(ours) < 1.15 * sum(theirs)
+    assert max(mine - other for mine, other in zip(ours, theirs, strict=True)) < 0.03
+    assert sum(ours) < 0.6 * sum(alone)
+    ks = "SELECT max(ks) FROM sdc_synth_moments('original', '{}', columns := ['age', 'income'])"
+    assert con.execute(ks.format("ours")).fetchall()[0][0] < 0.045
+    # Uniques of the keys that came up as uniques again, beside those of synthpop: 13.9 per cent.
+    replicas = "SELECT 100 * unique_as_unique / 5000 FROM sdc_synth_replicas('original', '{}', columns := ['sex', 'age', 'region', 'placesize'])"
+    mine, other = (con.execute(replicas.format(name)).fetchall()[0][0] for name in ("ours", "theirs"))
+    assert other == pytest.approx(13.9, abs=0.005)
+    assert mine == pytest.approx(other, abs=2)
