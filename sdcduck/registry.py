@@ -270,9 +270,17 @@ class _Running:
         return Work(self._tokens[token].make, self._session.display(self._planner.name))
 
     def _work(self, key: tuple[str, int]) -> Work:
-        """The work of a statement; begun if it has none, or if the statement paused so long that it was given up."""
+        """The work of a statement; begun if it has none, or if it was given up.
+
+        Of other statements, what nobody has asked for in long is dropped. A statement that asks is there, however long
+        a machine that swaps kept it from asking: work that writes must not be done twice.
+        """
         with self._lock:
-            self._works = {known: work for known, work in self._works.items() if not work.forsaken}
+            self._works = {
+                known: work
+                for known, work in self._works.items()
+                if not (work.stopped if known == key else work.forsaken)
+            }
             if key not in self._works:
                 self._works[key] = self._begin(key[0])
             return self._works[key]
@@ -283,7 +291,7 @@ class _Running:
         try:
             work = self._work(key)
             # Work given up in the very moment of the question is begun again by the next one.
-            over = work.wait(_TURN) and not work.forsaken
+            over = work.wait(_TURN) and not work.stopped
         except KeyboardInterrupt:
             # Only where the main thread runs the statement; DuckDB would call this an error in a function.
             self._work(key).stop()

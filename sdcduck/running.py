@@ -126,6 +126,11 @@ class Work:
         return self._table
 
     @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end before it was done."""
+        return self._stopped
+
+    @property
     def forsaken(self) -> bool:
         """Whether it was stopped, or nobody has asked for so long that its result is stale."""
         return self._stopped or monotonic() - self._last_heard > 10 * SILENCE

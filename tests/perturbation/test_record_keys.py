@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -475,3 +476,13 @@ def test_good_keys_pass(keyed: duckdb.DuckDBPyConnection) -> None:
     (row,) = keyed.execute("FROM sdc_check_keys('people', unit := 'id')").fetchall()
     assert row[:7] == (100, 0, 0, 0, 100, 0, 0)
     assert 0.35 < row[7] < 0.65
+
+
+def test_a_machine_that_stands_still_adds_the_key_once(
+    keyed: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two questions of the statement a minute passes, as where memory is swapped out."""
+    clock = itertools.count(0.0, 60.0)
+    monkeypatch.setattr("sdcduck.running.monotonic", lambda: next(clock))
+    assert keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall() == [("record_key", 100, 100, 0)]
+    assert one(keyed, "SELECT count(record_key) FROM people") == 100
