@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
 from sdcduck.catalog import identifier, literal
@@ -87,16 +87,13 @@ def _read_call(
         raise SDCError("argument 'k_anonymity' must be a whole number from 0 on")
     if rate is None or not 0 <= rate <= 1:
         raise SDCError("argument 'swaprate' must lie between 0 and 1")
-    if seed is None and session.secret() is None:
-        raise SDCError(
-            "a swap can be undone by whoever knows its seed: open the database with a secret, or give "
-            "seed := a large random number and keep it"
-        )
+    given = seed_of(seed)
+    need_seed_or_secret(session, given, "a swap can be undone")
     call = _Call(
         relation, _columns(relation, [household], "household")[0], _columns(relation, hierarchy, "hierarchy"),
         tuple(_columns(relation, profile, "similar") for profile in _lists(similar)),
         _columns(relation, risk, "risk_variables"), _columns(relation, carried, "carry_along"), k, float(rate),
-        None if seed is None else _seed(seed),
+        given,
     )  # fmt: skip
     others = (("risk_variables", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
     for argument, columns in (("hierarchy", call.hierarchy), *others):
@@ -107,22 +104,6 @@ def _read_call(
             if column in call.hierarchy:
                 raise SDCError(f"argument '{argument}' names column '{column}', which is one of the hierarchy")
     return call
-
-
-def _seed(text: str) -> int:
-    seed = int(text) if text.removeprefix("-").isdecimal() else 2**63
-    if not -(2**63) <= seed < 2**63:
-        raise SDCError("argument 'seed' must be a whole number of 64 bits")
-    return seed
-
-
-def _stream(session: Session, seed: int | None) -> int:
-    """What the random streams start from: the seed under the secret of the connection, or the seed alone."""
-    secret = session.secret()
-    if secret is None:
-        return 0 if seed is None else seed
-    digest = hmac.digest(secret, f"sdcduck: record swapping {seed}".encode(), "sha256")
-    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -250,7 +231,7 @@ def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping
     smallest = smallest_counts(homes.alike, homes.unit, homes.area, homes.ancestors)
     swapping = swap_records(
         homes.area, homes.ancestors, smallest, homes.profiles, homes.key, k=call.k, rate=call.rate,
-        seed=_stream(session, call.seed), check=checkpoint(),
+        seed=stream_of(session.secret(), "record swapping", call.seed), check=checkpoint(),
     )  # fmt: skip
     return homes, levels_at_risk(smallest, call.k), swapping
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
 from sdcduck.catalog import identifier, literal
@@ -45,18 +45,12 @@ _WEIGHT_UNITS = 10**6  # a multinomial draws from whole numbers: a mean of 1 is 
 def _seeds(session: Session, seeds: pa.ChunkedArray, under_secret: pa.ChunkedArray) -> NDArray[np.int64]:
     """What the streams start from: the seed under the secret of the connection, or the seed alone if there is none.
 
-    It is never in the text of a statement or a plan: whoever knows it can undo a synthesis. ``under_secret`` is false
-    where the planner has found that there is no secret: looking for it takes longer than the draws of a chunk.
+    ``under_secret`` is false where the planner has found that there is no secret: looking for it takes longer than the
+    draws of a chunk.
     """
     secret = session.secret() if under_secret[0].as_py() else None
 
-    def stream(seed: int | None) -> int:
-        if secret is None:
-            return 0 if seed is None else seed
-        digest = hmac.digest(secret, f"sdcduck: synthesis {seed}".encode(), "sha256")
-        return int.from_bytes(digest[:8], "big", signed=True)
-
-    distinct = {seed: stream(seed) for seed in seeds.unique().to_pylist()}
+    distinct = {seed: stream_of(secret, "synthesis", seed) for seed in seeds.unique().to_pylist()}
     if len(distinct) == 1:
         return np.full(len(seeds), next(iter(distinct.values())), dtype=np.int64)
     return np.array([distinct[seed] for seed in seeds.to_pylist()], dtype=np.int64)
@@ -287,16 +281,6 @@ def _law(model: str | None, sigma: float | None, nu: float | None) -> Law:
     return Law(str(model), math.nan if sigma is None else sigma, nu)
 
 
-def _seed(text: str) -> int:
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = 2**63
-    if not -(2**63) <= seed < 2**63:
-        raise SDCError("argument 'seed' must be a whole number of 64 bits")
-    return seed
-
-
 def plan_synth_table(
     session: Session, text: str | None, by: list[str] | None, count: str | None, model: str | None,
     sigma: float | None, alpha: float | None, nu: float | None, m: float | None, size: float | None,
@@ -308,14 +292,11 @@ def plan_synth_table(
         raise SDCError("model := 'multinomial' has neither sigma nor nu")
     law = Law("poisson") if multinomial else _law(model, sigma, nu)
     wanted = Synthesis(law, math.nan if alpha is None else alpha, _whole(m, "m"), math.nan if size is None else size)
+    given = seed_of(seed)
+    need_seed_or_secret(session, given, "a synthesis can be undone")
     under_secret = session.secret() is not None
-    if seed is None and not under_secret:
-        raise SDCError(
-            "a synthesis can be undone by whoever knows its seed: open the database with a secret, or give "
-            "seed := a large random number and keep it"
-        )
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
-    stream = f"{'NULL' if seed is None else _seed(seed)}::BIGINT, {str(under_secret).lower()}"
+    stream = f"{'NULL' if given is None else given}::BIGINT, {str(under_secret).lower()}"
     mean = f"CASE WHEN _n > 0 THEN {wanted.size!r}::DOUBLE * _n ELSE {wanted.alpha!r}::DOUBLE END"
     means = f"""
         SELECT {cells.columns}, {cells.key()} AS _key,

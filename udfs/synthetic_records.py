@@ -6,34 +6,31 @@ and the number of records. The records themselves are drawn chunk by chunk while
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
-import re
 import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs.pattern import arrow
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.synthetic_columns import LARGEST
+from sdcduck.udfs.synthetic_plan import ARGUMENT_DEFAULTS, ARGUMENT_NAMES, ARGUMENT_TYPES, Output, Plan, read_plan
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.synthesis.noise import bandwidths
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
-    METHODS,
     Column,
     Model,
     Treatment,
@@ -51,458 +48,7 @@ _MOST_STRATA = 10_000
 _MOST_ROWS = 10**12
 _FORMAT = 1
 _SHARE, _TRAIN = 0, 1  # what records are chosen for
-_LARGEST = 2**63 - 1  # stands for infinite dates and timestamps, and less it for those before all others
-
-# --- types -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """How the values of a SQL type travel.
-
-    Attributes:
-        kind: 'i' (whole numbers), 'd' (doubles), 's' (texts), 't' (texts of numbers).
-        encode, decode: SQL, where ``{0}`` is the value.
-        low, high: range of a whole number.
-        scale: what the number 1 is, for types on which numbers make sense.
-    """
-
-    kind: str
-    encode: str
-    decode: str
-    low: float = -9.2e18
-    high: float = 9.2e18
-    scale: float | None = None
-
-    @property
-    def is_number(self) -> bool:
-        """Whether values have an order and distances."""
-        return self.kind != "s"
-
-    def encoded(self, value: str) -> str:
-        """SQL for how a value travels."""
-        return self._filled(self.encode, value)
-
-    def decoded(self, value: str) -> str:
-        """SQL that gives it its type again."""
-        return self._filled(self.decode, value)
-
-    def _filled(self, sql: str, value: str) -> str:
-        # The type of an enumeration holds texts of the user, which may look like anything; the value stands before it.
-        return sql.replace("{0}", value, -1 if self.kind in "id" else 1)
-
-
-_WHOLE = {
-    "TINYINT": (-(2.0**7), 2.0**7 - 1), "SMALLINT": (-(2.0**15), 2.0**15 - 1), "INTEGER": (-(2.0**31), 2.0**31 - 1),
-    "BIGINT": (-9.2e18, 9.2e18), "UTINYINT": (0.0, 2.0**8 - 1), "USMALLINT": (0.0, 2.0**16 - 1),
-    "UINTEGER": (0.0, 2.0**32 - 1),
-}  # fmt: skip
-
-
-def _instant(sql_type: str, to_whole: str, from_whole: str) -> Encoding:
-    """Dates and timestamps: whole numbers, and two for the infinite ones."""
-    encode = (
-        f"CASE WHEN isinf({{0}}) THEN CASE WHEN {{0}} > '-infinity'::{sql_type} THEN {_LARGEST} ELSE {-_LARGEST} END "
-        f"ELSE {to_whole} END"
-    )
-    decode = (
-        f"CASE {{0}} WHEN {_LARGEST} THEN 'infinity'::{sql_type} WHEN {-_LARGEST} THEN '-infinity'::{sql_type} "
-        f"ELSE {from_whole} END"
-    )
-    return Encoding("i", encode, decode)
-
-
-_INSTANTS = {
-    "DATE": _instant("DATE", "({0} - DATE '1970-01-01')::BIGINT", "DATE '1970-01-01' + {0}::INTEGER"),
-    "TIMESTAMP": _instant("TIMESTAMP", "epoch_us({0})", "make_timestamp({0})"),
-    "TIMESTAMP_S": _instant("TIMESTAMP_S", "epoch_us({0}::TIMESTAMP)", "make_timestamp({0})::TIMESTAMP_S"),
-    "TIMESTAMP_MS": _instant("TIMESTAMP_MS", "epoch_us({0}::TIMESTAMP)", "make_timestamp({0})::TIMESTAMP_MS"),
-    "TIMESTAMP_NS": _instant("TIMESTAMP_NS", "epoch_ns({0})", "make_timestamp_ns({0})"),
-    "TIMESTAMP WITH TIME ZONE": _instant("TIMESTAMPTZ", "epoch_us({0})", "make_timestamptz({0})"),
-    "TIME": Encoding("i", "epoch_us({0})", "TIME '00:00:00' + to_microseconds({0})", 0.0, 86_399_999_999.0),
-}
-
-
-def encoding(sql_type: str) -> Encoding | None:
-    """How a type travels; None for types whose values are neither numbers nor categories.
-
-    >>> encoding("DECIMAL(9,2)").decoded("x")
-    '(x::DECIMAL(18,0) * 0.01::DECIMAL(3,2))::DECIMAL(9,2)'
-    """
-    if sql_type in _WHOLE:
-        return Encoding("i", "{0}::BIGINT", f"{{0}}::{sql_type}", *_WHOLE[sql_type], scale=1.0)
-    if sql_type in ("DOUBLE", "FLOAT"):
-        return Encoding("d", "{0}::DOUBLE", f"{{0}}::{sql_type}", scale=1.0)
-    if found := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", sql_type):
-        width, scale = int(found[1]), int(found[2])
-        if width <= 18:
-            to_whole = f"({{0}} * 1{'0' * scale}::DECIMAL({scale + 1},0))::BIGINT"
-            unit = f"{'0.' + '0' * (scale - 1) + '1' if scale else '1'}::DECIMAL({scale + 1},{scale})"
-            back = f"({{0}}::DECIMAL(18,0) * {unit})::{sql_type}"
-            most = 10.0**width - 1
-            return Encoding("i", to_whole, back, -most, most, scale=10.0**scale)
-    if found or sql_type in ("HUGEINT", "UHUGEINT", "UBIGINT"):
-        return Encoding("t", "{0}::VARCHAR", f"{{0}}::{sql_type}")
-    if sql_type in _INSTANTS:
-        return _INSTANTS[sql_type]
-    if sql_type == "VARCHAR":
-        return Encoding("s", "{0}", "{0}")
-    if sql_type in ("BOOLEAN", "UUID", "JSON") or (sql_type.startswith("ENUM(") and sql_type.endswith(")")):
-        return Encoding("s", "{0}::VARCHAR", f"{{0}}::{sql_type}")
-    return None
-
-
-def _encoding_of(name: str, sql_type: str) -> Encoding:
-    found = encoding(sql_type)
-    if found is None:
-        kind = re.split(r"[(\[]", sql_type)[0]
-        raise SDCError(
-            f"column '{name}' ({kind}{'[]' if sql_type.endswith(']') else ''}) holds neither numbers nor categories: "
-            "leave it out, with a query in parentheses as source, or cast it there"
-        )
-    return found
-
-
-# --- arguments -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Output:
-    """One column of the result.
-
-    Attributes:
-        name, sql_type: as in the source.
-        derived: SQL that computes it from the others, or None.
-    """
-
-    name: str
-    sql_type: str
-    derived: str | None = None
-
-    @property
-    def encoding(self) -> Encoding:
-        """How its values travel."""
-        return _encoding_of(self.name, self.sql_type)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be fitted, checked as far as that can be done without reading the records.
-
-    Attributes:
-        relation: the original records.
-        outputs: all columns.
-        visit: places of the columns to be drawn, in this order.
-        predictors: by place, the columns that it may depend on.
-        by: places of the columns whose values make strata.
-        smoothed: places of the numbers that get noise.
-        bounds: by place, the least and largest value, encoded.
-        bases: by place, what results are multiples of, encoded.
-        subset: condition on the records to be synthesised, or None.
-        partial: whether other columns or records stay as they are.
-    """
-
-    relation: Source
-    outputs: tuple[Output, ...]
-    visit: tuple[int, ...]
-    predictors: dict[int, tuple[int, ...]]
-    by: tuple[int, ...]
-    method: str
-    smallest_leaf: int
-    smoothed: tuple[int, ...]
-    groups: int
-    exclude: tuple[float, ...]
-    bounds: dict[int, tuple[float, float]]
-    bases: dict[int, float]
-    redraws: int
-    train_rows: int | None
-    max_categories: int
-    count_zero: bool
-    subset: str | None
-    share: float | None
-    partial: bool
-    seed: int | None
-
-
-def _positive(value: int | None, argument: str, least: int = 1) -> int:
-    if value is None or value < least:
-        raise SDCError(f"argument '{argument}' must be a whole number, at least {least}")
-    return value
-
-
-def _object(text: str | None, argument: str, example: str) -> dict[str, Any]:
-    """A struct argument, from its JSON text."""
-    if text is None:
-        return {}
-    given = json.loads(text)
-    if not isinstance(given, dict):
-        raise SDCError(f"argument '{argument}' must be a struct such as {example}")
-    return given
-
-
-class _Names:
-    """Finds the places of columns by their names."""
-
-    def __init__(self, relation: Source) -> None:
-        self._relation = relation
-        self.all = tuple(relation.columns)
-        self._places = {name.lower(): place for place, name in enumerate(self.all)}
-
-    def place(self, name: str | None, argument: str) -> int:
-        if name is None:
-            raise SDCError(f"argument '{argument}' holds a NULL")
-        if name.lower() not in self._places:
-            raise unknown("column", name, self.all, where=f"{self._relation.described} (argument '{argument}')")
-        return self._places[name.lower()]
-
-    def places(self, names: Sequence[str] | None, argument: str) -> list[int]:
-        found = [self.place(name, argument) for name in names or ()]
-        if len(set(found)) < len(found):
-            raise SDCError(f"argument '{argument}' names a column twice")
-        return found
-
-    def by_place(self, given: dict[str, Any], argument: str) -> dict[int, Any]:
-        places = self.places(list(given), argument)
-        return dict(zip(places, given.values(), strict=True))
-
-
-def _conditions_bind(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
-    try:
-        cursor.execute(f"SELECT {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
-    except duckdb.Error as problem:
-        raise SDCError(f"{what}: {str(problem).splitlines()[0]}") from None
-
-
-def _bounds(
-    cursor: duckdb.DuckDBPyConnection, names: _Names, outputs: Sequence[Output], drawn: Sequence[int],
-    text: str | None, non_negative: list[str] | None,
-) -> dict[int, tuple[float, float]]:  # fmt: skip
-    """Least and largest values by column, as the numbers that travel."""
-    example = "{'income': [0, NULL]}"
-    found: dict[int, list[float]] = {}
-    for place, pair in names.by_place(_object(text, "bounds", example), "bounds").items():
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise SDCError(f"argument 'bounds' must hold pairs of a least and a largest value: {example}")
-        found[place] = [-math.inf, math.inf]
-        for end, value in enumerate(pair):
-            if value is not None:
-                found[place][end] = _encoded(cursor, outputs[place], value)
-        if found[place][0] > found[place][1]:
-            raise SDCError(f"argument 'bounds': nothing lies between the bounds of '{outputs[place].name}'")
-    for place in names.places(non_negative, "non_negative"):
-        low, high = found.get(place, [-math.inf, math.inf])
-        if high < 0:
-            raise SDCError(f"argument 'non_negative': the upper bound of '{outputs[place].name}' is negative")
-        found[place] = [max(0.0, low), high]
-    for place in found:
-        _check_changeable(outputs[place], drawn, place, "bounds")
-    return {place: (low, high) for place, (low, high) in found.items()}
-
-
-def _check_changeable(output: Output, drawn: Sequence[int], place: int, argument: str) -> None:
-    if place not in drawn:
-        raise SDCError(f"argument '{argument}' names '{output.name}', which is not drawn")
-    if output.encoding.kind == "s":
-        raise SDCError(f"argument '{argument}' names '{output.name}', which is not a number")
-    if output.encoding.kind == "t":
-        raise SDCError(
-            f"column '{output.name}' has numbers of too many digits for argument '{argument}': "
-            "cast it to BIGINT, DOUBLE or a DECIMAL of at most 18 digits"
-        )
-
-
-def _encoded(cursor: duckdb.DuckDBPyConnection, output: Output, value: object) -> float:
-    """A bound as the number that travels."""
-    try:
-        given = f"CAST({literal(str(value))} AS {output.sql_type})"
-        row = cursor.execute(f"SELECT ({output.encoding.encoded(given)})::DOUBLE").fetchall()[0]
-        number = float(row[0])
-    except (duckdb.Error, TypeError):
-        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not of its type") from None
-    if math.isnan(number):
-        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not a number")
-    return number
-
-
-def _smoothed(
-    names: _Names, outputs: Sequence[Output], drawn: Sequence[int], text: str | None, method: str
-) -> tuple[int, ...]:
-    """The columns that get noise."""
-    given = json.loads(text) if text is not None else ("density" if method == "bootstrap-noise" else "none")
-    if isinstance(given, str):
-        if given not in ("none", "density"):
-            raise unknown("smoothing", given, ("none", "density"))
-        numbers = [place for place in drawn if outputs[place].encoding.is_number]
-        chosen = numbers if given == "density" else []
-    elif isinstance(given, dict):
-        by_place = names.by_place(given, "smoothing")
-        for how in by_place.values():
-            if how not in ("none", "density"):
-                raise unknown("smoothing", str(how), ("none", "density"))
-        chosen = [place for place, how in by_place.items() if how == "density"]
-    else:
-        raise SDCError("argument 'smoothing' must be 'none', 'density' or a struct such as {'income': 'density'}")
-    for place in chosen:
-        _check_changeable(outputs[place], drawn, place, "smoothing")
-    if method == "bootstrap-noise" and not chosen and any(outputs[place].encoding.is_number for place in drawn):
-        raise SDCError("method := 'bootstrap-noise' without smoothing would hand out original records")
-    return tuple(sorted(chosen))
-
-
-def _predictors(
-    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int]
-) -> dict[int, tuple[int, ...]]:
-    """By column to be drawn: the kept ones and those drawn before it, or those of them that the user names."""
-    example = "{'income': ['age', 'sex']}"
-    allowed = names.by_place(_object(text, "predictors", example), "predictors")
-    found: dict[int, tuple[int, ...]] = {}
-    for position, place in enumerate(visit):
-        known = (*kept, *visit[:position])
-        if place in allowed:
-            if not isinstance(allowed[place], list):
-                raise SDCError(f"argument 'predictors' must hold lists of columns: {example}")
-            chosen = names.places(allowed.pop(place), "predictors")
-            for other in chosen:
-                if other not in known:
-                    raise SDCError(
-                        f"argument 'predictors': '{names.all[other]}' is not known when '{names.all[place]}' is drawn; "
-                        "put it before in argument 'visit'"
-                    )
-            known = tuple(chosen)
-        found[place] = tuple(sorted(known))
-    for place in allowed:
-        raise SDCError(f"argument 'predictors' names '{names.all[place]}', which is not drawn")
-    return found
-
-
-def _seed(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = 2**63
-    if not -(2**63) <= seed < 2**63:
-        raise SDCError("argument 'seed' must be a whole number of 64 bits")
-    return seed
-
-
-def _stream(session: Session, seed: int | None) -> int:
-    """What the random streams start from: the seed under the secret of the connection, or the seed alone."""
-    secret = session.secret()
-    if secret is None:
-        return 0 if seed is None else seed
-    digest = hmac.digest(secret, f"sdcduck: synthetic records {seed}".encode(), "sha256")
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def _check_seed(session: Session, seed: int | None) -> None:
-    if seed is None and session.secret() is None:
-        raise SDCError(
-            "whoever knows the seed of a synthesis can make it again: open the database with a secret, or give "
-            "seed := a large random number and keep it"
-        )
-
-
-_COMMON = (
-    "VARCHAR[]", "VARCHAR", "VARCHAR[]", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
-    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN",
-)  # fmt: skip
-_DEFAULTS: tuple[Any, ...] = (
-    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, 1000, True,
-)  # fmt: skip
-_NAMES = (
-    "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
-    "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
-)  # fmt: skip
-
-
-def read_plan(
-    session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
-    seed: str | None, by: list[str] | None, method: str | None, visit: list[str] | None, predictors: str | None,
-    minbucket: int | None, smoothing: str | None, groups: int | None, exclude: list[float] | None,
-    bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
-    derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
-) -> Plan:  # fmt: skip
-    """The arguments, checked.
-
-    Raises:
-        SDCError: one of them cannot be used.
-    """
-    if method not in METHODS:
-        raise unknown("method", str(method), METHODS)
-    if method == "cart" and find_spec("sklearn") is None:
-        raise SDCError("method := 'cart' needs scikit-learn: pip install 'sdcduck[synthesis]'")
-    cursor = session.cursor()
-    relation = source(cursor, text, "source")
-    names = _Names(relation)
-    formulas = names.by_place(_object(derived, "derived", "{'total': 'wages + interest'}"), "derived")
-    outputs = tuple(
-        Output(name, sql_type, None if formulas.get(place) is None else str(formulas[place]))
-        for place, (name, sql_type) in enumerate(relation.columns.items())
-    )
-    others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
-    if not others:
-        raise SDCError("argument 'derived' leaves no column to be drawn")
-    for output in outputs:
-        if output.name.lower().startswith("_sdc_"):
-            raise SDCError(f"a column may not begin with _sdc_: '{output.name}'; give it another name in a query")
-        if output.derived is not None:
-            what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
-            _conditions_bind(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
-    strata = names.places(by, "by")
-    not_drawn = {*strata, *formulas}
-    asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
-    for place in asked:
-        if place in not_drawn:
-            raise SDCError(f"column '{outputs[place].name}' cannot be a target: it is in argument 'by' or 'derived'")
-    first = names.places(visit, "visit")
-    for place in first:
-        if place not in asked:
-            raise SDCError(f"argument 'visit' names '{outputs[place].name}', which is not drawn")
-    order = (*first, *(place for place in asked if place not in first))
-    kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
-    if not order:
-        raise SDCError("there is no column left to be drawn")
-    if subset is not None:
-        every = ", ".join(identifier(output.name) for output in outputs)
-        _conditions_bind(cursor, f"({subset})::BOOLEAN", every, relation, "argument 'subset' must be a condition")
-    if share is not None and not 0 <= share <= 1:
-        raise SDCError("argument 'share' must lie between 0 and 1")
-    partial = bool(kept) or subset is not None or share is not None
-    for place, output in enumerate(outputs):
-        if partial or place not in formulas:
-            _ = output.encoding
-    bases: dict[int, float] = {}
-    for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
-        _check_changeable(outputs[place], order, place, "round_to")
-        scale = outputs[place].encoding.scale
-        if scale is None or isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
-            raise SDCError("argument 'round_to' must hold positive numbers, for columns of numbers: {'income': 100}")
-        bases[place] = float(base) * scale
-    return Plan(
-        relation=relation,
-        outputs=outputs,
-        visit=order,
-        predictors=_predictors(names, predictors, order, kept),
-        by=tuple(strata),
-        method=method,
-        smallest_leaf=_positive(minbucket, "minbucket"),
-        smoothed=_smoothed(names, outputs, order, smoothing, method),
-        groups=_positive(groups, "groups"),
-        exclude=tuple(value for value in exclude or () if value is not None),
-        bounds=_bounds(cursor, names, outputs, order, bounds, non_negative),
-        bases=bases,
-        redraws=_positive(redraws, "redraws", 0),
-        train_rows=None if train_rows is None else _positive(train_rows, "train_rows"),
-        max_categories=_positive(max_categories, "max_categories"),
-        count_zero=bool(count_zero),
-        subset=subset,
-        share=share,
-        partial=partial,
-        seed=_seed(seed),
-    )
-
+_PURPOSE = "synthetic records"
 
 # --- the original records --------------------------------------------------------------------------------------------
 
@@ -550,7 +96,7 @@ def _encode(values: pa.ChunkedArray, kind: str) -> Encoded:
     if kind == "d":
         special = {NAN: np.isnan(plain), MINUS_INFINITY: plain == -np.inf, INFINITY: plain == np.inf}
     else:
-        special = {MINUS_INFINITY: plain == -_LARGEST, INFINITY: plain == _LARGEST}
+        special = {MINUS_INFINITY: plain == -LARGEST, INFINITY: plain == LARGEST}
     for code, those in special.items():
         codes[those & ~missing] = code
     finite = codes == 0
@@ -727,7 +273,7 @@ class Generator:
 def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> Generator:
     """Read the records and fit the model."""
     encoded, chosen = _read(session, plan)
-    stream = _stream(session, plan.seed)
+    stream = stream_of(session.secret(), _PURPOSE, plan.seed)
     _check_categories(plan, encoded)
     count = len(chosen)
     present = [column for column in encoded if column is not None]
@@ -881,8 +427,8 @@ def _whole_numbers(
         code = codes[:, place]
         rounded = np.rint(np.clip(results[:, place], -9.2e18, 9.2e18)).astype(np.int64)
         taken = np.where(changed[:, place] > 0, rounded, _taken(generator.dictionaries[place], code))
-        taken[code == MINUS_INFINITY] = -_LARGEST
-        taken[code == INFINITY] = _LARGEST
+        taken[code == MINUS_INFINITY] = -LARGEST
+        taken[code == INFINITY] = LARGEST
         values[:, at] = taken
     missing = codes[:, places] == NULL
     return _list(pa.array(values.ravel(), mask=missing.ravel()), len(codes))
@@ -952,18 +498,18 @@ def plan_synth_records(
     """``sdc_synth_records``: from a source, or from a stored model."""
     if rows is not None and not 0 <= rows <= _MOST_ROWS:
         raise SDCError(f"argument 'rows' must be a whole number between 0 and {_MOST_ROWS}")
-    _check_seed(session, _seed(seed))
+    need_seed_or_secret(session, seed_of(seed), "synthetic records can be made again")
     if model is not None:
         given = {"source": text, "targets": targets or None, "subset": subset, "share": share}
         given |= {
             name: value
-            for name, value, default in zip(_NAMES, common, _DEFAULTS, strict=True)
+            for name, value, default in zip(ARGUMENT_NAMES, common, ARGUMENT_DEFAULTS, strict=True)
             if (value or None) != (default or None)
         }
         for name, value in given.items():
             if value is not None:
                 raise SDCError(f"argument '{name}' cannot be given with 'model': it belongs to sdc_synth_model")
-        return _from_stored(session, model, rows, _seed(seed), details=bool(details))
+        return _from_stored(session, model, rows, seed_of(seed), details=bool(details))
     plan = read_plan(session, text, targets, subset, share, seed, *common)
     if plan.partial and rows is not None:
         raise SDCError(
@@ -1066,9 +612,8 @@ def _from_stored(session: Session, name: str, rows: int | None, seed: int | None
             raise SDCError(f"model '{name}' has been replaced: ask again")
         model, dictionaries = _from_bytes(header, stored.arrays)
         count = int(model.strata_sizes.sum()) if rows is None else rows
-        return _remember(
-            Generator(model, header.outputs, dictionaries, count, _stream(session, seed), header.redraws, details)
-        )
+        stream = stream_of(session.secret(), _PURPOSE, seed)
+        return _remember(Generator(model, header.outputs, dictionaries, count, stream, header.redraws, details))
 
     _check_detail_names(header.outputs, header.drawn, header.bounded, details=details)
     return Rows(load, _select(header.outputs, header.drawn, header.bounded, partial=False, details=details))
@@ -1096,13 +641,13 @@ FAMILY = Family(
     planners=(
         Planner(
             "sdc_synth_records",
-            ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "VARCHAR", *_COMMON),
+            ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "VARCHAR", *ARGUMENT_TYPES),
             plan_synth_records,
             _HANDLE,
         ),
         Planner(
             "sdc_synth_model",
-            ("VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", *_COMMON),
+            ("VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENT_TYPES),
             plan_synth_model,
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
         ),

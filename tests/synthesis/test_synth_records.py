@@ -139,7 +139,7 @@ def test_seed_and_secret_decide_and_nothing_else(persons: duckdb.DuckDBPyConnect
 def test_without_a_secret_a_seed_must_be_given() -> None:
     with sdcduck.connect() as con:
         con.execute("CREATE TABLE t AS SELECT range AS a FROM range(50)")
-        with pytest.raises(duckdb.Error, match="whoever knows the seed"):
+        with pytest.raises(duckdb.Error, match="can be made again by whoever knows its seed"):
             con.execute("FROM sdc_synth_records('t')")
         assert len(con.execute("FROM sdc_synth_records('t', seed := -3)").fetchall()) == 50
 

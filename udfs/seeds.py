@@ -1,0 +1,52 @@
+"""Seeds: the one way from the argument of a statement to what a random stream starts from."""
+
+from __future__ import annotations
+
+import hmac
+
+from sdcduck.errors import SDCError
+from sdcduck.registry import Session
+
+
+def seed_of(text: str | None) -> int | None:
+    """The seed that was given as text, so that no digit is lost; None: none was.
+
+    >>> seed_of("-7"), seed_of(None)
+    (-7, None)
+
+    Raises:
+        SDCError: it is no whole number of 64 bits.
+    """
+    if text is None:
+        return None
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = 2**63
+    if not -(2**63) <= seed < 2**63:
+        raise SDCError("argument 'seed' must be a whole number of 64 bits")
+    return seed
+
+
+def stream_of(secret: bytes | None, purpose: str, seed: int | None) -> int:
+    """What the random streams start from: the seed under the secret of the connection, or the seed alone.
+
+    It is never in the text of a statement or a plan: whoever knows it can undo a synthesis.
+    """
+    if secret is None:
+        return 0 if seed is None else seed
+    digest = hmac.digest(secret, f"sdcduck: {purpose} {seed}".encode(), "sha256")
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def need_seed_or_secret(session: Session, seed: int | None, what: str) -> None:
+    """Refuse to be undone.
+
+    Args:
+        what: can be done by whoever knows the seed.
+    """
+    if seed is None and session.secret() is None:
+        raise SDCError(
+            f"{what} by whoever knows its seed: open the database with a secret, or give "
+            "seed := a large random number and keep it"
+        )

@@ -1,0 +1,330 @@
+"""The arguments of synthetic records, checked as far as that can be done without reading the records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import duckdb
+from sdcduck.udfs.seeds import seed_of
+from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.synthetic_columns import Encoding, encoding_of
+
+from sdcduck.catalog import identifier, literal
+from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.synthesis.records import METHODS
+from sdcduck.registry import Session
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of the result.
+
+    Attributes:
+        name, sql_type: as in the source.
+        derived: SQL that computes it from the others, or None.
+    """
+
+    name: str
+    sql_type: str
+    derived: str | None = None
+
+    @property
+    def encoding(self) -> Encoding:
+        """How its values travel."""
+        return encoding_of(self.name, self.sql_type)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be fitted, checked as far as that can be done without reading the records.
+
+    Attributes:
+        relation: the original records.
+        outputs: all columns.
+        visit: places of the columns to be drawn, in this order.
+        predictors: by place, the columns that it may depend on.
+        by: places of the columns whose values make strata.
+        smoothed: places of the numbers that get noise.
+        bounds: by place, the least and largest value, encoded.
+        bases: by place, what results are multiples of, encoded.
+        subset: condition on the records to be synthesised, or None.
+        partial: whether other columns or records stay as they are.
+    """
+
+    relation: Source
+    outputs: tuple[Output, ...]
+    visit: tuple[int, ...]
+    predictors: dict[int, tuple[int, ...]]
+    by: tuple[int, ...]
+    method: str
+    smallest_leaf: int
+    smoothed: tuple[int, ...]
+    groups: int
+    exclude: tuple[float, ...]
+    bounds: dict[int, tuple[float, float]]
+    bases: dict[int, float]
+    redraws: int
+    train_rows: int | None
+    max_categories: int
+    count_zero: bool
+    subset: str | None
+    share: float | None
+    partial: bool
+    seed: int | None
+
+
+def _positive(value: int | None, argument: str, least: int = 1) -> int:
+    if value is None or value < least:
+        raise SDCError(f"argument '{argument}' must be a whole number, at least {least}")
+    return value
+
+
+def _object(text: str | None, argument: str, example: str) -> dict[str, Any]:
+    """A struct argument, from its JSON text."""
+    if text is None:
+        return {}
+    given = json.loads(text)
+    if not isinstance(given, dict):
+        raise SDCError(f"argument '{argument}' must be a struct such as {example}")
+    return given
+
+
+class _Names:
+    """Finds the places of columns by their names."""
+
+    def __init__(self, relation: Source) -> None:
+        self._relation = relation
+        self.all = tuple(relation.columns)
+        self._places = {name.lower(): place for place, name in enumerate(self.all)}
+
+    def place(self, name: str | None, argument: str) -> int:
+        if name is None:
+            raise SDCError(f"argument '{argument}' holds a NULL")
+        if name.lower() not in self._places:
+            raise unknown("column", name, self.all, where=f"{self._relation.described} (argument '{argument}')")
+        return self._places[name.lower()]
+
+    def places(self, names: Sequence[str] | None, argument: str) -> list[int]:
+        found = [self.place(name, argument) for name in names or ()]
+        if len(set(found)) < len(found):
+            raise SDCError(f"argument '{argument}' names a column twice")
+        return found
+
+    def by_place(self, given: dict[str, Any], argument: str) -> dict[int, Any]:
+        places = self.places(list(given), argument)
+        return dict(zip(places, given.values(), strict=True))
+
+
+def _conditions_bind(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
+    try:
+        cursor.execute(f"SELECT {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
+    except duckdb.Error as problem:
+        raise SDCError(f"{what}: {str(problem).splitlines()[0]}") from None
+
+
+def _bounds(
+    cursor: duckdb.DuckDBPyConnection, names: _Names, outputs: Sequence[Output], drawn: Sequence[int],
+    text: str | None, non_negative: list[str] | None,
+) -> dict[int, tuple[float, float]]:  # fmt: skip
+    """Least and largest values by column, as the numbers that travel."""
+    example = "{'income': [0, NULL]}"
+    found: dict[int, list[float]] = {}
+    for place, pair in names.by_place(_object(text, "bounds", example), "bounds").items():
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise SDCError(f"argument 'bounds' must hold pairs of a least and a largest value: {example}")
+        found[place] = [-math.inf, math.inf]
+        for end, value in enumerate(pair):
+            if value is not None:
+                found[place][end] = _encoded(cursor, outputs[place], value)
+        if found[place][0] > found[place][1]:
+            raise SDCError(f"argument 'bounds': nothing lies between the bounds of '{outputs[place].name}'")
+    for place in names.places(non_negative, "non_negative"):
+        low, high = found.get(place, [-math.inf, math.inf])
+        if high < 0:
+            raise SDCError(f"argument 'non_negative': the upper bound of '{outputs[place].name}' is negative")
+        found[place] = [max(0.0, low), high]
+    for place in found:
+        _check_changeable(outputs[place], drawn, place, "bounds")
+    return {place: (low, high) for place, (low, high) in found.items()}
+
+
+def _check_changeable(output: Output, drawn: Sequence[int], place: int, argument: str) -> None:
+    if place not in drawn:
+        raise SDCError(f"argument '{argument}' names '{output.name}', which is not drawn")
+    if output.encoding.kind == "s":
+        raise SDCError(f"argument '{argument}' names '{output.name}', which is not a number")
+    if output.encoding.kind == "t":
+        raise SDCError(
+            f"column '{output.name}' has numbers of too many digits for argument '{argument}': "
+            "cast it to BIGINT, DOUBLE or a DECIMAL of at most 18 digits"
+        )
+
+
+def _encoded(cursor: duckdb.DuckDBPyConnection, output: Output, value: object) -> float:
+    """A bound as the number that travels."""
+    try:
+        given = f"CAST({literal(str(value))} AS {output.sql_type})"
+        row = cursor.execute(f"SELECT ({output.encoding.encoded(given)})::DOUBLE").fetchall()[0]
+        number = float(row[0])
+    except (duckdb.Error, TypeError):
+        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not of its type") from None
+    if math.isnan(number):
+        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not a number")
+    return number
+
+
+def _smoothed(
+    names: _Names, outputs: Sequence[Output], drawn: Sequence[int], text: str | None, method: str
+) -> tuple[int, ...]:
+    """The columns that get noise."""
+    given = json.loads(text) if text is not None else ("density" if method == "bootstrap-noise" else "none")
+    if isinstance(given, str):
+        if given not in ("none", "density"):
+            raise unknown("smoothing", given, ("none", "density"))
+        numbers = [place for place in drawn if outputs[place].encoding.is_number]
+        chosen = numbers if given == "density" else []
+    elif isinstance(given, dict):
+        by_place = names.by_place(given, "smoothing")
+        for how in by_place.values():
+            if how not in ("none", "density"):
+                raise unknown("smoothing", str(how), ("none", "density"))
+        chosen = [place for place, how in by_place.items() if how == "density"]
+    else:
+        raise SDCError("argument 'smoothing' must be 'none', 'density' or a struct such as {'income': 'density'}")
+    for place in chosen:
+        _check_changeable(outputs[place], drawn, place, "smoothing")
+    if method == "bootstrap-noise" and not chosen and any(outputs[place].encoding.is_number for place in drawn):
+        raise SDCError("method := 'bootstrap-noise' without smoothing would hand out original records")
+    return tuple(sorted(chosen))
+
+
+def _predictors(
+    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """By column to be drawn: the kept ones and those drawn before it, or those of them that the user names."""
+    example = "{'income': ['age', 'sex']}"
+    allowed = names.by_place(_object(text, "predictors", example), "predictors")
+    found: dict[int, tuple[int, ...]] = {}
+    for position, place in enumerate(visit):
+        known = (*kept, *visit[:position])
+        if place in allowed:
+            if not isinstance(allowed[place], list):
+                raise SDCError(f"argument 'predictors' must hold lists of columns: {example}")
+            chosen = names.places(allowed.pop(place), "predictors")
+            for other in chosen:
+                if other not in known:
+                    raise SDCError(
+                        f"argument 'predictors': '{names.all[other]}' is not known when '{names.all[place]}' is drawn; "
+                        "put it before in argument 'visit'"
+                    )
+            known = tuple(chosen)
+        found[place] = tuple(sorted(known))
+    for place in allowed:
+        raise SDCError(f"argument 'predictors' names '{names.all[place]}', which is not drawn")
+    return found
+
+
+# What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
+ARGUMENT_TYPES = (
+    "VARCHAR[]", "VARCHAR", "VARCHAR[]", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
+    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN",
+)  # fmt: skip
+ARGUMENT_DEFAULTS: tuple[Any, ...] = (
+    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, 1000, True,
+)  # fmt: skip
+ARGUMENT_NAMES = (
+    "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
+    "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
+)  # fmt: skip
+
+
+def read_plan(
+    session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
+    seed: str | None, by: list[str] | None, method: str | None, visit: list[str] | None, predictors: str | None,
+    minbucket: int | None, smoothing: str | None, groups: int | None, exclude: list[float] | None,
+    bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
+    derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
+) -> Plan:  # fmt: skip
+    """The arguments, checked.
+
+    Raises:
+        SDCError: one of them cannot be used.
+    """
+    if method not in METHODS:
+        raise unknown("method", str(method), METHODS)
+    if method == "cart" and find_spec("sklearn") is None:
+        raise SDCError("method := 'cart' needs scikit-learn: pip install 'sdcduck[synthesis]'")
+    cursor = session.cursor()
+    relation = source(cursor, text, "source")
+    names = _Names(relation)
+    formulas = names.by_place(_object(derived, "derived", "{'total': 'wages + interest'}"), "derived")
+    outputs = tuple(
+        Output(name, sql_type, None if formulas.get(place) is None else str(formulas[place]))
+        for place, (name, sql_type) in enumerate(relation.columns.items())
+    )
+    others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
+    if not others:
+        raise SDCError("argument 'derived' leaves no column to be drawn")
+    for output in outputs:
+        if output.name.lower().startswith("_sdc_"):
+            raise SDCError(f"a column may not begin with _sdc_: '{output.name}'; give it another name in a query")
+        if output.derived is not None:
+            what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
+            _conditions_bind(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
+    strata = names.places(by, "by")
+    not_drawn = {*strata, *formulas}
+    asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
+    for place in asked:
+        if place in not_drawn:
+            raise SDCError(f"column '{outputs[place].name}' cannot be a target: it is in argument 'by' or 'derived'")
+    first = names.places(visit, "visit")
+    for place in first:
+        if place not in asked:
+            raise SDCError(f"argument 'visit' names '{outputs[place].name}', which is not drawn")
+    order = (*first, *(place for place in asked if place not in first))
+    kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
+    if not order:
+        raise SDCError("there is no column left to be drawn")
+    if subset is not None:
+        every = ", ".join(identifier(output.name) for output in outputs)
+        _conditions_bind(cursor, f"({subset})::BOOLEAN", every, relation, "argument 'subset' must be a condition")
+    if share is not None and not 0 <= share <= 1:
+        raise SDCError("argument 'share' must lie between 0 and 1")
+    partial = bool(kept) or subset is not None or share is not None
+    for place, output in enumerate(outputs):
+        if partial or place not in formulas:
+            _ = output.encoding
+    bases: dict[int, float] = {}
+    for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
+        _check_changeable(outputs[place], order, place, "round_to")
+        scale = outputs[place].encoding.scale
+        if scale is None or isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
+            raise SDCError("argument 'round_to' must hold positive numbers, for columns of numbers: {'income': 100}")
+        bases[place] = float(base) * scale
+    return Plan(
+        relation=relation,
+        outputs=outputs,
+        visit=order,
+        predictors=_predictors(names, predictors, order, kept),
+        by=tuple(strata),
+        method=method,
+        smallest_leaf=_positive(minbucket, "minbucket"),
+        smoothed=_smoothed(names, outputs, order, smoothing, method),
+        groups=_positive(groups, "groups"),
+        exclude=tuple(value for value in exclude or () if value is not None),
+        bounds=_bounds(cursor, names, outputs, order, bounds, non_negative),
+        bases=bases,
+        redraws=_positive(redraws, "redraws", 0),
+        train_rows=None if train_rows is None else _positive(train_rows, "train_rows"),
+        max_categories=_positive(max_categories, "max_categories"),
+        count_zero=bool(count_zero),
+        subset=subset,
+        share=share,
+        partial=partial,
+        seed=seed_of(seed),
+    )
