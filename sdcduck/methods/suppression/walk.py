@@ -30,7 +30,6 @@ from sdcduck.methods.suppression.echelon import (
     add,
     at,
     clear,
-    extend,
     inverse,
     multiply,
     pop_greatest,
@@ -267,11 +266,14 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
 
 
 @njit(cache=True, nogil=True)
-def bring_into_use(pivots: Pivots, vectors: Array, rows: Array) -> None:
+def bring_into_use(pivots: Pivots, links: Links, scratch: Scratch, vectors: Array, rows: Array) -> None:
     """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
     for row in rows:
-        vectors[row, 4] = vectors[row, 0]
-    extend(pivots, vectors[:, 4:])
+        touched, _ = null_vector(pivots, links, scratch, row)
+        for t in range(touched):
+            other = at(scratch.touched[t])
+            vectors[other, 4] = add(vectors[other, 4], multiply(scratch.values[other], vectors[row, 0]))
+        clear(scratch, touched)
 
 
 @njit(cache=True, nogil=True)
@@ -395,7 +397,9 @@ def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
 def exception(
     rows: Array,
     pivots: Pivots,
+    links: Links,
     scratch: Scratch,
+    other: Scratch,
     vectors: Array,
     watched: Watched,
     used: Array,
@@ -410,7 +414,7 @@ def exception(
     allowed = both_signs(scratch, left, watched) and not used[left].any()
     if allowed:
         used[left] = True
-        bring_into_use(pivots, vectors, left)
+        bring_into_use(pivots, links, other, vectors, left)
     clear(scratch, touched)
     return bool(allowed)
 
@@ -445,7 +449,7 @@ def publish_safe(
         if a == 0 and b == 0 and d == 0:
             continue
         refused = singletons and free == 0 and not excepted[0]
-        if refused and exception(rows, pivots, scratch, vectors, watched, used):
+        if refused and exception(rows, pivots, links, scratch, other, vectors, watched, used):
             excepted[0] = True
             refused = False
         scale = inverse(a)
