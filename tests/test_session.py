@@ -187,6 +187,32 @@ def test_a_closed_connection_says_that_it_is_closed() -> None:
 # --- Uninstalling ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_table_functions_work_inside_the_tables_that_table_functions_read(tmp_path: Path, read_only: bool) -> None:
+    """A view of the custodian, and a query in parentheses, may call any function, and nothing is seen of how."""
+    odd = tmp_path / 'a "b".c.db'
+    with sdcduck.connect(odd) as con:
+        con.execute(PEOPLE)
+        con.execute("CREATE SCHEMA s; CREATE VIEW s.small AS SELECT * FROM sdc_classes('people', ['region'])")
+        con.execute("CREATE MACRO records_of(r) AS (SELECT records FROM sdc_classes('people', ['region']) WHERE region = r)")
+    with sdcduck.connect(odd, read_only=read_only) as con:
+        before = con.execute("SHOW DATABASES").fetchall(), con.execute(OURS).fetchall()
+        for _ in range(2):
+            for source in (
+                "s.small",
+                "(SELECT region, records FROM sdc_classes('people', ['region']))",
+                "(SELECT DISTINCT region, records_of(region) AS records FROM people)",
+                "(SELECT region, classes AS records FROM s.small, sdc_l_diversity('s.small', ['region'], 'records'))",
+            ):
+                rows = con.execute("SELECT k, classes FROM sdc_k_anonymity(?, ['region'])", [source]).fetchall()
+                assert rows == [(1, 3)], source
+        assert (con.execute("SHOW DATABASES").fetchall(), con.execute(OURS).fetchall()) == before
+        if not read_only:
+            sdcduck.uninstall(con)
+            sdcduck.install(con)
+            assert con.execute("SELECT k FROM sdc_k_anonymity('s.small', ['region'])").fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize("purge", [False, True])
 def test_uninstalling_leaves_the_users_tables_alone(file: Path, purge: bool) -> None:
     with sdcduck.connect(file, secret=SECRET) as con:
