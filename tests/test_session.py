@@ -194,7 +194,9 @@ def test_table_functions_work_inside_the_tables_that_table_functions_read(tmp_pa
     with sdcduck.connect(odd) as con:
         con.execute(PEOPLE)
         con.execute("CREATE SCHEMA s; CREATE VIEW s.small AS SELECT * FROM sdc_classes('people', ['region'])")
-        con.execute("CREATE MACRO records_of(r) AS (SELECT records FROM sdc_classes('people', ['region']) WHERE region = r)")
+        con.execute(
+            "CREATE MACRO records_of(r) AS (SELECT records FROM sdc_classes('people', ['region']) WHERE region = r)"
+        )
     with sdcduck.connect(odd, read_only=read_only) as con:
         before = con.execute("SHOW DATABASES").fetchall(), con.execute(OURS).fetchall()
         for _ in range(2):
