@@ -959,33 +959,31 @@ CREATE OR REPLACE MACRO _sdc_clipped(t, type) AS
 -- quantity has an integer `own`, which the guard makes of its name, and its keys are the cell keys times a factor, modulo a
 -- prime: neighbouring keys, which have the same noise in one quantity, are far apart in another. The value is part of the
 -- factor because the rows of a unit may be chosen so that the units stay the same: the sums of two months, or with and
--- without one visit. NULL: the cell key as it is, which is what the `sdc_` functions use.
+-- without one visit. A unit's measure that stands in several of its rows is divided by how many these are (the guard does
+-- so), and has the same noise however many of them are added up.
 -- 99999989 is the largest prime below 10^8; 10^-4 is the grid that floating-point measures are added on.
 CREATE OR REPLACE MACRO _sdc_own_key(key_sum, value, own) AS
-    CASE
-        WHEN own IS NULL THEN key_sum
-        ELSE coalesce(try_cast(key_sum AS BIGINT) % 99999989, (key_sum % 99999989)::BIGINT, 0) * (
-            (own % 99999989
-                + coalesce(try_cast(abs(value)::DOUBLE * 10000 % 99999989::DOUBLE AS BIGINT), 0) * (own // 99999989))
-            % 99999989) % 99999989
-    END;
+    coalesce(try_cast(key_sum AS BIGINT) % 99999989, (key_sum % 99999989)::BIGINT, 0) * (
+        (own % 99999989
+            + coalesce(try_cast(abs(value)::DOUBLE * 10000 % 99999989::DOUBLE AS BIGINT), 0) * (own // 99999989))
+        % 99999989) % 99999989;
 
--- What `sdc_sum` is where nothing but its p-table and its filter is given, from the figures of a cell: the same to the
--- bit, if there is no `own`. The guard puts it above the aggregates; what the general form has to provide for takes twice
--- as long to plan. `repeated`: how many rows a unit has, on average, so that a measure that stands in several rows of its
--- unit has the same noise however many of them are added up.
-CREATE OR REPLACE MACRO _sdc_default_sum(x, t, key_sum, n, key_type, type, p, own, repeated) AS
+-- What `sdc_sum` is where nothing but its p-table and its filter is given, from the figures of a cell and the key that its
+-- noise comes from: the same to the bit, if that is the cell key. The guard puts it above the aggregates; what the general
+-- form has to provide for takes twice as long to plan.
+CREATE OR REPLACE MACRO _sdc_default_sum(x, t, key_sum, n, key_type, type, p, key) AS
     _sdc_refuse_bad_sum(
         'sdc_sum', key_type, type, t, key_sum, 4,
         CASE
             WHEN _sdc_ptable_odd_first(p) = 0 AND _sdc_is_large_cell(x, t, p, 0.1, NULL, NULL, 3)
-                THEN _sdc_large_cell_value(x, t, _sdc_own_key(key_sum, x / repeated, own), p, 0.1, NULL, NULL, 3, 8)
+                THEN x + sign(x) * (t * 0.1::DOUBLE * (
+                    _sdc_noise_code(p, _sdc_ptable_last(p), key % _sdc_ptable_modulus(p))::DOUBLE / _sdc_ptable_step(p)))
             WHEN x = 0 OR t = 0 THEN x
             ELSE x + sign(x) * greatest(
                 least(abs(x), t * 0.1::DOUBLE) * _sdc_magnitude_noise(
                     p, _sdc_ptable_odd_first(p) > 0 AND n % 2 = 1,
                     greatest(1, abs(x) / (t * 0.1::DOUBLE)),
-                    _sdc_scaled_key(_sdc_own_key(key_sum, x / repeated, own), p, 8)),
+                    key % _sdc_ptable_modulus(p)),
                 -abs(x))
         END
     );
@@ -1193,7 +1191,7 @@ CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
             * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
     END::DOUBLE;
 
--- `sdc_variance`, with an `own` key (see `_sdc_own_key`).
+-- `sdc_variance`, with an `own` key (see `_sdc_own_key`), or with the cell key as it is where that is NULL.
 CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, own) AS
     _sdc_refuse_bad_sum(
         'sdc_variance',
@@ -1208,9 +1206,12 @@ CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p
                 THEN _sdc_single_value(
                     _sdc_squared_deviations(CASE WHEN filter THEN y END, decimals),
                     _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
-                    _sdc_own_key(
-                        _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
-                        _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own),
+                    CASE
+                        WHEN own IS NULL THEN _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true)
+                        ELSE _sdc_own_key(
+                            _sdc_contributors_key_sum(y, record_key, filter AND y IS NOT NULL, true),
+                            _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own)
+                    END,
                     ptable, p_large, NULL, NULL, 3, NULL, 0, false,
                     _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1, true, digits, false)
                     / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)

@@ -54,7 +54,7 @@ FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 
 MACROS = _words(
     "sdc_count sdc_count_units sdc_quantile sdc_open_count sdc_open_sum typeof _sdc_default_sum _sdc_own_variance "
-    "_sdc_clipped _sdc_contribution _sdc_contributors_key_sum _sdc_published_rows _sdc_exact_sum "
+    "_sdc_clipped _sdc_own_key _sdc_contribution _sdc_contributors_key_sum _sdc_published_rows _sdc_exact_sum "
     "_sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units _sdc_ptable_most"
 )
 """What the guard itself puts into a query; analysts cannot."""

@@ -47,11 +47,12 @@ def with_own_numbers(con: duckdb.DuckDBPyConnection, *measures: str) -> None:
     for measure in measures:
         chosen, kept = "CASE WHEN filter THEN y END", "CASE WHEN filter AND y <> 0 THEN record_key ELSE 0 END"
         value = f"abs(_sdc_exact_sum({chosen}, 4)) / (repeated)"
+        added = f"sum({kept})"
         con.execute(f"""
             CREATE OR REPLACE {kind} MACRO sum_of_{measure}(y, record_key, filter := true, repeated := 1) AS _sdc_default_sum(
                 _sdc_exact_sum({chosen}, 4), max(_sdc_contribution(y, record_key, filter)),
-                {_spread(f"sum of {measure}", f"sum({kept})", value)},
-                count({chosen}), typeof(max(record_key)), typeof(sum(y)), 'default_magnitude', NULL, 1);
+                {added}, count({chosen}), typeof(max(record_key)), typeof(sum(y)), 'default_magnitude',
+                {_spread(f"sum of {measure}", added, value)}::BIGINT);
             CREATE OR REPLACE {kind} MACRO variance_of_{measure}(y, record_key, filter := true) AS
                 _sdc_own_variance(y, record_key, 'default_magnitude', 'default', 0.1, filter, 8, 4, {own_key(f"variance of {measure}")});
         """)

@@ -336,7 +336,7 @@ def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
                 CASE WHEN hash(i + 7) % 5 = 0 THEN NULL WHEN hash(i + 5) % 6 = 0 THEN 0
                 ELSE ((hash(i + 3) % 100000)::BIGINT - 20000) * CASE WHEN i % 3 = 0 THEN 1 ELSE 0.01 END END::{kind} AS y
             FROM range(20000) t(i) WHERE i % 5000 < 3000 OR i < 10000)
-        SELECT plain, _sdc_default_sum(x, t, key, n, key_type, type, '{ptable}', NULL, 1)
+        SELECT plain, _sdc_default_sum(x, t, key, n, key_type, type, '{ptable}', _sdc_scaled_key(key, '{ptable}', 8))
         FROM (SELECT sdc_sum(y, k, ptable := '{ptable}', filter := f) AS plain, {figures} FROM records GROUP BY g)"""
     ).fetchall()
     assert len(rows) == 5000

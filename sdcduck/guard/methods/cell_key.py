@@ -73,13 +73,13 @@ class CellKey:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
         kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
-        figures = (
-            f"_sdc_exact_sum({chosen}, 4), _sdc_clipped({largest}, {kind}), "
-            f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false), count({chosen}), "
-            f"typeof(max({key})), {kind}"
+        added_up, keys = f"_sdc_exact_sum({chosen}, 4)", f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false)"
+        own = f"_sdc_own_key({keys}, {added_up} / {repeated}, {own_key(f'sum of {called}')})"
+        ptable = literal(str(self.policy.magnitude_ptable))
+        added = (
+            f"_sdc_default_sum({added_up}, _sdc_clipped({largest}, {kind}), {keys}, count({chosen}), "
+            f"typeof(max({key})), {kind}, {ptable}, {own})"
         )
-        ptable, own = literal(str(self.policy.magnitude_ptable)), own_key(f"sum of {called}")
-        added = f"_sdc_default_sum({figures}, {ptable}, {own}, {repeated})"
         return self._where_known(records, measure, condition, added)
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
