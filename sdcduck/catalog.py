@@ -16,9 +16,10 @@ transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -399,24 +400,26 @@ class Policy:
     complete: tuple[str, ...] = ()
     records: int = 0
     preview: str | None = None
+    noise_secret: str = field(default="", repr=False)
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
-        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview "
-        "FROM sdc.policies "
+        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
+        "(SELECT value FROM sdc.settings WHERE name = 'noise_secret') FROM sdc.policies "
         "ORDER BY name, role"
     ).fetchall()
     return [
         Policy(
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
-            role or "", tuple(complete or ()), records or 0, preview,
+            role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
-            publication, count_column, one_row_per_unit, population, role, complete, records, preview in rows
+            publication, count_column, one_row_per_unit, population, role, complete, records, preview,
+            noise_secret in rows
     ]  # fmt: skip
 
 
@@ -456,6 +459,13 @@ def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str
     return PolicyFacts(*row)
 
 
+def key_fingerprint(con: duckdb.DuckDBPyConnection, table: str, key: str) -> str:
+    """A hash that nobody can make who does not have the record keys of a table (given as SQL)."""
+    record_key = f"{identifier(key)}::HUGEINT"
+    powers = ", ".join(f"sum({' * '.join([record_key] * power)})" for power in (1, 2, 3))
+    return hashlib.sha256(repr(first_row(con, f"SELECT count(*), {powers} FROM {table}")).encode()).hexdigest()
+
+
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:
     """Changes whenever a policy does."""
     row = con.execute("SELECT value FROM sdc.settings WHERE name = 'policies'").fetchall()
@@ -478,6 +488,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
              list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
+        if policy.noise_secret and setting(con, "noise_secret") is None:
+            set_setting(con, "noise_secret", policy.noise_secret)
         _policies_changed(con)
         con.commit()
     except BaseException:

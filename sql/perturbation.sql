@@ -1255,17 +1255,17 @@ CREATE OR REPLACE MACRO sdc_variance(
 -- of units, times these. Its key is another than that of the count of units, or rows - 2 * units would have no noise where
 -- nobody has more than two rows and say exactly how many have one; and another for other rows of the same units, or
 -- the difference would be exact. The same number of rows of everybody is still one and the same question.
-CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable) AS
+CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows) AS
     n + CASE
         WHEN most > 1
-            THEN most * _sdc_count_noise(units, _sdc_own_key(key_sum, n / most, 9449625210889600), ptable, 8)
+            THEN most * _sdc_count_noise(units, _sdc_own_key(key_sum, n / most, own_rows), ptable, 8)
         ELSE _sdc_count_noise(units, key_sum, ptable, 8)
     END;
 
 -- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, in whole steps.
 -- Without it a count of rows, divided by the count of units, would be the exact number of rows of somebody who is alone
 -- in a cell. Where nobody has more than one row it is `sdc_count`.
-CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable) AS
+CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable, own_rows, own_largest) AS
     _sdc_refuse_bad_keys(
         typeof(max(record_key)),
         count(CASE WHEN n > 0 THEN 1 END),
@@ -1273,11 +1273,11 @@ CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_pta
         sum(CASE WHEN n > 0 THEN record_key END),
         greatest(
             _sdc_ckm_rows(
-                sum(n)::BIGINT, max(n), count(CASE WHEN n > 0 THEN 1 END), sum(CASE WHEN n > 0 THEN record_key END), ptable)
+                sum(n)::BIGINT, max(n), count(CASE WHEN n > 0 THEN 1 END), sum(CASE WHEN n > 0 THEN record_key END), ptable, own_rows)
                 + CASE
                     WHEN max(n) > 1 THEN round(sdc_ckm_sum(
                         sum(n)::DOUBLE, [max(n)::DOUBLE],
-                        _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), 6719393550819478),
+                        _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest),
                         ptable := magnitude_ptable,
                         is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
                         - sum(n)::DOUBLE)
@@ -1289,7 +1289,7 @@ CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_pta
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
 -- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
 -- a unit it is `_sdc_own_variance`. NULL where the published number of units does not make sure that there are two.
-CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable, own) AS
+CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable, own, own_rows, own_largest) AS
     list_transform(
         [{
             'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
@@ -1300,7 +1300,7 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
             'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
             'odd': _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1,
             'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
-            'rows': _sdc_published_rows(n, record_key, count_ptable, ptable)
+            'rows': _sdc_published_rows(n, record_key, count_ptable, ptable, own_rows, own_largest)
         }],
         lambda cell: CASE
             WHEN cell['enough'] AND cell['rows'] > 1 THEN
@@ -1380,12 +1380,12 @@ CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y) 
 -- units. NULL where fewer published rows lie on either side than five units could have that have as many as any unit here;
 -- that number is taken up to a power of two, so that the places where the answer begins do not tell it. With one row a unit
 -- it is `sdc_quantile`.
-CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magnitude_ptable) AS
+CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magnitude_ptable, own_rows, own_largest) AS
     list_transform(
         [{
             'units': list({'bins': bins, 'key': record_key}) FILTER (len(bins) > 0),
             'rows': list_sort(flatten(list(bins) FILTER (len(bins) > 0))),
-            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable, magnitude_ptable),
+            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable, magnitude_ptable, own_rows, own_largest),
             'most': max(len(bins)),
             'noise': _sdc_ptable_most(ptable) * max(len(bins))
         }],
@@ -1411,7 +1411,7 @@ CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magn
                                 'n': _sdc_ckm_rows(
                                     list_sum(list_transform(below, lambda one: one['n'])),
                                     list_max(list_transform(below, lambda one: one['n'])),
-                                    len(below), list_sum(list_transform(below, lambda one: one['key'])), ptable)
+                                    len(below), list_sum(list_transform(below, lambda one: one['key'])), ptable, own_rows)
                             })[1])],
                     lambda steps: coalesce(
                         list_min(list_transform(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -85,12 +86,13 @@ def plan_protect(
     shows = None if preview is None else _preview(session, table, preview, shown, summed)
 
     def store() -> pa.Table:
+        noise_secret = "" if key is None else _noise_secret(session, table, key)
         catalog.store_policy(
             session.cursor(),
             Policy(
                 table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
                 min_units, base, publication, count_column, rows == units, population, role or "",
-                complete, rows, shows,
+                complete, rows, shows, noise_secret,
             ),
         )  # fmt: skip
         return pa.table(
@@ -104,6 +106,18 @@ def plan_protect(
         )
 
     return Rows(store)
+
+
+def _noise_secret(session: Session, table: Source, key: str) -> str:
+    """What the keys of quantities are made of, if the database has no such secret yet.
+
+    Of the secret of the record keys, so that the same records have the same numbers in every database; where there is
+    none, of the record keys.
+    """
+    secret = session.secret()
+    if secret is None:
+        return catalog.key_fingerprint(session.cursor(), table.sql, key)
+    return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
 
 
 def _preview(session: Session, table: Source, text: str, shown: Sequence[str], summed: Sequence[str]) -> str:

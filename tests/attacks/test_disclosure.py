@@ -218,7 +218,7 @@ REFUSED = {
     "quantile of the unit": "SELECT median(person_id) FROM visits",
     "a quantile that is a maximum": "SELECT quantile_cont(cost, 1.0) FROM visits",
     "a list of quantiles": "SELECT quantile_cont(cost, [0.1, 0.5]) FROM visits",
-    "the own macros": "SELECT _sdc_quantile_of_units([cost], record_key, 0.5, 'default') FROM visits",
+    "the own macros": "SELECT _sdc_quantile_of_units([cost], record_key, 0.5, 'default', 'default_magnitude', 0, 0) FROM visits",
     "right join": "SELECT count(*) FROM people p RIGHT JOIN regions r ON p.region = r.region",
     "full join": "SELECT count(*) FROM people p FULL JOIN regions r ON p.region = r.region",
     "positional join": "SELECT count(*) FROM people POSITIONAL JOIN regions",

@@ -630,7 +630,31 @@ def test_very_many_subtotals_are_refused(visits: Guard) -> None:
 
 def test_the_keys_of_a_measure_never_change() -> None:
     """Another number here is other noise in everything that was ever published."""
-    assert own_key("sum of income") == 1478967014633684
+    assert own_key("sum of income", "a secret") == 265011925591037
+
+
+def test_the_noise_of_sums_hangs_on_a_secret() -> None:
+    """The same secret gives the same sums in every database; without one, the same records do."""
+
+    def answers(secret: str | None, keys: str = "hash(i)") -> list[tuple[object, ...]]:
+        with sdcduck.connect(secret=secret) as con:
+            con.execute(f"""CREATE TABLE small AS SELECT i AS id, i % 5 AS g, i * 7 % 101 AS y,
+                ({keys} % 100000000)::INTEGER AS record_key FROM range(100) t(i)""")
+            protect = "FROM sdc_protect('small', unit := 'id', dimensions := ['g'], measures := ['y'])"
+            found = []
+            for _ in range(2):
+                con.execute(protect).fetchall()
+                found.append(guard(con).sql("SELECT g, count(*), sum(y) FROM small GROUP BY g ORDER BY g").to_pylist())
+                con.execute("FROM sdc_unprotect('small')").fetchall()
+            assert found[0] == found[1]
+            return [tuple(row.values()) for row in found[0]]
+
+    assert answers("the secret of the tests") == answers("the secret of the tests")
+    assert answers(None) == answers(None)
+    one, other, none = answers("the secret of the tests"), answers("another secret, as long"), answers(None)
+    assert [row[:2] for row in one] == [row[:2] for row in other] == [row[:2] for row in none]
+    assert one != other != none != one
+    assert answers(None) != answers(None, "hash(i + 1000)")
 
 
 def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> None:

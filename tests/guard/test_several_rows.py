@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from own_numbers import spread
+from own_numbers import own, spread
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -67,12 +67,15 @@ class Ward:
         n, most = sum(rows.values()), max(rows.values())
         if most == 1:
             return units, units
-        behind = self.con.execute("SELECT sdc_ckm_count(?, ?)", [len(rows), spread("rows", key, n / most)]).fetchall()
+        behind = self.con.execute(
+            "SELECT sdc_ckm_count(?, ?)", [len(rows), spread(own(self.con, "rows"), key, n / most)]
+        ).fetchall()
         counted = n + most * (behind[0][0] - len(rows))
         if limit < math.inf:
             return units, max(0, counted)
         noise = self.con.execute(
-            "SELECT sdc_ckm_sum(?, [?], ?) - ?", [n, most, spread("the largest unit's rows", key, n / most), n]
+            "SELECT sdc_ckm_sum(?, [?], ?) - ?",
+            [n, most, spread(own(self.con, "the largest unit's rows"), key, n / most), n],
         ).fetchall()[0][0]
         return units, max(0, counted + math.floor(abs(noise) + 0.5) * (1 if noise > 0 else -1))
 
@@ -85,7 +88,7 @@ class Ward:
         mean = math.fsum(everything) / len(everything)
         of_units = [math.fsum((value - mean) ** 2 for value in values) for values in self.values.values()]
         mean_of_rows = math.fsum(of_units) * len(of_units) / len(everything)
-        key = spread(f"variance of {self.column}", sum(self.keys.values()), _digits(mean_of_rows, 6))
+        key = spread(own(self.con, f"variance of {self.column}"), sum(self.keys.values()), _digits(mean_of_rows, 6))
         perturbed = self.con.execute(
             "SELECT sdc_ckm_sum(?, [?], ?)", [math.fsum(of_units), max(of_units), key]
         ).fetchall()[0][0]
@@ -194,14 +197,14 @@ def test_rows_over_units_are_not_the_rows_of_somebody_who_is_alone(
 def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnection) -> None:
     together = "SELECT {} FROM single"
     variance = together.format(
-        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default', NULL), "
-        "sdc_variance(cost, record_key)"
+        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default', 97, 0, 0), "
+        "_sdc_own_variance(cost, record_key, 'default_magnitude', 'default', 0.1, true, 8, 4, 97)"
     )
     one, other = con.execute(variance).fetchall()[0]
     assert one == pytest.approx(other, rel=1e-9)
     for share in (0.1, 0.5, 0.77):
         quantile = together.format(
-            f"_sdc_quantile_of_units([_sdc_significant(cost, 2)], record_key, {share}, 'default', 'default_magnitude'), "
+            f"_sdc_quantile_of_units([_sdc_significant(cost, 2)], record_key, {share}, 'default', 'default_magnitude', 0, 0), "
             f"sdc_quantile(cost, record_key, {share})"
         )
         one, other = con.execute(quantile).fetchall()[0]

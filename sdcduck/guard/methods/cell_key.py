@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 
 from sdcduck.catalog import Policy, identifier, literal
 
@@ -29,6 +29,12 @@ class CellKey:
 
     def _unit(self, records: str) -> str:
         return f"{records}.{identifier(str(self.policy.unit))}"
+
+    def _own(self, quantity: str) -> int:
+        return own_key(quantity, self.policy.noise_secret)
+
+    def _own_of_rows(self) -> str:
+        return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
 
     def _enough(self, records: str, condition: str, value: str) -> str:
         """NULL where fewer than `min_units` units stand behind a number."""
@@ -55,7 +61,8 @@ class CellKey:
         And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
         tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
-        return self._enough(records, f"{number} > 0", f"_sdc_published_rows({number}, {self._key(records)}, {tables})")
+        counted = f"_sdc_published_rows({number}, {self._key(records)}, {tables}, {self._own_of_rows()})"
+        return self._enough(records, f"{number} > 0", counted)
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
@@ -73,8 +80,9 @@ class CellKey:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
         kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
-        added_up, keys = f"_sdc_exact_sum({chosen}, 4)", f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false)"
-        own = f"_sdc_own_key({keys}, {added_up} / {repeated}, {own_key(f'sum of {called}')})"
+        added_up = f"_sdc_exact_sum({chosen}, 4)"
+        keys = f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false)"
+        own = f"_sdc_own_key({keys}, {added_up} / {repeated}, {self._own(f'sum of {called}')})"
         ptable = literal(str(self.policy.magnitude_ptable))
         added = (
             f"_sdc_default_sum({added_up}, _sdc_clipped({largest}, {kind}), {keys}, count({chosen}), "
@@ -96,7 +104,7 @@ class CellKey:
         known = f"({condition}) AND {measure} IS NOT NULL"
         spread = (
             f"_sdc_own_variance({measure}, {self._key(records)}, {ptable}, {counts}, 0.1, {condition}, 8, 4, "
-            f"{own_key(f'variance of {called}')})"
+            f"{self._own(f'variance of {called}')})"
         )
         sure = f"{self._counted(records, known)} > 1 + _sdc_ptable_most({counts})"
         return self._enough(records, known, f"CASE WHEN {sure} THEN {spread} END")
@@ -104,14 +112,14 @@ class CellKey:
     def variance_of_units(self, records: str, rows: str, total: str, squares: str, called: str) -> str:
         """The variance among the rows of units, of which each has so many with this sum and this sum of squares."""
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
-        own = own_key(f"variance of {called}")
+        own = f"{self._own(f'variance of {called}')}, {self._own_of_rows()}"
         spread = f"_sdc_variance_of_units({rows}, {total}, {squares}, {self._key(records)}, {ptable}, {counts}, {own})"
         return self._enough(records, f"{rows} > 0", spread)
 
     def quantile_of_units(self, records: str, bins: str, share: str) -> str:
         """The quantile of the rows of units, of which each has these values, in bins."""
         tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
-        found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {tables})"
+        found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {tables}, {self._own_of_rows()})"
         return self._enough(records, f"len({bins}) > 0", found)
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
@@ -133,12 +141,12 @@ _PRIME = 99_999_989  # see `_sdc_own_key`
 
 
 @lru_cache(10_000)
-def own_key(quantity: str) -> int:
-    """What spreads the cell keys for one quantity: two factors modulo a prime, made of its name.
+def own_key(quantity: str, secret: str) -> int:
+    """What spreads the cell keys for one quantity: two factors modulo a prime, made of its name and a secret.
 
-    >>> own_key("sum of income") != own_key("sum of turnover")
+    >>> own_key("sum of income", "a secret") != own_key("sum of turnover", "a secret")
     True
     """
-    digest = sha256(quantity.encode()).digest()
+    digest = hmac.digest(secret.encode(), quantity.encode(), "sha256")
     of_key, of_value = (int.from_bytes(part) for part in (digest[:8], digest[8:16]))
     return 1 + of_key % (_PRIME - 1) + _PRIME * (of_value % _PRIME)
