@@ -7,18 +7,32 @@
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sdcduck.errors import SDCError
 from sdcduck.guard import guard
 from sdcduck.report import report
-from sdcduck.session import connect, install, new_secret, set_secret, uninstall
+
+if TYPE_CHECKING:
+    from sdcduck.session import connect, install, new_secret, set_secret, uninstall
 
 __all__ = ["SDCError", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
 
 
 def __getattr__(name: str) -> Any:
-    """The module ``sdcduck.ibis`` on first use: ibis is an extra, and takes its time."""
+    """What is loaded on first use.
+
+    The session comes with every method and the compiler behind them, which a gateway that only answers questions does
+    without: 110 MB and half a second. The module ``sdcduck.ibis`` is an extra, and takes its time.
+    """
     if name == "ibis":
         return import_module("sdcduck.ibis")
+    if name in __all__:
+        found = getattr(import_module("sdcduck.session"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'sdcduck' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

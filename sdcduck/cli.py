@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import sdcduck
 from sdcduck.cli_gateway import serve, user
 from sdcduck.cli_shell import shell
 from sdcduck.errors import SDCError, unknown
 from sdcduck.reference import SQLFunction, render, sql_functions
 from sdcduck.report import report as write_report
-from sdcduck.session import connect
 from sdcduck.terminal import one_line_errors
 
 Rows = Sequence[Sequence[object]]
@@ -109,7 +109,7 @@ def sql(
         _check_file(file, create=create, read_only=read_only)
         text = sys.stdin.read() if statement == "-" else statement
         in_memory = file == ":memory:"
-        with connect(file, read_only=not in_memory and (read_only or not _is_writable(Path(file)))) as con:
+        with sdcduck.connect(file, read_only=not in_memory and (read_only or not _is_writable(Path(file)))) as con:
             limit = rows + 1 if output is Format.table and rows else None
             columns, found = _last_result(con, text, limit)
         if columns:
@@ -263,7 +263,7 @@ def report(
     with one_line_errors():
         _check_file(file, create=False, read_only=True)
         text = sys.stdin.read() if publication == "-" else publication
-        with connect(file, read_only=True) as con:
+        with sdcduck.connect(file, read_only=True) as con:
             written = write_report(con, text, output, audit=audit, custodian=custodian, **rules)
         typer.echo(f"wrote {written}")
 
@@ -288,7 +288,7 @@ def export(
     """
     with one_line_errors():
         _check_file(file, create=False, read_only=True)
-        with connect(file, read_only=True) as con:
+        with sdcduck.connect(file, read_only=True) as con:
             done = con.execute(
                 "FROM sdc_export($names::VARCHAR[], $file, stencil := $stencil, force := $force)",
                 {"names": publication, "file": str(to), "stencil": not no_stencil, "force": force},

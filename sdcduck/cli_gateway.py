@@ -13,6 +13,7 @@ from typing import Annotated
 import duckdb
 import typer
 
+import sdcduck
 from sdcduck import catalog
 from sdcduck.catalog import User
 from sdcduck.errors import SDCError, unknown
@@ -23,7 +24,6 @@ from sdcduck.gateway.serving import Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
 from sdcduck.passwords import verifier
-from sdcduck.session import connect
 from sdcduck.terminal import one_line_errors
 from sdcduck.udfs.users import checked_user
 
@@ -160,7 +160,7 @@ def _password() -> str:
 def _writable(file: Path) -> duckdb.DuckDBPyConnection:
     if not file.is_file():
         raise SDCError(f"there is no file '{file}'")
-    return connect(file)
+    return sdcduck.connect(file)
 
 
 @user.command()
@@ -183,6 +183,6 @@ def list_users(file: _File) -> None:
     with one_line_errors():
         if not file.is_file():
             raise SDCError(f"there is no file '{file}'")
-        with connect(file, read_only=True) as con:
+        with sdcduck.connect(file, read_only=True) as con:
             for found in catalog.users(con):
                 typer.echo(f"{found.name}\t{found.role}")

@@ -180,3 +180,14 @@ def test_the_installed_command() -> None:
     command = Path(sys.executable).with_name("sdcduck")
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"sdcduck 0.1.0, DuckDB {duckdb.__version__}\n"
+
+
+def test_the_compiler_is_loaded_when_it_is_wanted() -> None:
+    """A gateway, a shell and a guard answer without the methods; the first connection brings them."""
+    code = (
+        "import sys, sdcduck, sdcduck.cli; heavy = {'numba', 'scipy', 'highspy', 'sklearn'}; "
+        "print(heavy & set(sys.modules), sorted(set(sdcduck.__all__) - set(dir(sdcduck)))); "
+        "sdcduck.connect().close(); print('numba' in sys.modules)"
+    )
+    came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert came.split() == ["set()", "[]", "True"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import duckdb
 
+import sdcduck
 from sdcduck.report.cells import read_report
 from sdcduck.report.page import page
-from sdcduck.session import install
 
 __all__ = ["report"]
 
@@ -40,7 +40,7 @@ def report(
         SDCError: an unknown rule.
         duckdb.Error: whatever is wrong with the publication or the rules.
     """
-    install(con)
+    sdcduck.install(con)
     found = read_report(con, publication, rules, audit=audit, custodian=custodian)
     file = Path(path)
     file.write_text(page(found), encoding="utf-8")
