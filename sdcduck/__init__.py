@@ -18,7 +18,7 @@ __all__ = ["SDCError", "connect", "guard", "install", "new_secret", "report", "s
 
 
 def __getattr__(name: str) -> Any:
-    """The module ``sdcduck.ibis`` on first use: ibis is an extra, and takes its time."""
-    if name == "ibis":
-        return import_module("sdcduck.ibis")
+    """Modules on first use: ``sdcduck.pictures``, and ``sdcduck.ibis``, which is an extra and takes its time."""
+    if name in ("ibis", "pictures"):
+        return import_module(f"sdcduck.{name}")
     raise AttributeError(f"module 'sdcduck' has no attribute '{name}'")
