@@ -23,10 +23,10 @@ def __getattr__(name: str) -> Any:
     """What is loaded on first use.
 
     The session comes with every method and the compiler behind them, which a gateway that only answers questions does
-    without: 110 MB and half a second. The module ``sdcduck.ibis`` is an extra, and takes its time.
+    without: 110 MB and half a second. So do ``sdcduck.pictures``, and ``sdcduck.ibis``, which is an extra.
     """
-    if name == "ibis":
-        return import_module("sdcduck.ibis")
+    if name in ("ibis", "pictures"):
+        return import_module(f"sdcduck.{name}")
     if name in __all__:
         found = getattr(import_module("sdcduck.session"), name)
         globals()[name] = found

@@ -24,6 +24,7 @@ from typing import Any
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.ending import CALLS
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
@@ -86,6 +87,7 @@ class DatabaseSession:
         if not any(connection() is con for connection in self._connections):
             alive = [connection for connection in self._connections[1:] if connection() is not None]
             self._connections = [*self._connections[:1], *alive, weakref.ref(con)]
+            CALLS.watch(con)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the database, on which all functions work.

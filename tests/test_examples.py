@@ -76,6 +76,13 @@ def test_synthetic_records_of_a_survey(folder: Path) -> None:
     assert said.index("cart:") < said.index("true") < said.index("independent:") < said.index("false")
 
 
+def test_the_comparison_of_methods(folder: Path) -> None:
+    said = run(folder, sys.executable, "compare_methods.py", "3000", "map.svg")
+    assert said.count("Synth(Half)") == 2
+    assert said.endswith("wrote map.svg\n")
+    assert "3,000 persons" in (folder / "map.svg").read_text()
+
+
 def test_the_notebook(folder: Path) -> None:
     pytest.importorskip("pandas")
     cells = json.loads((folder / "analyst.ipynb").read_text())["cells"]
