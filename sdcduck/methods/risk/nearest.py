@@ -515,9 +515,12 @@ def _insert(distances, rows, distance, row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _search(  # type: ignore[no-untyped-def]
-    chosen, queries, query_codes, reference, groups, members, order, starts, blocks, offsets, absent, lows, highs,
-    categories, shifts, caps, scales, weights, unit, slack, with_rows, all_distances, all_rows,
-):  # fmt: skip
+    chosen, queries, query_codes, arrays, unit, slack, with_rows, all_distances, all_rows
+):
+    (
+        reference, groups, members, order, starts, blocks, offsets, absent, lows, highs, categories, shifts, caps,
+        scales, weights,
+    ) = arrays  # fmt: skip
     leaves, columns = len(starts) - 1, len(scales)
     bounds = np.empty(leaves, np.uint16)
     distances = np.empty(_LEAF + _PAD, np.uint16)
@@ -604,4 +607,4 @@ class _Index:
         distances: NDArray[np.float64], found: NDArray[np.int64],
     ) -> None:  # fmt: skip
         """Find the nearest rows of some queries; fills their rows of the last two."""
-        _search(chosen, queries, codes, *self.arrays, self.coding.unit, self.coding.slack, rows, distances, found)
+        _search(chosen, queries, codes, self.arrays, self.coding.unit, self.coding.slack, rows, distances, found)
