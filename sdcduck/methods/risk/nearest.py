@@ -22,12 +22,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 _LEAF = 256  # rows of a leaf, at most
+_SMALL = 16  # rows of a leaf, at least, where it was split off
 _PAD = 64  # leaves are filled up to multiples of this: whole vectors
 _SAMPLE = 512  # rows that decide how a node is split
 _COMMON = 0.3  # a category of this share is parted from all others
 _BUCKETS = 128  # categories that the bounds of a leaf tell apart
 _LARGEST_CODE = 65535
 _LARGEST_WEIGHT = 16383
+_TOGETHER = 16  # queries that look at a leaf one after the other
 _CHUNK = 512  # queries of a task
 
 
@@ -226,7 +228,10 @@ class _Coding:
 
     def codes(self, table: NDArray[np.float64]) -> NDArray[np.uint16]:
         """The codes of rows."""
-        return _coded(table, self.columns, self.scales, self.weights * self.unit, self.lows, self.caps)
+        found: NDArray[np.uint16] = _coded(
+            table, self.columns, self.scales, self.weights * self.unit, self.lows, self.caps
+        )
+        return found
 
 
 def _least(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -260,35 +265,37 @@ def _coded(table, columns, scales, steps, lows, caps):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _spread(sample, is_number, cap):  # type: ignore[no-untyped-def]
-    """About how far two rows of a node are apart in a column."""
-    if is_number:
-        mean = 0.0
-        for code in sample:
-            mean += code
-        mean /= len(sample)
-        apart = 0.0
-        for code in sample:
-            apart += min(abs(code - mean), np.float64(cap))
-        return 1.4 * apart / len(sample)
-    same, run = 0.0, 1
-    for place in range(1, len(sample) + 1):
-        if place < len(sample) and sample[place] == sample[place - 1]:
-            run += 1
-        else:
-            same += run * run
-            run = 1
-    return cap * (1.0 - same / (len(sample) * len(sample)))
+def _cut(sample, is_number, cap):  # type: ignore[no-untyped-def]
+    """Where to split a node by a column, of which the sample is sorted: the code, whether it alone, and its share.
 
-
-@njit(cache=True, nogil=True)
-def _most_common(sample):  # type: ignore[no-untyped-def]
-    code, most, run = sample[0], 0, 0
-    for place in range(len(sample)):
+    And how much further away the one half is then from the rows of the other, on average.
+    """
+    size = len(sample)
+    common, most, run = sample[0], 0, 0
+    for place in range(size):
         run = run + 1 if place and sample[place] == sample[place - 1] else 1
         if run > most:
-            code, most = sample[place], run
-    return code, most
+            common, most = sample[place], run
+    if not is_number and most >= _COMMON * size:
+        share = most / size
+        return np.int64(common), True, share, 2.0 * share * (1.0 - share) * cap
+    code = np.int64(sample[size // 2])
+    below, until = size // 2, size // 2
+    while below > 0 and sample[below - 1] == code:
+        below -= 1
+    while until < size and sample[until] == code:
+        until += 1
+    if below > 0 and size - 2 * below < 2 * until - size:
+        code, until = code - 1, below
+    share = until / size
+    if until == size:
+        return code, False, share, 0.0
+    if not is_number:
+        return code, False, share, 2.0 * share * (1.0 - share) * cap
+    apart = 0.0
+    for one in sample:
+        apart += min(abs(np.float64(one) - code), np.float64(cap))
+    return code, False, share, 0.5 * apart / size
 
 
 @njit(cache=True, nogil=True)
@@ -312,41 +319,43 @@ def _grow(codes, categories, caps):  # type: ignore[no-untyped-def]
     """
     rows, columns = codes.shape
     order = np.arange(rows)
-    nodes = np.empty((2 * rows // 16 + 64, 5), np.int64)
-    starts = np.empty(2 * rows // 16 + 65, np.int64)
-    # What is still to be done: first and last row, and the place in a node that waits to be told the child.
-    todo = [(0, rows, -1, 0)]
+    most = rows // _SMALL + 2
+    nodes = np.empty((most, 5), np.int64)
+    starts = np.empty(most + rows // _LEAF + 2, np.int64)
+    # What is still to be done: first and last row, the place in a node that waits to be told the child, and the share
+    # of the node that the child is.
+    todo = [(0, rows, -1, 0, 1.0)]
     leaves, made = 0, 0
-    sample = np.empty(_SAMPLE, np.uint16)
-    spreads = np.empty(columns)
+    sample = np.empty((columns, _SAMPLE), np.uint16)
+    # The share of categories that are left in a node: who has another is far from it already.
+    left = np.ones((len(nodes), columns))
+    here, gains, shares = np.ones(columns), np.empty(columns), np.empty(columns)
+    cuts, singles = np.empty(columns, np.int64), np.empty(columns, np.bool_)
     while todo:
-        first, last, parent, side = todo.pop()
+        first, last, parent, side, share = todo.pop()
         size = last - first
-        middle, column, code, single = first, 0, 0, False
+        middle, column = first, 0
+        if parent >= 0:
+            here[:] = left[parent]
+            if nodes[parent, 0] < categories:
+                here[nodes[parent, 0]] *= share
         if size > _LEAF:
             taken = min(size, _SAMPLE)
+            for one in range(taken):
+                row = order[first + one * size // taken]
+                for place in range(columns):
+                    sample[place, one] = codes[row, place]
             for place in range(columns):
-                for one in range(taken):
-                    sample[one] = codes[order[first + one * size // taken], place]
-                spreads[place] = _spread(np.sort(sample[:taken]), place >= categories, caps[place])
+                cut = _cut(np.sort(sample[place, :taken]), place >= categories, caps[place])
+                cuts[place], singles[place], shares[place] = cut[0], cut[1], cut[2]
+                gains[place] = cut[3] * here[place]
             for _ in range(columns):
-                column = np.argmax(spreads)
-                if spreads[column] <= 0.0:
+                column = int(np.argmax(gains))
+                if gains[column] <= 0.0:
                     break
-                spreads[column] = 0.0
-                for one in range(taken):
-                    sample[one] = codes[order[first + one * size // taken], column]
-                ordered = np.sort(sample[:taken])
-                common, most = _most_common(ordered)
-                single = column < categories and most >= _COMMON * taken
-                code = np.int64(common) if single else np.int64(ordered[taken // 2])
-                if not single and ordered[0] != code and 2 * np.searchsorted(ordered, code, "right") > 3 * taken // 2:
-                    code -= 1
-                middle = _split(codes, order, first, last, column, code, single)
-                if middle == last and not single and code > 0:
-                    middle = _split(codes, order, first, last, column, code - 1, single)
-                    code -= 1
-                if min(middle - first, last - middle) >= 16:
+                gains[column] = 0.0
+                middle = _split(codes, order, first, last, column, cuts[column], singles[column])
+                if min(middle - first, last - middle) >= _SMALL:
                     break
                 middle = first
         if middle == first or made == len(nodes):
@@ -356,9 +365,10 @@ def _grow(codes, categories, caps):  # type: ignore[no-untyped-def]
                 leaves += 1
             child = -leaves
         else:
-            nodes[made, 0], nodes[made, 1], nodes[made, 2] = column, code, single
-            todo.append((middle, last, made, 4))
-            todo.append((first, middle, made, 3))
+            nodes[made, 0], nodes[made, 1], nodes[made, 2] = column, cuts[column], singles[column]
+            left[made] = here
+            todo.append((middle, last, made, 4, 1.0 - shares[column]))
+            todo.append((first, middle, made, 3, shares[column]))
             child = made
             made += 1
         if parent >= 0:
@@ -514,6 +524,19 @@ def _insert(distances, rows, distance, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _take(best, best_rows, distance, members, with_rows):  # type: ignore[no-untyped-def]
+    """Put equal rows among the nearest; False if none of them is."""
+    better = False
+    for place in range(min(len(members), len(best))):
+        if not with_rows and distance >= best[-1]:
+            break
+        if not _insert(best, best_rows, distance, members[place] if with_rows else -1):
+            break
+        better = True
+    return better
+
+
+@njit(cache=True, nogil=True)
 def _search(  # type: ignore[no-untyped-def]
     chosen, queries, query_codes, arrays, unit, slack, with_rows, all_distances, all_rows
 ):
@@ -522,56 +545,53 @@ def _search(  # type: ignore[no-untyped-def]
         scales, weights,
     ) = arrays  # fmt: skip
     leaves, columns = len(starts) - 1, len(scales)
-    bounds = np.empty(leaves, np.uint16)
+    fours = categories // 4 * 4
+    bounds = np.empty((_TOGETHER, leaves), np.uint16)
+    limits, homes = np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER, np.int64)
     distances = np.empty(_LEAF + _PAD, np.uint16)
-    for query in chosen:
-        best, best_rows = all_distances[query], all_rows[query]
-        codes = query_codes[query]
-        bounds[:] = 0
-        for column in range(categories):
-            bucket = min(np.int64(codes[column]) >> shifts[column], _BUCKETS)
-            _add_table(bounds, absent[column, bucket], leaves)
-        for column in range(categories, columns):
-            number = column - categories
-            _add_range(bounds, lows[number], highs[number], leaves, codes[column], caps[column])
-        limit = np.int64(_LARGEST_CODE)
-        nearest_leaf = np.argmin(bounds)
-        for turn in range(-1, leaves):
-            leaf = nearest_leaf if turn < 0 else turn
-            if bounds[leaf] > limit or turn == nearest_leaf:
-                continue
-            width = (offsets[leaf + 1] - offsets[leaf]) // columns
-            distances[:width] = 0
-            start, fours = offsets[leaf], categories // 4 * 4
-            for column in range(0, fours, 4):
-                _add_four_categories(distances, blocks, start + column * width, width, codes, caps, column)
-            for column in range(fours, categories):
-                _add_category(distances, blocks, start + column * width, width, codes[column], caps[column])
+    for batch in range(0, len(chosen), _TOGETHER):
+        together = min(_TOGETHER, len(chosen) - batch)
+        for one in range(together):
+            codes = query_codes[chosen[batch + one]]
+            mine = bounds[one]
+            mine[:] = 0
+            for column in range(categories):
+                bucket = min(np.int64(codes[column]) >> shifts[column], _BUCKETS)
+                _add_table(mine, absent[column, bucket], leaves)
             for column in range(categories, columns):
-                _add_number(distances, blocks, start + column * width, width, codes[column], caps[column])
-            if _least_of(distances, width) > limit:
-                continue
-            for place in range(starts[leaf + 1] - starts[leaf]):
-                if distances[place] > limit:
+                number = column - categories
+                _add_range(mine, lows[number], highs[number], leaves, codes[column], caps[column])
+            limits[one], homes[one] = _LARGEST_CODE, np.argmin(mine)
+        # Each query looks at its nearest leaf first; the others are at hand for all queries of the batch in turn.
+        for turn in range(-1, leaves):
+            for one in range(together):
+                leaf = homes[one] if turn < 0 else turn
+                if bounds[one, leaf] > limits[one] or turn == homes[one]:
                     continue
-                group = order[starts[leaf] + place]
-                distance = _distance(queries[query], reference[group], scales, weights, best[-1])
-                if with_rows:
-                    better = False
-                    for one in range(groups[group], groups[group + 1]):
-                        if not _insert(best, best_rows, distance, members[one]):
-                            break
-                        better = True
-                else:
-                    better = distance < best[-1]
-                    for _ in range(min(groups[group + 1] - groups[group], len(best))):
-                        if distance < best[-1]:
-                            _insert(best, best_rows, distance, -1)
-                if better and best[-1] < np.inf:
+                query = chosen[batch + one]
+                best, best_rows, codes = all_distances[query], all_rows[query], query_codes[query]
+                start, width = offsets[leaf], (offsets[leaf + 1] - offsets[leaf]) // columns
+                distances[:width] = 0
+                for column in range(0, fours, 4):
+                    _add_four_categories(distances, blocks, start + column * width, width, codes, caps, column)
+                for column in range(fours, categories):
+                    _add_category(distances, blocks, start + column * width, width, codes[column], caps[column])
+                for column in range(categories, columns):
+                    _add_number(distances, blocks, start + column * width, width, codes[column], caps[column])
+                if _least_of(distances, width) > limits[one]:
+                    continue
+                for place in range(starts[leaf + 1] - starts[leaf]):
+                    if distances[place] > limits[one]:
+                        continue
+                    group = order[starts[leaf] + place]
+                    distance = _distance(queries[query], reference[group], scales, weights, best[-1])
+                    if not _take(best, best_rows, distance, members[groups[group] : groups[group + 1]], with_rows):
+                        continue
                     allowed = unit * best[-1] + slack
-                    limit = np.int64(min(np.floor(allowed) if with_rows else np.ceil(allowed) - 1.0, _LARGEST_CODE))
-            if best[-1] == 0.0 and not with_rows:
-                break
+                    if allowed < _LARGEST_CODE:
+                        limits[one] = np.int64(np.floor(allowed) if with_rows else np.ceil(allowed) - 1.0)
+                if best[-1] == 0.0 and not with_rows:
+                    limits[one] = -1
 
 
 @dataclass(frozen=True)
