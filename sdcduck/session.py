@@ -35,6 +35,7 @@ from sdcduck.udfs import (
     record_swapping,
     reference,
     risk,
+    special_uniques,
     suppression,
     synthesis,
     synthetic_records,
@@ -42,7 +43,8 @@ from sdcduck.udfs import (
 )
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
+    guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
     reference.FAMILY,
 )  # fmt: skip

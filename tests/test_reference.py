@@ -101,6 +101,8 @@ CALLS = {
     "sdc_marketer_risk": "sdc_marketer_risk('people', 'people', keys := ['region'])",
     "sdc_marketer_risk_classes": "sdc_marketer_risk_classes('people', 'people', keys := ['region'])",
     "sdc_policy_risk": "sdc_policy_risk('people', 'people', policies := {'all': ['region']})",
+    "sdc_suda": "sdc_suda('people', keys := ['region', 'sex'])",
+    "sdc_suda_contributions": "sdc_suda_contributions('people', keys := ['region', 'sex'])",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
     "sdc_audit": f"sdc_audit({_PUBLICATION}, insider := true)",
