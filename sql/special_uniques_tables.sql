@@ -64,3 +64,39 @@ CREATE OR REPLACE TEMP MACRO sdc_suda(source, keys := [], max_size := NULL, dis 
 --| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008)
 CREATE OR REPLACE TEMP MACRO sdc_suda_contributions(source, keys := [], max_size := NULL, missing := NULL, nulls := 'category') AS TABLE
     SELECT * FROM query(_sdc_plan_suda_contributions(source::VARCHAR, keys::VARCHAR[], max_size, missing::VARCHAR, nulls::VARCHAR));
+
+--| sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') -> TABLE
+--| How many uniques of a sample are unique in the population, by a log-linear model of the classes.
+--|
+--| The size of a class in the population is taken for Poisson, with a mean that the keys explain: by main effects only, or by
+--| interactions of pairs, which usually fit better. A model that is too simple gives too high a risk, one too rich too low a
+--| risk. Combinations of keys that nobody in the sample has are part of the model, as classes of nobody.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg weight VARCHAR: column of sampling weights, all positive
+--| @arg fraction DOUBLE: in place of weights: the share of the population that is in the sample
+--| @arg interactions BIGINT: how many keys may interact: 1: main effects only, 2: all pairs
+--| @arg trends VARCHAR[]: keys that are numbers and have a linear effect in place of one for each value
+--| @arg method VARCHAR: 'poisson': frequencies of the sample, divided by the share sampled; 'pseudo': sums of the weights; 'sdcmicro': the figures of its method "default", which takes frequencies of the sample for those of the population
+--| @column records BIGINT: records
+--| @column classes BIGINT: classes with records
+--| @column cells BIGINT: combinations of keys
+--| @column uniques BIGINT: records that are unique in the sample
+--| @column tau1 DOUBLE: how many of them are expected to be unique in the population
+--| @column tau2 DOUBLE: how many right matches are expected, if each is matched with somebody of its class
+--| @column share1 DOUBLE: tau1 as a share of the uniques
+--| @column share2 DOUBLE: tau2 as a share of the uniques
+--| @column gr1 DOUBLE: tau1 divided by the classes, as sdcMicro does
+--| @column gr2 DOUBLE: tau2 divided by the classes, as sdcMicro does
+--| @column deviance DOUBLE: of the model from the frequencies
+--| @example
+--| SELECT records, cells, uniques, round(tau1, 3) AS tau1, round(tau2, 3) AS tau2, round(share2, 3) AS share2
+--| FROM sdc_model_risk('people', keys := ['region', 'sex'], fraction := 0.2, interactions := 1);
+--| @output
+--| records | cells | uniques |  tau1 |  tau2 | share2
+--| --------+-------+---------+-------+-------+-------
+--|      12 |     6 |       2 | 0.037 | 0.491 |  0.245
+--| @source Skinner and Shlomo (2008)
+CREATE OR REPLACE TEMP MACRO sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') AS TABLE
+    SELECT * FROM query(_sdc_plan_model_risk(source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, fraction, interactions, trends::VARCHAR[], method::VARCHAR));

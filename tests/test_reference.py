@@ -103,6 +103,7 @@ CALLS = {
     "sdc_policy_risk": "sdc_policy_risk('people', 'people', policies := {'all': ['region']})",
     "sdc_suda": "sdc_suda('people', keys := ['region', 'sex'])",
     "sdc_suda_contributions": "sdc_suda_contributions('people', keys := ['region', 'sex'])",
+    "sdc_model_risk": "sdc_model_risk('people', keys := ['region', 'sex'], fraction := 0.1)",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
     "sdc_audit": f"sdc_audit({_PUBLICATION}, insider := true)",

@@ -1,10 +1,14 @@
-"""Special uniques among records: planners behind ``sql/special_uniques_tables.sql``."""
+"""Uniques of a sample, how special they are and how many are of the population.
+
+The planners behind ``sql/special_uniques_tables.sql``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import duckdb
 import numpy as np
@@ -13,9 +17,10 @@ from sdcduck.udfs.risk import Classes
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import checkpoint, shown_checkpoint
 
 _MOST_SETS = 2_000_000
 _NULLS = ("category", "ignore")
@@ -114,10 +119,12 @@ def _read_classes(cursor: duckdb.DuckDBPyConnection, call: _Call) -> None:
         )
         codes.append(f"CASE WHEN c._unknown{place} THEN -1 ELSE _k{place}._n END AS _c{place}")
     unknown = ", ".join(f"{condition} AS _unknown{place}" for place, condition in enumerate(call.unknown))
-    alike = " AND ".join(f"c.{identifier(name)} IS NOT DISTINCT FROM s.{identifier(name)}" for name in call.classes.keys)
+    alike = " AND ".join(
+        f"c.{identifier(name)} IS NOT DISTINCT FROM s.{identifier(name)}" for name in call.classes.keys
+    )
     cursor.execute(
         f"CREATE TEMP TABLE _coded AS SELECT {', '.join(codes)}, c._records = 1 AS _single, s._place "
-        f"FROM (SELECT *, {unknown} FROM _classes) c {' '.join(joins)} LEFT JOIN ({call.numbered()}) s ON {alike}"
+        f"FROM (SELECT *, {unknown} FROM _classes) c {' '.join(joins)} LEFT JOIN ({call.numbered()}) s ON {call.classes.alike('c', 's')}"
     )
 
 
@@ -188,6 +195,149 @@ def plan_suda_contributions(
     return Rows(make, "SELECT * FROM {rows} ORDER BY contribution DESC, variable")
 
 
+# --- uniques of the population ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A checked call of ``sdc_model_risk``.
+
+    Attributes:
+        classes: the records, their keys and weights.
+        fraction: of the population that is in the sample, where there are no weights.
+        order: keys that may interact.
+        trends: places of the keys whose values count as numbers.
+        method: where the frequencies of the population come from.
+    """
+
+    classes: Classes
+    fraction: float | None
+    order: int
+    trends: tuple[int, ...]
+    method: str
+
+    @property
+    def terms(self) -> list[tuple[int, ...]]:
+        """The margins that the model keeps, the widest only: they hold all that are in them."""
+        factors = [place for place in range(len(self.classes.keys)) if place not in self.trends]
+        return list(combinations(factors, min(self.order, len(factors)))) if factors else [()]
+
+
+def _read_model(
+    session: Session, text: str | None, keys: list[str] | None, weight: str | None, fraction: float | None,
+    interactions: int | None, trends: list[str] | None, method: str | None,
+) -> _Model:  # fmt: skip
+    classes = Classes.read(session.cursor(), text, keys, "category", weight=weight)
+    if (weight is None) == (fraction is None):
+        raise SDCError("give either 'weight', a column of sampling weights, or 'fraction', the share that was sampled")
+    if fraction is not None and not 0 < fraction <= 1:
+        raise SDCError("argument 'fraction' must be above 0 and at most 1")
+    if interactions is None or interactions < 1:
+        raise SDCError("argument 'interactions' must be a whole number of at least 1: 1 for main effects, 2 for pairs")
+    if method not in _METHODS:
+        raise SDCError("argument 'method' must be 'poisson', 'pseudo' or 'sdcmicro'")
+    if method == "pseudo" and weight is None:
+        raise SDCError("method 'pseudo' fits the sums of the weights: give 'weight'")
+    places = []
+    lower = [name.lower() for name in classes.keys]
+    for name in trends or []:
+        if name.lower() not in lower:
+            raise SDCError(f"argument 'trends' names '{name}', which is not one of the keys")
+        places.append(lower.index(name.lower()))
+        if not any(kind in classes.relation.type_of(name) for kind in _NUMBERS):
+            raise SDCError(f"argument 'trends' names '{name}', which is no number")
+    return _Model(classes, fraction, int(interactions), tuple(dict.fromkeys(places)), method)
+
+
+def _read_frequencies(
+    cursor: duckdb.DuckDBPyConnection, model: _Model
+) -> tuple[list[np.ndarray[tuple[int], np.dtype[np.int64]]], list[np.ndarray[tuple[int], np.dtype[np.float64]]],
+           np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:  # fmt: skip
+    """Codes of the classes by key, values of the keys (0 where they are no trends), records and population."""
+    cursor.execute(f"CREATE TEMP TABLE _classes AS {model.classes.counted()}")
+    joins, codes, values = [], [], []
+    for place, name in enumerate(model.classes.keys):
+        column = identifier(name)
+        value = f"{column}::DOUBLE" if place in model.trends else "0::DOUBLE"
+        cursor.execute(
+            f"CREATE TEMP TABLE _k{place} AS SELECT {column} AS _v, {value} AS _x, "
+            f"row_number() OVER (ORDER BY {column} ASC NULLS FIRST) - 1 AS _n FROM _classes GROUP BY {column}"
+        )
+        joins.append(f"JOIN _k{place} ON c.{column} IS NOT DISTINCT FROM _k{place}._v")
+        codes.append(f"_k{place}._n AS _c{place}")
+        scores = cursor.execute(f"SELECT _x FROM _k{place} ORDER BY _n").fetchnumpy()["_x"]
+        if np.ma.is_masked(scores) or not np.isfinite(np.asarray(scores)).all():
+            raise SDCError(f"argument 'trends' names '{name}', which holds NULL, or is not finite")
+        values.append(np.asarray(scores, dtype=np.float64))
+    fetched = cursor.execute(
+        f"SELECT {', '.join(codes)}, c.records::DOUBLE AS _f, coalesce(c.population, c.records) AS _w "
+        f"FROM _classes c {' '.join(joins)} ORDER BY ALL"
+    ).fetchnumpy()
+    places = [np.asarray(fetched[f"_c{place}"], dtype=np.int64) for place in range(len(values))]
+    return places, values, np.asarray(fetched["_f"], dtype=np.float64), np.asarray(fetched["_w"], dtype=np.float64)
+
+
+def plan_model_risk(
+    session: Session, text: str | None, keys: list[str] | None, weight: str | None, fraction: float | None,
+    interactions: int | None, trends: list[str] | None, method: str | None,
+) -> Rows:  # fmt: skip
+    """``sdc_model_risk``: one row."""
+    model = _read_model(session, text, keys, weight, fraction, interactions, trends, method)
+
+    def make() -> pa.Table:
+        with session.cursor() as cursor:
+            codes, values, records, population = _read_frequencies(cursor, model)
+        row: dict[str, float | int | None] = {
+            "records": int(records.sum()), "classes": len(records), "cells": 0, "uniques": int((records == 1).sum()),
+        }  # fmt: skip
+        if len(records):
+            row |= _modelled(model, codes, values, records, population)
+        return pa.table({name: [row.get(name)] for name in _MODEL_COLUMNS}, schema=_MODEL_SCHEMA)
+
+    return Rows(make)
+
+
+def _modelled(
+    model: _Model, codes: list[np.ndarray[tuple[int], np.dtype[np.int64]]],
+    values: list[np.ndarray[tuple[int], np.dtype[np.float64]]], records: np.ndarray[tuple[int], np.dtype[np.float64]],
+    population: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> dict[str, float | int | None]:  # fmt: skip
+    shape = [len(one) for one in values]
+    cells = math.prod(shape)
+    if cells > _MOST_CELLS:
+        raise SDCError(
+            f"the keys have {cells:,} combinations, and the model takes at most {_MOST_CELLS:,}: "
+            "take fewer keys, or coarser ones"
+        )
+    sampled = np.minimum(records / population, 1.0) if model.fraction is None else np.full(len(records), model.fraction)
+    observed = np.zeros(shape)
+    observed[tuple(codes)] = population if model.method == "pseudo" else records
+    trends = {place: values[place] for place in model.trends}
+    fitted = expected_frequencies(observed, model.terms, trends, checkpoint())
+    lone = records == 1
+    rate = fitted[tuple(codes)][lone]
+    alone, match = unique_risks(rate / sampled[lone] if model.method == "poisson" else rate, sampled[lone])
+    tau1, tau2 = float(alone.sum()), float(match.sum())
+    uniques = int(lone.sum())
+    return {
+        "cells": cells, "tau1": tau1, "tau2": tau2, "share1": tau1 / uniques if uniques else None,
+        "share2": tau2 / uniques if uniques else None, "gr1": tau1 / len(records), "gr2": tau2 / len(records),
+        "deviance": deviance(observed, fitted),
+    }  # fmt: skip
+
+
+_METHODS = ("poisson", "pseudo", "sdcmicro")
+_NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
+_MOST_CELLS = 10_000_000
+_MODEL_COLUMNS: Mapping[str, str] = {
+    "records": "BIGINT", "classes": "BIGINT", "cells": "BIGINT", "uniques": "BIGINT", "tau1": "DOUBLE",
+    "tau2": "DOUBLE", "share1": "DOUBLE", "share2": "DOUBLE", "gr1": "DOUBLE", "gr2": "DOUBLE", "deviance": "DOUBLE",
+}  # fmt: skip
+_MODEL_SCHEMA = pa.schema(
+    [(name, pa.int64() if kind == "BIGINT" else pa.float64()) for name, kind in _MODEL_COLUMNS.items()]
+)
+
+
 FAMILY = Family(
     name="special_uniques",
     temporary=("special_uniques_tables.sql",),
@@ -198,6 +348,11 @@ FAMILY = Family(
         Planner(
             "sdc_suda_contributions", ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "VARCHAR"),
             plan_suda_contributions, {"variable": "VARCHAR", "records": "BIGINT", "contribution": "DOUBLE"},
+        ),
+        Planner(
+            "sdc_model_risk",
+            ("VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "BIGINT", "VARCHAR[]", "VARCHAR"), plan_model_risk,
+            _MODEL_COLUMNS,
         ),
     ),
 )  # fmt: skip

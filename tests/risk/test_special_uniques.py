@@ -153,9 +153,9 @@ def test_tables_of_no_records_and_of_one(con: duckdb.DuckDBPyConnection) -> None
     assert con.execute("FROM sdc_suda('t', keys := ['a', 'b'])").fetchall() == []
     assert con.execute("FROM sdc_suda_contributions('t', keys := ['a'])").fetchall() == [("a", 0, None)]
     con.execute("INSERT INTO t VALUES (1, 2)")
-    assert con.execute("SELECT uniques, smallest, suda, dis_suda FROM sdc_suda('t', keys := ['a', 'b'])").fetchall() == [
-        (2, 1, 2.0, 1.0)
-    ]
+    assert con.execute(
+        "SELECT uniques, smallest, suda, dis_suda FROM sdc_suda('t', keys := ['a', 'b'])"
+    ).fetchall() == [(2, 1, 2.0, 1.0)]
 
 
 @pytest.mark.parametrize(
