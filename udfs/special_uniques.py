@@ -119,12 +119,10 @@ def _read_classes(cursor: duckdb.DuckDBPyConnection, call: _Call) -> None:
         )
         codes.append(f"CASE WHEN c._unknown{place} THEN -1 ELSE _k{place}._n END AS _c{place}")
     unknown = ", ".join(f"{condition} AS _unknown{place}" for place, condition in enumerate(call.unknown))
-    alike = " AND ".join(
-        f"c.{identifier(name)} IS NOT DISTINCT FROM s.{identifier(name)}" for name in call.classes.keys
-    )
+    alike = call.classes.alike("c", "s")
     cursor.execute(
         f"CREATE TEMP TABLE _coded AS SELECT {', '.join(codes)}, c._records = 1 AS _single, s._place "
-        f"FROM (SELECT *, {unknown} FROM _classes) c {' '.join(joins)} LEFT JOIN ({call.numbered()}) s ON {call.classes.alike('c', 's')}"
+        f"FROM (SELECT *, {unknown} FROM _classes) c {' '.join(joins)} LEFT JOIN ({call.numbered()}) s ON {alike}"
     )
 
 
