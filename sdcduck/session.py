@@ -37,6 +37,7 @@ from sdcduck.udfs import (
     record_swapping,
     reference,
     risk,
+    special_uniques,
     suppression,
     synthesis,
     synthetic_records,
@@ -45,7 +46,8 @@ from sdcduck.udfs import (
 )
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
+    guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
     synthetic_risk.FAMILY, reference.FAMILY,
 )  # fmt: skip
