@@ -39,12 +39,13 @@ from sdcduck.udfs import (
     synthesis,
     synthetic_records,
     users,
+    utility,
 )
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    reference.FAMILY,
+    utility.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -143,6 +143,9 @@ CALLS = {
     "sdc_synth_diversity_records": "sdc_synth_diversity_records('(SELECT 1 AS ldiv_a)')",
     "sdc_synth_moments": "sdc_synth_moments('people', 'people')",
     "sdc_synth_correlations": "sdc_synth_correlations('people', 'people')",
+    "sdc_accuracy": "sdc_accuracy('people', 'people')",
+    "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
+    "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }
