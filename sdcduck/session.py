@@ -43,13 +43,16 @@ from sdcduck.udfs import (
     synthetic_records,
     synthetic_risk,
     users,
+    utility,
 )
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
     guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    synthetic_risk.FAMILY, reference.FAMILY,
+    synthetic_risk.FAMILY,
+    utility.FAMILY,
+    reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

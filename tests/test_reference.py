@@ -154,6 +154,9 @@ CALLS = {
     "sdc_replicated_uniques": "sdc_replicated_uniques('people', 'people')",
     "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], targets := ['sex'])",
     "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], targets := ['sex'])",
+    "sdc_accuracy": "sdc_accuracy('people', 'people')",
+    "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
+    "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }
