@@ -331,9 +331,9 @@ CREATE OR REPLACE TEMP MACRO sdc_roc(
 --| @output
 --| term      | original | synthetic |   cio |     z
 --| ----------+----------+-----------+-------+------
---| intercept |   1069.6 |    1021.2 | 0.873 | -0.01
---| age       |     38.0 |      39.1 | 0.873 |  0.01
---| sex=m     |   1695.7 |     622.7 | 0.891 | -0.39
+--| intercept |   1069.6 |    1021.2 | 0.707 | -0.02
+--| age       |     38.0 |      39.1 | 0.707 |  0.02
+--| sex=m     |   1695.7 |     622.7 | 0.717 | -0.87
 --| @source Karr et al. (2006); Drechsler (2022), PSD; Little, Elliot and Allmendinger (2022), PSD, for separated groups
 CREATE OR REPLACE TEMP MACRO sdc_utility_regression(
     original, synthetic, outcome := NULL, predictors := [], family := 'gaussian', sets := NULL, intervals_for := 'original',

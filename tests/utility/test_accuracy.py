@@ -180,6 +180,7 @@ def test_relabelling_and_the_order_of_records_change_nothing(con: duckdb.DuckDBP
     assert found == pytest.approx(plain)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
@@ -217,6 +218,7 @@ def test_the_expected_distance_is_that_of_two_samples(con: duckdb.DuckDBPyConnec
     assert found[0] == pytest.approx(found[1], rel=0.1)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 1e308, -1e308, 5e-324]), min_size=1, max_size=60),
     st.integers(1, 12),

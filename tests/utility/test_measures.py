@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdcduck
@@ -49,7 +49,9 @@ def test_worked_examples_of_tables() -> None:
     unequal = counts([40, 30, 20, 10], [18, 14, 12, 6])
     assert (unequal.vw, unequal.pmse, unequal.pmse_ratio) == pytest.approx((0.837578, 0.000827, 0.279193), abs=5e-7)
     disjoint = counts([3, 0, 0], [0, 2, 1])
-    assert (disjoint.vw, disjoint.pmse, disjoint.tvd, disjoint.jsd, disjoint.hellinger) == pytest.approx((12, 0.25, 1, 1, 1))
+    assert (disjoint.vw, disjoint.pmse, disjoint.tvd, disjoint.jsd, disjoint.hellinger) == pytest.approx(
+        (12, 0.25, 1, 1, 1)
+    )
     assert (disjoint.g, disjoint.g_df) == (None, None)
 
 
@@ -91,6 +93,7 @@ _COUNTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2
 )
 
 
+@settings(deadline=None)
 @given(_COUNTS)
 def test_identities_of_tables(cells: list[tuple[int, int]]) -> None:
     o, s = (np.array(side) for side in zip(*cells, strict=True))
@@ -141,9 +144,7 @@ def synthpop(reference_data: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str,
 
 
 @pytest.mark.parametrize("method", ["cart", "sample"])
-def test_tables_are_those_of_synthpop(
-    synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]], method: str
-) -> None:
+def test_tables_are_those_of_synthpop(synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]], method: str) -> None:
     con, results = synthpop
     for name, wanted in results[f"utility_tab_{method}"].items():
         columns = name.split("_x_")
@@ -214,7 +215,9 @@ def test_permutations_expect_what_the_formula_does(fair: duckdb.DuckDBPyConnecti
 
 
 def test_columns_that_follow_from_others_are_not_counted(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE o AS SELECT hash(i) % 100 AS a, hash(3 * i) % 7 AS b, a + 2 * b AS c, 5 AS d FROM range(500) r(i)")
+    con.execute(
+        "CREATE TABLE o AS SELECT hash(i) % 100 AS a, hash(3 * i) % 7 AS b, a + 2 * b AS c, 5 AS d FROM range(500) r(i)"
+    )
     for columns, wanted in ((["a", "b"], 3), (["a", "b", "c"], 3), (["a", "b", "c", "d"], 3)):
         found = con.execute(
             f"SELECT parameters FROM sdc_pmse('o', '(SELECT a + 1 AS a, b, a + 1 + 2 * b AS c, d FROM o)', columns := {columns})"
@@ -233,7 +236,11 @@ def test_a_logistic_model_is_blind_to_shape_and_says_so(con: duckdb.DuckDBPyConn
     assert 400 < binned < 700
     assert ks > 0.1
     assert "blind to the shape of x" in warning
-    rows = dict(con.execute("SELECT measure, warning FROM sdc_utility_profile('o', 's', permutations := 3, seed := 1)").fetchall())
+    rows = dict(
+        con.execute(
+            "SELECT measure, warning FROM sdc_utility_profile('o', 's', permutations := 3, seed := 1)"
+        ).fetchall()
+    )
     assert "a model looks good, and single columns are bad: x" in rows["pmse_ratio, logit"]
     assert "models disagree by a factor of more than 3" in rows["pmse_ratio, logit"]
 
@@ -254,19 +261,31 @@ def test_a_copy_cannot_be_told_apart_and_strangers_can(con: duckdb.DuckDBPyConne
 
 
 def test_order_of_records_and_monotone_changes_do_not_matter_to_trees(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE o AS SELECT (hash(i) % 1000)::DOUBLE AS x, 'k' || hash(3 * i) % 4 AS k FROM range(1500) r(i)")
-    con.execute("CREATE TABLE s AS SELECT pow((hash(5 * i) % 1000) / 1000, 1.3) * 1000 AS x, 'k' || hash(7 * i) % 4 AS k FROM range(1500) r(i)")
+    con.execute(
+        "CREATE TABLE o AS SELECT (hash(i) % 1000)::DOUBLE AS x, 'k' || hash(3 * i) % 4 AS k FROM range(1500) r(i)"
+    )
+    con.execute(
+        "CREATE TABLE s AS SELECT pow((hash(5 * i) % 1000) / 1000, 1.3) * 1000 AS x, 'k' || hash(7 * i) % 4 AS k FROM range(1500) r(i)"
+    )
     found = []
     for change in ("x", "exp(x / 100)", "x * 1e9 + 1e15"):
-        o, s = (f"(SELECT {change} AS x, k FROM {name} ORDER BY hash({'x' if change == 'x' else 'x + 1'}))" for name in "os")
-        found.append(con.execute("SELECT pmse FROM sdc_pmse($o, $s, model := 'tree', expected_by := 'none')", {"o": o, "s": s}).fetchone())
+        o, s = (
+            f"(SELECT {change} AS x, k FROM {name} ORDER BY hash({'x' if change == 'x' else 'x + 1'}))" for name in "os"
+        )
+        found.append(
+            con.execute(
+                "SELECT pmse FROM sdc_pmse($o, $s, model := 'tree', expected_by := 'none')", {"o": o, "s": s}
+            ).fetchone()
+        )
     assert found[0] == pytest.approx(found[1])
     assert found[0] == pytest.approx(found[2])
 
 
 def test_the_same_seed_gives_the_same_permutations(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS SELECT hash(i) % 1000 AS x FROM range(800) r(i)")
-    asked = "FROM sdc_pmse('o', '(SELECT x + hash(x) % 50 AS x FROM o)', model := 'tree', permutations := 6, seed := {})"
+    asked = (
+        "FROM sdc_pmse('o', '(SELECT x + hash(x) % 50 AS x FROM o)', model := 'tree', permutations := 6, seed := {})"
+    )
     first = con.execute(asked.format(5)).fetchall()
     con.execute("SET threads = 1")
     assert con.execute(asked.format(5)).fetchall() == first
@@ -286,6 +305,7 @@ def test_no_permuted_tree_with_a_split_is_no_ratio(con: duckdb.DuckDBPyConnectio
 # --- columns and counts ----------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-5, 5), min_size=2, max_size=30), st.lists(st.integers(-5, 5), min_size=2, max_size=30))
 def test_the_distance_of_distribution_functions_is_that_of_scipy(one: list[int], other: list[int]) -> None:
     from scipy.stats import ks_2samp
@@ -306,9 +326,16 @@ def test_groups_of_a_spiked_column_have_equal_widths() -> None:
 
 
 def test_columns_say_what_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE o AS SELECT CASE WHEN i % 10 < 3 THEN 0 ELSE i END AS x, 'k' || i % 3 AS k, DATE '2020-01-01' + (i % 99)::INTEGER AS d, CASE WHEN i % 4 = 0 THEN NULL ELSE i END AS n FROM range(1000) r(i)")
+    con.execute(
+        "CREATE TABLE o AS SELECT CASE WHEN i % 10 < 3 THEN 0 ELSE i END AS x, 'k' || i % 3 AS k, DATE '2020-01-01' + (i % 99)::INTEGER AS d, CASE WHEN i % 4 = 0 THEN NULL ELSE i END AS n FROM range(1000) r(i)"
+    )
     con.execute("CREATE TABLE s AS SELECT x - 5 AS x, k, d + 500 AS d, coalesce(n, 0) AS n FROM o")
-    rows = {row[0]: row[1:] for row in con.execute("SELECT column_name, kind, mode_original, mode_synthetic, null_original, null_synthetic, outside, negative, ks, warning FROM sdc_utility_columns('o', 's')").fetchall()}
+    rows = {
+        row[0]: row[1:]
+        for row in con.execute(
+            "SELECT column_name, kind, mode_original, mode_synthetic, null_original, null_synthetic, outside, negative, ks, warning FROM sdc_utility_columns('o', 's')"
+        ).fetchall()
+    }
     assert rows["x"][:7] == ("number", 0.3, 0.001, 0, 0, 302, 302)
     assert "negative values" in rows["x"][8]
     assert "most frequent value of the original is lost" in rows["x"][8]
@@ -321,23 +348,39 @@ def test_columns_say_what_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_groups_may_hide_a_lost_spike(con: duckdb.DuckDBPyConnection) -> None:
     # Drechsler (2022): a measure of 5 groups is small although the spike is gone.
-    con.execute("CREATE TABLE o AS SELECT CASE WHEN i % 5 = 0 THEN 100 ELSE hash(i) % 1000 END AS x FROM range(5000) r(i)")
-    con.execute("CREATE TABLE s AS SELECT CASE WHEN i % 5 = 0 THEN hash(7 * i) % 200 ELSE hash(3 * i) % 1000 END AS x FROM range(5000) r(i)")
-    ratio, ks, mode = con.execute("SELECT pmse_ratio, ks, mode_synthetic FROM sdc_utility_columns('o', 's', groups := 3)").fetchone()  # type: ignore[misc]
+    con.execute(
+        "CREATE TABLE o AS SELECT CASE WHEN i % 5 = 0 THEN 100 ELSE hash(i) % 1000 END AS x FROM range(5000) r(i)"
+    )
+    con.execute(
+        "CREATE TABLE s AS SELECT CASE WHEN i % 5 = 0 THEN hash(7 * i) % 200 ELSE hash(3 * i) % 1000 END AS x FROM range(5000) r(i)"
+    )
+    ratio, ks, mode = con.execute(
+        "SELECT pmse_ratio, ks, mode_synthetic FROM sdc_utility_columns('o', 's', groups := 3)"
+    ).fetchone()  # type: ignore[misc]
     assert ratio < 10
     assert ks > 0.05
     assert mode < 0.01
 
 
 def make_little(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE o AS SELECT * FROM (VALUES ('a','x','P'), ('a','x','P'), ('a','y','Q'), ('b','x','Q'), ('b','x','P'), ('b','y','Q'), ('c','x','R'), ('c','x','R')) t(k1, k2, t)")
-    con.execute("CREATE TABLE s AS SELECT * FROM (VALUES ('a','x','P'), ('a','x','P'), ('a','x','P'), ('a','y','P'), ('b','x','Q'), ('b','y','Q'), ('b','y','R'), ('d','x','R')) t(k1, k2, t)")
+    con.execute(
+        "CREATE TABLE o AS SELECT * FROM (VALUES ('a','x','P'), ('a','x','P'), ('a','y','Q'), ('b','x','Q'), ('b','x','P'), ('b','y','Q'), ('c','x','R'), ('c','x','R')) t(k1, k2, t)"
+    )
+    con.execute(
+        "CREATE TABLE s AS SELECT * FROM (VALUES ('a','x','P'), ('a','x','P'), ('a','x','P'), ('a','y','P'), ('b','x','Q'), ('b','y','Q'), ('b','y','R'), ('d','x','R')) t(k1, k2, t)"
+    )
 
 
 def test_worked_examples_of_ratios_of_counts(con: duckdb.DuckDBPyConnection) -> None:
     make_little(con)
-    assert con.execute("SELECT cells, empty, roc FROM sdc_roc('o', 's', columns := ['t'])").fetchone() == (3, 0, pytest.approx(0.8055556, abs=1e-7))
-    found = con.execute("SELECT cells, empty, roc, roc_nonempty FROM sdc_roc('o', 's', columns := ['k1', 'k2'], ways := 2)").fetchone()
+    assert con.execute("SELECT cells, empty, roc FROM sdc_roc('o', 's', columns := ['t'])").fetchone() == (
+        3,
+        0,
+        pytest.approx(0.8055556, abs=1e-7),
+    )
+    found = con.execute(
+        "SELECT cells, empty, roc, roc_nonempty FROM sdc_roc('o', 's', columns := ['k1', 'k2'], ways := 2)"
+    ).fetchone()
     assert found == (8, 2, pytest.approx(0.5833333, abs=1e-7), pytest.approx(0.4444444, abs=1e-7))
 
 
@@ -345,8 +388,12 @@ def test_ratios_of_counts_of_the_survey(fair: duckdb.DuckDBPyConnection) -> None
     for one, other, single, pairs, nonempty in (
         ("even", "odd", 0.95010312, 0.82569566, 0.82070391), ("whole", "even", 0.97463732, 0.89716620, 0.89423858),
     ):  # fmt: skip
-        assert fair.execute(f"SELECT avg(roc) FROM sdc_roc('{one}', '{other}', columns := {FAIR})").fetchone() == (pytest.approx(single, abs=1e-8),)
-        found = fair.execute(f"SELECT avg(roc), avg(roc_nonempty) FROM sdc_roc('{one}', '{other}', columns := {FAIR}, ways := 2)").fetchone()
+        assert fair.execute(f"SELECT avg(roc) FROM sdc_roc('{one}', '{other}', columns := {FAIR})").fetchone() == (
+            pytest.approx(single, abs=1e-8),
+        )
+        found = fair.execute(
+            f"SELECT avg(roc), avg(roc_nonempty) FROM sdc_roc('{one}', '{other}', columns := {FAIR}, ways := 2)"
+        ).fetchone()
         assert found == pytest.approx((pairs, nonempty), abs=1e-8)
 
 
@@ -356,7 +403,9 @@ def test_ratios_of_counts_are_symmetric_and_one_for_equal_shares(con: duckdb.Duc
         there = con.execute(f"FROM sdc_roc('o', 's', ways := {ways})").fetchall()
         back = con.execute(f"FROM sdc_roc('s', 'o', ways := {ways})").fetchall()
         assert there == back
-        doubled = con.execute(f"SELECT roc FROM sdc_roc('o', '(FROM o, range(2) SELECT o.*)', ways := {ways})").fetchall()
+        doubled = con.execute(
+            f"SELECT roc FROM sdc_roc('o', '(FROM o, range(2) SELECT o.*)', ways := {ways})"
+        ).fetchall()
         assert all(row == (pytest.approx(1),) for row in doubled)
 
 
@@ -386,7 +435,9 @@ def test_ratios_of_counts_are_symmetric_and_one_for_equal_shares(con: duckdb.Duc
     ],
 )  # fmt: skip
 def test_bad_input(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    con.execute("CREATE TABLE o AS SELECT i AS x, 'k' || i % 3 AS k, 'person ' || i AS name FROM range(2000) r(i); CREATE TABLE s AS FROM o")
+    con.execute(
+        "CREATE TABLE o AS SELECT i AS x, 'k' || i % 3 AS k, 'person ' || i AS name FROM range(2000) r(i); CREATE TABLE s AS FROM o"
+    )
     with pytest.raises(duckdb.Error, match=message):
         con.execute(f"FROM {call}").fetchall()
 
@@ -404,6 +455,10 @@ def test_strange_values_and_small_tables(con: duckdb.DuckDBPyConnection, first: 
     for call in ("sdc_pmse($o, $s", "sdc_pmse($o, $s, interactions := 1", "sdc_pmse($o, $s, model := 'tree', permutations := 2", "sdc_utility_tables($o, $s", "sdc_utility_tables($o, $s, ways := 3",
                  "sdc_utility_columns($o, $s", "sdc_roc($o, $s", "sdc_roc($o, $s, ways := 2, groups := 4", "sdc_utility_profile($o, $s, permutations := 2"):  # fmt: skip
         rows = con.execute(f"FROM {call})", sides).fetchall()
-        assert all(value is None or not isinstance(value, float) or math.isfinite(value) for row in rows for value in row), call
+        assert all(
+            value is None or not isinstance(value, float) or math.isfinite(value) for row in rows for value in row
+        ), call
     if not first or not second:
-        assert con.execute("SELECT pmse, warning FROM sdc_pmse($o, $s)", sides).fetchall() == [(None, "one of the tables is empty")]
+        assert con.execute("SELECT pmse, warning FROM sdc_pmse($o, $s)", sides).fetchall() == [
+            (None, "one of the tables is empty")
+        ]

@@ -176,17 +176,16 @@ def fit_regression(
         share = min(max(float(outcome.mean()), 1e-9), 1 - 1e-9)
         beta[0] = np.log(share / (1 - share))
     information = np.eye(len(kept))
-    before, converged = np.inf, False
+    before, deviance, converged = np.inf, np.inf, False
     fitted = np.empty(design.rows)
     whole = len(kept) == design.width
+    # From standardised coefficients to those of the plain columns.
+    change = np.diag(1 / scale[kept])
+    change[0, 1:] = -(centre[kept] / scale[kept])[1:]
     for _ in range(_STEPS if binomial else 2):
         check()
         gradient, information, deviance = np.zeros(len(kept)), np.zeros((len(kept), len(kept))), 0.0
-        weights = beta / scale[kept]
-        # Centres and scales go into the coefficients, so that no block is copied for them.
-        constant = beta[0] - float((weights[1:] * centre[kept][1:]).sum())
-        plain = weights.copy()
-        plain[0] = constant
+        plain = change @ beta  # so that no block is copied to be standardised
         for rows, make in design.blocks():
             made = make()
             block = made if whole else made[:, kept]
@@ -204,10 +203,6 @@ def fit_regression(
                 information += block.T @ block
             fitted[rows] = chance
             gradient += block.T @ (target - chance)
-        # From the plain columns to the standardised ones.
-        change = np.diag(1 / scale[kept])
-        change[0, 1:] = -(centre[kept] / scale[kept])[1:]
-        change[0, 0] = 1
         information = change.T @ information @ change
         gradient = change.T @ gradient
         if abs(before - deviance) <= _TOLERANCE * (abs(deviance) + 0.1) and binomial:
@@ -225,10 +220,7 @@ def fit_regression(
         inverse = np.linalg.inv(information)
     except np.linalg.LinAlgError:
         inverse = np.full_like(information, np.nan)
-    spread = 1.0 if binomial else before / max(design.rows - len(kept), 1)
-    change = np.diag(1 / scale[kept])
-    change[0, 1:] = -(centre[kept] / scale[kept])[1:]
-    change[0, 0] = 1
+    spread = 1.0 if binomial else deviance / max(design.rows - len(kept), 1)
     coefficients, errors = np.full(design.width, np.nan), np.full(design.width, np.nan)
     coefficients[kept] = change @ beta
     with np.errstate(invalid="ignore"):
