@@ -73,6 +73,7 @@ _CELLS = (
     "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
 )
 _PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
+_ESTIMATES = "'(SELECT region, 2020 AS year, avg(income) AS est, 1 AS se FROM people GROUP BY region)'"
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
@@ -157,6 +158,19 @@ CALLS = {
     "sdc_accuracy": "sdc_accuracy('people', 'people')",
     "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
     "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
+    "sdc_pmse": "sdc_pmse('people', 'people')",
+    "sdc_utility_tables": "sdc_utility_tables('people', 'people')",
+    "sdc_utility_columns": "sdc_utility_columns('people', 'people')",
+    "sdc_roc": "sdc_roc('people', 'people')",
+    "sdc_utility_regression": (
+        "sdc_utility_regression('people', 'people', outcome := 'income', predictors := ['age'])"
+    ),
+    "sdc_utility_profile": "sdc_utility_profile('people', 'people', permutations := 2)",
+    "sdc_sample_curve": "sdc_sample_curve('people', repeats := 1, fractions := [0.5])",
+    "sdc_sample_equivalence": "sdc_sample_equivalence('people', 'people', repeats := 1, fractions := [0.5])",
+    "sdc_quality": f"sdc_quality({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
+    "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
+    "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, keys := ['region'], period := 'year')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

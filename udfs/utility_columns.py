@@ -105,12 +105,18 @@ class Compared:
             )
         return f"{column}::VARCHAR"
 
-    def open(self, cursor: duckdb.DuckDBPyConnection) -> list[Side]:
-        """The sides, ready to be read any number of times: a query or a view is computed once."""
+    def open(self, cursor: duckdb.DuckDBPyConnection, marks: str | None = None) -> list[Side]:
+        """The sides, ready to be read any number of times: a query or a view is computed once.
+
+        Args:
+            marks: a further column of the synthetic side, as text.
+        """
         opened = []
         cursor.begin()  # whatever is read, and however often, is of one moment
         for number, side in enumerate(self.sides):
             shown = ", ".join(f"{self.expression(place, side)} AS c{place}" for place in range(len(self.names)))
+            if marks is not None and number == 1:
+                shown += f", {marks}::VARCHAR AS marks"
             kind = "VIEW" if _is_table(cursor, side) else "TABLE"
             cursor.execute(f"CREATE TEMP {kind} _sdc_side{number} AS SELECT {shown} FROM {side.sql}")
             count = first_row(cursor, f"SELECT count(*) FROM _sdc_side{number}")
@@ -195,13 +201,14 @@ class Buckets:
             return "other"
         if self.breaks is None:
             return self.values[code]
-        texts = [_shown(value, sql_type) for value in self.breaks]
+        texts = [shown_number(value, sql_type) for value in self.breaks]
         if len(texts) == 1:
             return texts[0]
         return f"{'[' if code == 0 else '('}{texts[code]}, {texts[code + 1]}]"
 
 
-def _shown(value: float, sql_type: str) -> str:
+def shown_number(value: float, sql_type: str) -> str:
+    """A number, or the date or time that it stands for, as text."""
     if sql_type.startswith("DATE"):
         return str(np.datetime64(int(value), "us").astype("datetime64[D]"))
     if sql_type.startswith("TIMESTAMP"):

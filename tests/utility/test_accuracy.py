@@ -97,7 +97,7 @@ def make_mixed(con: duckdb.DuckDBPyConnection) -> None:
 
 def coded(values: list[Any], reference: list[Any], buckets: int) -> list[Any]:
     """The buckets of a column, value by value."""
-    if isinstance(reference[0], str) or isinstance(reference[0], bool) or reference[0] is None:
+    if reference[0] is None or isinstance(reference[0], str | bool):
         counted = Counter(str(value) for value in reference if value is not None)
         top = [value for value, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))][:buckets]
         return [None if value is None else (str(value) if str(value) in top else "other") for value in values]
@@ -180,6 +180,7 @@ def test_relabelling_and_the_order_of_records_change_nothing(con: duckdb.DuckDBP
     assert found == pytest.approx(plain)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
@@ -217,6 +218,7 @@ def test_the_expected_distance_is_that_of_two_samples(con: duckdb.DuckDBPyConnec
     assert found[0] == pytest.approx(found[1], rel=0.1)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, 1e308, -1e308, 5e-324]), min_size=1, max_size=60),
     st.integers(1, 12),
@@ -274,9 +276,7 @@ def test_the_worst_cells_say_where(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT column_a, bucket_a, column_b, bucket_b, original, synthetic, difference "
         "FROM sdc_accuracy_cells('o', '(SELECT a, coalesce(b, ''new'') AS b, d FROM o)', columns := ['a', 'b'], categorical := ['a'], worst := 3)"
     ).fetchall()
-    assert sorted(rows, key=str) == [
-        ("a", "0", "b", None, 10, 0, -0.1), ("a", "0", "b", "other", 0, 10, 0.1),
-    ]  # fmt: skip
+    assert set(rows) == {("a", "0", "b", None, 10, 0, -0.1), ("a", "0", "b", "other", 0, 10, 0.1)}
     labels = con.execute(
         "SELECT DISTINCT bucket_a FROM sdc_accuracy_cells('o', '(FROM o LIMIT 10)', columns := ['d'], ways := 1, buckets := 2)"
     ).fetchall()
