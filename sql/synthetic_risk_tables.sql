@@ -252,7 +252,7 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| @column synthetic_records BIGINT: synthetic records
 --| @column uniques_original BIGINT: unique in the original
 --| @column uniques_synthetic BIGINT: unique in the synthetic data
---| @column uniques_found BIGINT: unique in the original, and some in the synthetic data
+--| @column uniques_found BIGINT: unique in the synthetic data, and some in the original
 --| @column replicated BIGINT: unique in both
 --| @column cells DOUBLE: combinations of the values that the original has (NULL is one)
 --| @column p1 DOUBLE: per cent of the original records that are unique
@@ -278,7 +278,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
         original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, keys::VARCHAR[], denominator::VARCHAR));
 
 --| sdc_tcap(original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
---| Targeted correct attribution probability: where all synthetic records with somebody's keys agree on a target, how often are they right?
+--| Targeted correct attribution probability: how often a target is inferred rightly where all synthetic records with the same keys agree.
 --|
 --| Guessing is right at times too. `baseline` is what drawing from the distribution of the original brings, and `marginal_tcap` puts TCAP between it
 --| (0) and certainty (1). `modal_baseline` always answers with the most frequent value of the synthetic data, for the same people; where `lift` is

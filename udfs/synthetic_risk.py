@@ -92,7 +92,7 @@ def plan_replicated_uniques(
         FROM (
             SELECT coalesce(sum(n0), 0)::BIGINT AS original_records, coalesce(sum(n1), 0)::BIGINT AS synthetic_records,
                 count(*) FILTER (n0 = 1) AS uniques_original, count(*) FILTER (n1 = 1) AS uniques_synthetic,
-                count(*) FILTER (n0 = 1 AND n1 > 0) AS uniques_found,
+                count(*) FILTER (n0 > 0 AND n1 = 1) AS uniques_found,
                 count(*) FILTER (n0 = 1 AND n1 = 1) AS replicated, {levels} AS cells,
                 count(*) FILTER (n0 > 0) AS _occupied, {given} AS _holdout, _holdout IS NOT NULL AS _given,
                 count(*) FILTER (n0 = 1 AND n2 = 1) AS _replicated_holdout
