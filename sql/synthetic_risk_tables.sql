@@ -252,7 +252,7 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| @column synthetic_records BIGINT: synthetic records
 --| @column uniques_original BIGINT: unique in the original
 --| @column uniques_synthetic BIGINT: unique in the synthetic data
---| @column uniques_found BIGINT: unique in the original, and some in the synthetic data
+--| @column uniques_found BIGINT: unique in the synthetic data, and some in the original
 --| @column replicated BIGINT: unique in both
 --| @column cells DOUBLE: combinations of the values that the original has (NULL is one)
 --| @column p1 DOUBLE: per cent of the original records that are unique
@@ -278,7 +278,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
         original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, keys::VARCHAR[], denominator::VARCHAR));
 
 --| sdc_tcap(original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
---| Targeted correct attribution probability: where all synthetic records with somebody's keys agree on a target, how often are they right?
+--| Targeted correct attribution probability: how often a target is inferred rightly where all synthetic records with the same keys agree.
 --|
 --| Guessing is right at times too. `baseline` is what drawing from the distribution of the original brings, and `marginal_tcap` puts TCAP between it
 --| (0) and certainty (1). `modal_baseline` always answers with the most frequent value of the synthetic data, for the same people; where `lift` is
@@ -299,7 +299,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
 --| @column recall DOUBLE: `hits` by `originals`
 --| @column tcap DOUBLE: `correct` by `hits`, 0 without any; or the mean over the synthetic records, NULL without any
 --| @column baseline DOUBLE: sum of the squared shares of the values in the original
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
 --| @column modal_baseline DOUBLE: how often the most frequent value of the synthetic data is right for the same people
 --| @column lift DOUBLE: `tcap` less `modal_baseline`
 --| @column tcap_not_modal DOUBLE: how often the answer is right for those who have another value
@@ -311,7 +311,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
 --| @output
 --| target | n_keys | hits | correct | tcap | baseline | marginal_tcap |   lift
 --| -------+--------+------+---------+------+----------+---------------+-------
---| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          -1.0 |   NULL
+--| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          NULL |   NULL
 --| pay    |      2 |    8 |       2 | 0.25 |      0.5 |          -0.5 | -0.125
 --| @source Little, Elliot and Allmendinger (2022), PSD; Taub and Elliot (2019); Francis (2022), PSD (modal guess)
 CREATE OR REPLACE TEMP MACRO sdc_tcap(
@@ -353,7 +353,7 @@ CREATE OR REPLACE TEMP MACRO sdc_tcap(
 --| @column tcap_match DOUBLE: of those whose keys are in the synthetic data, how many are right by one answer
 --| @column baseline DOUBLE: sum of the squared shares of the target in the original: what drawing from it brings
 --| @column marginal_dcap DOUBLE: (dcap_match - baseline) / (1 - baseline); NULL if the baseline is 1
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline)
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
 --| @column modal_baseline DOUBLE: originals that have the most frequent target of the synthetic data
 --| @column flag_1way BOOLEAN: nine of ten right answers are the same value, and at least 50: it may be no secret
 --| @column flag_2way BOOLEAN: at least 5 right answers are the target of four in five originals with that value of a single key
