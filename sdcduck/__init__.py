@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sdcduck.errors import SDCError
 from sdcduck.guard import guard
-from sdcduck.report import report
+from sdcduck.report import assess, report
 
 if TYPE_CHECKING:
+    from sdcduck import pictures as pictures
     from sdcduck.session import connect, install, new_secret, set_secret, uninstall
 
-__all__ = ["SDCError", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
+__all__ = ["SDCError", "assess", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
 
 
 def __getattr__(name: str) -> Any:

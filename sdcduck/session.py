@@ -36,6 +36,7 @@ from sdcduck.udfs import (
     private_synthesis,
     record_swapping,
     reference,
+    release_report,
     risk,
     special_uniques,
     suppression,
@@ -50,8 +51,7 @@ FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
     guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    synthetic_risk.FAMILY,
-    utility.FAMILY,
+    synthetic_risk.FAMILY, utility.FAMILY, release_report.FAMILY,
     reference.FAMILY,
 )  # fmt: skip
 
@@ -79,14 +79,20 @@ class DatabaseSession:
         self._secret: bytes | None = None
         self._macros = threading.Lock()
         self._search_path: str | None = None
+        self._shown: Display | None = None
         self.progress: bool | Show | None = None
 
     def display(self, title: str) -> Display | None:
-        """Where to show how far long work is: a line on the terminal, or the function that the user gave."""
-        if callable(self.progress):
-            return Report(self.progress)
-        wanted = sys.stderr.isatty() if self.progress is None else self.progress
-        return Bar(title) if wanted else None
+        """Where to show how far long work is: a line on the terminal, or the function that the user gave.
+
+        One at a time: work that asks other functions shows how far it is itself.
+        """
+        if self._shown is not None and not self._shown.closed:
+            return None
+        wanted = sys.stderr.isatty() if self.progress is None else bool(self.progress)
+        shown = Report(self.progress) if callable(self.progress) else Bar(title)
+        self._shown = shown if wanted else None
+        return self._shown
 
     def add(self, con: duckdb.DuckDBPyConnection) -> None:
         """Remember a connection that cursors may be taken from; the first one is the creator of the functions."""

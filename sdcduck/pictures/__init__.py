@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sdcduck.pictures.curves import risk_utility, tau_curves
 from sdcduck.pictures.records import associations, marginals
+from sdcduck.pictures.releases import accuracy_map, closest_records
 from sdcduck.pictures.svg import Picture
 
-__all__ = ["Picture", "associations", "marginals", "risk_utility", "tau_curves"]
+__all__ = ["Picture", "accuracy_map", "associations", "closest_records", "marginals", "risk_utility", "tau_curves"]

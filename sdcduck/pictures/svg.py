@@ -250,7 +250,7 @@ def picture(
     rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     body, down = [], 64.0
     wide = max((sum(panel.width + left + 24 for panel in row) for row in rows), default=0)
-    wide = max(wide, *(left + 30 + 7 * len(panel.title) for panel in panels), 40 + 8 * len(title))
+    wide = max(wide, *(left + 30 + 7 * len(panel.title) for panel in panels), 40 + 9 * len(title))
     for row in rows:
         across = 0.0
         for panel in row:
