@@ -39,13 +39,14 @@ from sdcduck.udfs import (
     suppression,
     synthesis,
     synthetic_records,
+    synthetic_risk,
     users,
 )
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    reference.FAMILY,
+    synthetic_risk.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

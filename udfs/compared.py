@@ -1,0 +1,153 @@
+"""Two or three tables of records with the same columns: originals, synthetic records, and a holdout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+from sdcduck.udfs.source import Source, source
+
+from sdcduck.catalog import literal
+from sdcduck.errors import SDCError
+
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BIGNUM")  # fmt: skip
+_KINDS = {
+    **dict.fromkeys(_NUMBERS, "number"), "DATE": "instant", "TIMESTAMP": "instant", "TIMESTAMP_S": "instant",
+    "TIMESTAMP_MS": "instant", "TIMESTAMP_NS": "instant", "TIMESTAMP WITH TIME ZONE": "instant with time zone",
+    "TIME": "time", "VARCHAR": "text", "ENUM": "text", "UUID": "text", "JSON": "text", "BOOLEAN": "boolean",
+}  # fmt: skip
+
+
+def kind_of(sql_type: str) -> str | None:
+    """What the values of a type are; None for types that hold neither numbers nor categories.
+
+    >>> kind_of("DECIMAL(9,2)"), kind_of("ENUM('a', 'b')"), kind_of("INTEGER[]")
+    ('number', 'text', None)
+    """
+    return None if sql_type.endswith("]") else _KINDS.get(sql_type.split("(")[0].strip())
+
+
+def _shown(sql_type: str) -> str:
+    """A type without the labels of its values, which are data."""
+    return re.split(r"\(", sql_type)[0] if sql_type.startswith(("ENUM", "STRUCT", "UNION", "MAP")) else sql_type
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The tables, and the columns that are compared.
+
+    Attributes:
+        tables: the originals first, then the others, by the name of their argument.
+        names: the columns, as the originals call them.
+    """
+
+    tables: dict[str, Source]
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls, cursor: duckdb.DuckDBPyConnection, tables: dict[str, str | None], columns: Sequence[str] | None, *,
+        argument: str = "columns", leaving_out: str | None = None,
+    ) -> Compared:  # fmt: skip
+        """Resolve the arguments.
+
+        Args:
+            tables: by name of the argument; a holdout may be None, others not.
+            columns: those to compare; none: all that every table has.
+            argument: that named the columns.
+            leaving_out: a column that is not compared unless it is named.
+
+        Raises:
+            SDCError: tables or columns that are not there, or types that cannot be compared.
+        """
+        found = {
+            name: source(cursor, text, name) for name, text in tables.items() if text is not None or name != "holdout"
+        }
+        first, *others = found.values()
+        names: list[str] = []
+        for name in columns or ():
+            if name is None:
+                raise SDCError(f"argument '{argument}' holds a NULL")
+            for table in found.values():
+                table.column(name, argument)
+            known = next(known for known in first.columns if known.lower() == name.lower())
+            if known in names:
+                raise SDCError(f"argument '{argument}' names column '{known}' twice")
+            names.append(known)
+        if not columns:
+            wanted = [{name.lower() for name in table.columns} for table in others]
+            out = None if leaving_out is None else leaving_out.lower()
+            names = [name for name in first.columns if name.lower() != out and all(name.lower() in s for s in wanted)]
+        if not names:
+            raise SDCError(f"{' and '.join(found)} have no column in common")
+        compared = cls(found, tuple(names))
+        for name in names:
+            compared.kind(name)
+        return compared
+
+    def kind(self, name: str) -> str:
+        """What a column holds.
+
+        Raises:
+            SDCError: nothing that can be compared, or not the same in all tables.
+        """
+        kinds = {argument: self.tables[argument].type_of(name) for argument in self.tables}
+        (first, its_type), *others = kinds.items()
+        for argument, sql_type in kinds.items():
+            if kind_of(sql_type) is None:
+                raise SDCError(
+                    f"column '{name}' of '{argument}' ({_shown(sql_type)}) holds neither numbers nor categories: "
+                    "leave it out of 'columns', or cast it in a query in parentheses"
+                )
+        for argument, sql_type in others:
+            if kind_of(sql_type) != kind_of(its_type):
+                raise SDCError(
+                    f"column '{name}' is {_shown(its_type)} in '{first}' and {_shown(sql_type)} in '{argument}': "
+                    "cast one of them in a query in parentheses"
+                )
+        return str(kind_of(its_type))
+
+    def category(self, argument: str, name: str) -> str:
+        """SQL for a value of which only equality counts: the same for equal values of all tables."""
+        table = self.tables[argument]
+        column, sql_type = table.column(name, "columns"), table.type_of(name)
+        if self.kind(name) == "text":
+            return f"{column}::VARCHAR"
+        if self.kind(name) == "instant":
+            return f"{column}::TIMESTAMP"
+        return f"CASE WHEN NOT isnan({column}) THEN {column} END" if sql_type in ("FLOAT", "DOUBLE") else column
+
+    def number(self, argument: str, name: str) -> str:
+        """SQL for a number of which differences count; it refuses infinite ones, and NaN is NULL."""
+        table = self.tables[argument]
+        column, sql_type, kind = table.column(name, "columns"), table.type_of(name), self.kind(name)
+        number = f"{column}::DOUBLE" if kind == "number" else f"epoch_us({self.category(argument, name)})::DOUBLE"
+        if sql_type not in ("FLOAT", "DOUBLE") and not kind.startswith("instant"):
+            return number
+        problem = (
+            f"column '{name}' of '{argument}' holds infinite values, which have no distance: leave such records "
+            "out, or make the values NULL"
+        )
+        refused = f"error({literal(problem)})"
+        known = f"NOT isnan({column})" if kind == "number" else "true"
+        return f"CASE WHEN isinf({column}) THEN {refused}::DOUBLE WHEN {known} THEN {number} END"
+
+    def all_records(self, *, more: str = "") -> str:
+        """A query for the records of all tables: columns ``c0``, ``c1``, .. as categories, and ``_table``, 0, 1, .."""
+        parts = []
+        for place, argument in enumerate(self.tables):
+            shown = ", ".join(f"{self.category(argument, name)} AS c{k}" for k, name in enumerate(self.names))
+            parts.append(f"SELECT {shown}, {place} AS _table{more} FROM {self.tables[argument].sql}")
+        return " UNION ALL ".join(parts)
+
+    def counted(self) -> str:
+        """A query for the distinct records: columns ``c0``, ``c1``, .., and how many each table has of it.
+
+        These are ``n0`` (originals), ``n1`` and ``n2``.
+        """
+        counts = ", ".join(f"count(*) FILTER (_table = {place}) AS n{place}" for place in range(3))
+        keys = ", ".join(f"c{place}" for place in range(len(self.names)))
+        return f"SELECT {keys}, {counts} FROM ({self.all_records()}) GROUP BY {keys}"

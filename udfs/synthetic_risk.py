@@ -1,0 +1,278 @@
+"""What synthetic records give away of the original ones: planners behind ``sql/synthetic_risk_tables.sql``.
+
+Copies, replicated uniques and inferred attributes are counted in SQL; `closest_records` has the distances.
+"""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+from sdcduck.udfs import closest_records
+from sdcduck.udfs.closest_records import overlap_warning
+from sdcduck.udfs.compared import Compared
+
+from sdcduck.catalog import literal
+from sdcduck.errors import SDCError
+from sdcduck.registry import Family, Planner, Scalar, Session
+
+_DENOMINATORS = ("original", "synthetic")
+_WEIGHTINGS = ("original", "synthetic")
+_ONE_WAY = (0.9, 50)
+_TWO_WAY = (0.8, 5)
+
+# --- copies ----------------------------------------------------------------------------------------------------------
+
+
+def plan_identical_matches(
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, columns: list[str] | None
+) -> str:
+    """``sdc_identical_matches``."""
+    compared = Compared.read(session.cursor(), _tables(original, synthetic, holdout), columns)
+    given, warning = _holdout(compared)
+    return f"""
+        SELECT original_records, synthetic_records, matches, matches / nullif(synthetic_records, 0) AS share,
+            matches_of_uniques, originals_matched,
+            originals_matched / nullif(original_records, 0) AS share_of_originals,
+            holdout_records, holdout_matches, holdout_matches / nullif(holdout_records, 0) AS baseline,
+            share - baseline AS lift, {warning} AS warning
+        FROM (
+            SELECT coalesce(sum(n0), 0)::BIGINT AS original_records, coalesce(sum(n1), 0)::BIGINT AS synthetic_records,
+                coalesce(sum(n1) FILTER (n0 > 0), 0)::BIGINT AS matches,
+                coalesce(sum(n1) FILTER (n0 = 1), 0)::BIGINT AS matches_of_uniques,
+                coalesce(sum(n0) FILTER (n1 > 0), 0)::BIGINT AS originals_matched,
+                {given} AS holdout_records,
+                CASE WHEN holdout_records IS NOT NULL
+                    THEN coalesce(sum(n2) FILTER (n0 > 0), 0)::BIGINT END AS holdout_matches
+            FROM ({compared.counted()})
+        )"""
+
+
+def _tables(original: str | None, synthetic: str | None, holdout: str | None = None) -> dict[str, str | None]:
+    return {"original": original, "synthetic": synthetic, "holdout": holdout}
+
+
+def _holdout(compared: Compared) -> tuple[str, str]:
+    """SQL for the number of its records, NULL without one, and for what to say of it."""
+    if "holdout" not in compared.tables:
+        return "NULL::BIGINT", "NULL::VARCHAR"
+    counts = (
+        "coalesce(sum(n2) FILTER (n0 > 0), 0)::BIGINT AS _m, coalesce(sum(n2), 0)::BIGINT AS _h, "
+        "coalesce(sum(n0) FILTER (n0 > 1), 0)::BIGINT AS _d, coalesce(sum(n0), 0)::BIGINT AS _n"
+    )
+    said = f"(SELECT _sdc_overlap(_m, _h, _d, _n) FROM (SELECT {counts} FROM ({compared.counted()})))"
+    return "coalesce(sum(n2), 0)::BIGINT", said
+
+
+def plan_replicated_uniques(
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, keys: list[str] | None,
+    denominator: str | None,
+) -> str:  # fmt: skip
+    """``sdc_replicated_uniques``."""
+    compared = Compared.read(session.cursor(), _tables(original, synthetic, holdout), keys, argument="keys")
+    if denominator not in _DENOMINATORS:
+        raise SDCError("argument 'denominator' must be 'original' or 'synthetic'")
+    given, warning = _holdout(compared)
+    mine = "FILTER (n0 > 0)"
+    levels = " * ".join(
+        f"(count(DISTINCT c{place}) {mine} + coalesce(bool_or(c{place} IS NULL) {mine}, false)::INTEGER)::DOUBLE"
+        for place in range(len(compared.names))
+    )
+    return f"""
+        SELECT original_records, synthetic_records, uniques_original, uniques_synthetic, uniques_found, replicated,
+            cells, 100 * uniques_original / nullif(original_records, 0) AS p1,
+            100 * (cells - _occupied) / nullif(cells, 0) AS p0,
+            100 * replicated / nullif({denominator}_records, 0) AS ru,
+            100 * replicated / nullif(uniques_original, 0) AS ru_of_p1,
+            100 * synthetic_records / nullif({denominator}_records, 0) * uniques_original / nullif(original_records, 0)
+                * pow(1 - 1 / nullif(original_records, 0), synthetic_records - 1) AS ru_saturated,
+            100 * _replicated_holdout
+                / nullif(CASE WHEN _given THEN {"original_records" if denominator == "original" else "_holdout"} END, 0)
+                AS ru_holdout,
+            ru - ru_holdout AS lift, {warning} AS warning
+        FROM (
+            SELECT coalesce(sum(n0), 0)::BIGINT AS original_records, coalesce(sum(n1), 0)::BIGINT AS synthetic_records,
+                count(*) FILTER (n0 = 1) AS uniques_original, count(*) FILTER (n1 = 1) AS uniques_synthetic,
+                count(*) FILTER (n0 = 1 AND n1 > 0) AS uniques_found,
+                count(*) FILTER (n0 = 1 AND n1 = 1) AS replicated, {levels} AS cells,
+                count(*) FILTER (n0 > 0) AS _occupied, {given} AS _holdout, _holdout IS NOT NULL AS _given,
+                count(*) FILTER (n0 = 1 AND n2 = 1) AS _replicated_holdout
+            FROM ({compared.counted()})
+        )"""
+
+
+# --- inferred attributes ---------------------------------------------------------------------------------------------
+
+
+def _attribution(
+    cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, keys: list[str] | None,
+    targets: list[str] | None, tau: float | None,
+) -> tuple[Compared, list[str], float]:  # fmt: skip
+    """Check the arguments: the columns compared are the keys, then the targets."""
+    for names, argument in ((keys, "keys"), (targets, "targets")):
+        if not names:
+            what = "the columns that somebody may know" if argument == "keys" else "the columns to be learned"
+            raise SDCError(f"argument '{argument}' must name {what}")
+    assert keys is not None
+    assert targets is not None
+    tables = {"original": original, "synthetic": synthetic}
+    known = Compared.read(cursor, tables, keys, argument="keys")
+    wanted = Compared.read(cursor, tables, targets, argument="targets")
+    if both := [name for name in wanted.names if name in known.names]:
+        raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
+    if tau is None or not 0 < tau <= 1:
+        raise SDCError("argument 'tau' must be above 0, and at most 1")
+    return Compared(known.tables, known.names + wanted.names), list(wanted.names), float(tau)
+
+
+def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[str, str]:
+    """Common table expressions for one target, and the keys as text.
+
+    ``_cells``: by keys and value ``v``, the originals ``o`` and synthetic records ``x``, with those of the class
+    (``oq``, ``xq``), the number of its values (``ko``, ``kx``), whether the class is risky (``r``) and the value the
+    one that is inferred (``t``). ``_margins``: by value, ``o`` and ``x``.
+    """
+    by = ", ".join(f"c{place}" for place in range(keys))
+    return (
+        by,
+        f"""
+        _counted AS (
+            SELECT {by}, c{target} AS v, count(*) FILTER (_table = 0) AS o, count(*) FILTER (_table = 1) AS x
+            FROM ({compared.all_records()}) GROUP BY {by}, c{target}
+        ), _cells AS MATERIALIZED (
+            SELECT *, xq > 0 AND mx >= {tau!r}::DOUBLE * xq - 1e-9 AS r, r AND place = 1 AS t
+            FROM (
+                SELECT *, (sum(o) OVER q)::BIGINT AS oq, (sum(x) OVER q)::BIGINT AS xq, max(x) OVER q AS mx,
+                    count(*) FILTER (o > 0) OVER q AS ko, count(*) FILTER (x > 0) OVER q AS kx,
+                    row_number() OVER (PARTITION BY {by} ORDER BY x DESC, v) AS place
+                FROM _counted WINDOW q AS (PARTITION BY {by})
+            )
+        ), _margins AS MATERIALIZED (SELECT v, sum(o)::BIGINT AS o, sum(x)::BIGINT AS x FROM _counted GROUP BY v),
+        _modal AS (SELECT v FROM _margins ORDER BY x DESC, v LIMIT 1)""",
+    )
+
+
+_BASELINE = "(SELECT sum((o / nullif((SELECT sum(o) FROM _margins), 0)) ** 2) FROM _margins)"
+_IS_MODAL = "v IS NOT DISTINCT FROM (SELECT v FROM _modal)"
+_TCAP_FIGURES = f"""
+    coalesce(sum(o) FILTER (r), 0)::BIGINT AS hits, coalesce(sum(o) FILTER (t), 0)::BIGINT AS correct,
+    coalesce(sum(o), 0)::BIGINT AS originals,
+    coalesce(sum(o) FILTER (r AND {_IS_MODAL}), 0)::BIGINT AS _modal_hits,
+    coalesce(sum(o) FILTER (t AND {_IS_MODAL}), 0)::BIGINT AS _modal_correct,
+    sum(mx * o / oq) FILTER (t AND oq > 0) / nullif(sum(mx) FILTER (t AND oq > 0), 0) AS _by_synthetic,
+    {_BASELINE} AS baseline"""
+
+
+def plan_tcap(
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, targets: list[str] | None,
+    tau: float | None, weighting: str | None, key_sizes: list[int] | None,
+) -> str:  # fmt: skip
+    """``sdc_tcap``: a row for each target and number of keys."""
+    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, targets, tau)
+    if weighting not in _WEIGHTINGS:
+        raise SDCError("argument 'weighting' must be 'original' or 'synthetic'")
+    most = len(compared.names) - len(wanted)
+    sizes = key_sizes or [most]
+    if any(size is None or not 1 <= size <= most for size in sizes):
+        raise SDCError(f"argument 'key_sizes' must hold numbers of keys, from 1 to {most}")
+    tcap = "coalesce(correct / nullif(hits, 0), 0)" if weighting == "original" else "_by_synthetic"
+    parts = []
+    for place, target in enumerate(wanted):
+        for size in sorted(set(sizes)):
+            _, classes = _classes(compared, size, most + place, at_least)
+            parts.append(f"""
+                SELECT * FROM (
+                    WITH {classes}
+                    SELECT {place} AS _place, {literal(target)} AS target, {size}::BIGINT AS n_keys, originals, hits,
+                        correct, hits / nullif(originals, 0) AS recall, {tcap} AS tcap, baseline,
+                        CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+                        _modal_hits / nullif(hits, 0) AS modal_baseline, tcap - modal_baseline AS lift,
+                        (correct - _modal_correct) / nullif(hits - _modal_hits, 0) AS tcap_not_modal
+                    FROM (SELECT {_TCAP_FIGURES} FROM _cells)
+                )""")
+    return f"SELECT * EXCLUDE (_place) FROM ({' UNION ALL '.join(parts)}) ORDER BY _place, n_keys"
+
+
+def plan_disclosure(
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, targets: list[str] | None,
+    tau: float | None,
+) -> str:  # fmt: skip
+    """``sdc_disclosure``: a row for each target."""
+    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, targets, tau)
+    keys_number = len(compared.names) - len(wanted)
+    parts = [
+        f"SELECT * FROM ({_disclosure(compared, keys_number, place, target, at_least)})"
+        for place, target in enumerate(wanted)
+    ]
+    return f"SELECT * EXCLUDE (_place) FROM ({' UNION ALL '.join(parts)}) ORDER BY _place"
+
+
+def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: float) -> str:
+    by, classes = _classes(compared, keys, keys + place, tau)
+    # A key that tells the target by itself: of the originals with one of its values, most have the same target.
+    two_way = " UNION ALL ".join(
+        f"SELECT sum(c) AS correct, sum(o) / sum(sum(o)) OVER (PARTITION BY c{key}) AS share "
+        f"FROM (SELECT c{key}, v, o, CASE WHEN t THEN o ELSE 0 END AS c FROM _cells) GROUP BY c{key}, v"
+        for key in range(keys)
+    )
+    n, n_x = "nullif(original_records, 0)", "nullif(synthetic_records, 0)"
+    return f"""
+        WITH {classes}, _uniques AS (
+            SELECT count(*) FILTER (oq = 1) AS uio, count(*) FILTER (xq = 1) AS uis,
+                count(*) FILTER (oq = 1 AND xq > 0) AS found, count(*) FILTER (oq = 1 AND xq = 1) AS rep
+            FROM (SELECT any_value(oq) AS oq, any_value(xq) AS xq FROM _cells GROUP BY {by})
+        ), _one_way AS (
+            SELECT max(c) AS correct, max(c) / nullif(sum(c), 0) AS share
+            FROM (SELECT sum(o) FILTER (t) AS c FROM _cells GROUP BY v)
+        ), _two_way AS (SELECT coalesce(max(correct) FILTER (share >= {_TWO_WAY[0]}), 0) AS correct FROM ({two_way})),
+        _figures AS (
+            SELECT {_TCAP_FIGURES}, coalesce(sum(x), 0)::BIGINT AS synthetic_records,
+                coalesce(sum(o) FILTER (xq > 0), 0) AS _met, coalesce(sum(o) FILTER (t AND ko = 1), 0) AS _both,
+                coalesce(sum(o) FILTER (ko = 1), 0) AS _orig, coalesce(sum(x) FILTER (kx = 1), 0) AS _syn,
+                coalesce(sum(x / xq * o) FILTER (xq > 0), 0) AS _dcap, sum(x * x / xq) FILTER (xq > 0) AS _weap,
+                sum(o * o / oq) FILTER (oq > 0) AS _cap, sum(o) FILTER ({_IS_MODAL}) AS _modal_originals
+            FROM _cells
+        )
+        SELECT {place} AS _place, {literal(target)} AS target, f.originals AS original_records, synthetic_records,
+            uio / {n} AS uio, uis / {n_x} AS uis, found / {n} AS uiois, rep / {n} AS repu,
+            _orig / {n} AS dorig, _syn / {n_x} AS dsyn, _met / {n} AS is_share, hits / {n} AS dis,
+            f.correct / {n} AS disco,
+            _both / {n} AS disdio, _cap / {n} AS cap_original, _weap / {n_x} AS weap, _dcap / {n} AS dcap,
+            _dcap / nullif(_met, 0) AS dcap_match, coalesce(f.correct / nullif(hits, 0), 0) AS tcap,
+            f.correct / nullif(_met, 0) AS tcap_match, baseline,
+            CASE WHEN 1 - baseline > 1e-12 THEN (dcap_match - baseline) / (1 - baseline) END AS marginal_dcap,
+            CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+            _modal_originals / {n} AS modal_baseline,
+            coalesce(o.correct >= {_ONE_WAY[1]} AND o.share >= {_ONE_WAY[0]}, false) AS flag_1way,
+            w.correct >= {_TWO_WAY[1]} AS flag_2way,
+            nullif(concat_ws('; ',
+                CASE WHEN flag_1way THEN 'nearly all right inferences are of one value, which may be no secret' END,
+                CASE WHEN flag_2way THEN 'right inferences that a single key tells, which may be common knowledge' END,
+                CASE WHEN _values > 0.5 * {n} AND {n} >= 20
+                    THEN 'the target has nearly as many values as there are records: group it' END
+            ), '') AS warning
+        FROM _figures f, _uniques, _one_way o, _two_way w,
+            (SELECT count(*) AS _values FROM _margins WHERE o > 0)"""
+
+
+def overlap_texts(session: Session, *counts: pa.ChunkedArray) -> pa.Array:
+    """What to say of a holdout, by its counts (see `overlap_warning`)."""
+    rows = zip(*(column.to_pylist() for column in counts), strict=True)
+    return pa.array([overlap_warning(*row) for row in rows], pa.string())
+
+
+FAMILY = Family(
+    name="synthetic_risk",
+    temporary=("synthetic_risk_tables.sql",),
+    planners=(
+        Planner("sdc_identical_matches", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]"), plan_identical_matches),
+        *closest_records.PLANNERS,
+        Planner(
+            "sdc_replicated_uniques", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR"), plan_replicated_uniques
+        ),
+        Planner(
+            "sdc_tcap", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE", "VARCHAR", "BIGINT[]"), plan_tcap
+        ),
+        Planner("sdc_disclosure", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE"), plan_disclosure),
+    ),
+    scalars=(Scalar("_sdc_overlap", ("BIGINT", "BIGINT", "BIGINT", "BIGINT"), "VARCHAR", overlap_texts),),
+)
