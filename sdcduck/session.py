@@ -28,6 +28,7 @@ from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
 from sdcduck.udfs import (
+    attacks,
     audit_log,
     guard,
     hierarchy,
@@ -46,7 +47,7 @@ from sdcduck.udfs import (
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    synthetic_risk.FAMILY, reference.FAMILY,
+    synthetic_risk.FAMILY, attacks.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -151,6 +151,10 @@ CALLS = {
     "sdc_replicated_uniques": "sdc_replicated_uniques('people', 'people')",
     "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], targets := ['sex'])",
     "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], targets := ['sex'])",
+    "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
+    "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', aux := [['age'], ['income']])",
+    "sdc_attack_inference": "sdc_attack_inference('people', 'people', secret := 'income')",
+    "sdc_dcr_subsets": "sdc_dcr_subsets('people', 'people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }
