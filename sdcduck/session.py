@@ -29,6 +29,7 @@ from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
 from sdcduck.udfs import (
+    attacks,
     audit_log,
     guard,
     hierarchy,
@@ -51,7 +52,7 @@ FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
     guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    synthetic_risk.FAMILY, utility.FAMILY, release_report.FAMILY,
+    synthetic_risk.FAMILY, attacks.FAMILY, utility.FAMILY, release_report.FAMILY,
     reference.FAMILY,
 )  # fmt: skip
 

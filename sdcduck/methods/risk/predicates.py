@@ -1,0 +1,218 @@
+"""Singling out: predicates that one synthetic record meets, and how many of them one original record meets.
+
+"There is exactly one person in the data with these values": an attacker who can say that without the data, from the
+synthetic records, isolates a person. Rare values and extremes single out well, and so do combinations of values.
+
+Giomi, Boenisch, Wehmeyer and Tasnadi (2023), section 4.1; Article 29 Working Party (2014), Opinion 05/2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from sdcduck.methods.risk.attacks import Rate, modal, wilson
+
+EQUAL, UNEQUAL, AT_MOST, AT_LEAST = range(4)
+_ROUNDS = 20  # of drawing predicates, until there are enough
+_BATCH = 256  # predicates between two looks at whether to go on
+
+Matrix = NDArray[np.float64]
+Check = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """Conjunctions of terms.
+
+    Attributes:
+        columns: P x k, places of columns.
+        operators: P x k, `EQUAL`, `UNEQUAL`, `AT_MOST` or `AT_LEAST`.
+        values: P x k, what the columns are compared with; NaN is NULL, and equal to NULL.
+    """
+
+    columns: NDArray[np.int64]
+    operators: NDArray[np.int64]
+    values: Matrix
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def chosen(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Predicates:
+        """Some of them."""
+        return Predicates(self.columns[places], self.operators[places], self.values[places])
+
+    def and_(self, others: Predicates) -> Predicates:
+        """These, followed by others with as many terms."""
+        return Predicates(
+            np.concatenate([self.columns, others.columns]),
+            np.concatenate([self.operators, others.operators]),
+            np.concatenate([self.values, others.values]),
+        )
+
+    def matches(self, table: Matrix, check: Check = lambda done, total: None) -> NDArray[np.int64]:
+        """How many rows of a table meet each."""
+        found = np.zeros(len(self), np.int64)
+        by_column = np.ascontiguousarray(table.T)
+        for start in range(0, len(self), _BATCH):
+            here = slice(start, start + _BATCH)
+            _count(by_column, self.columns[here], self.operators[here], self.values[here], found[here])
+            check(min(start + _BATCH, len(self)), len(self))
+        return found
+
+
+@njit(cache=True, nogil=True)
+def _count(table, columns, operators, values, found):  # type: ignore[no-untyped-def]
+    rows = table.shape[1]
+    met = np.empty(rows, np.bool_)
+    for place in range(len(columns)):
+        met[:] = True
+        for term in range(columns.shape[1]):
+            column, operator, value = table[columns[place, term]], operators[place, term], values[place, term]
+            none = value != value
+            if operator == 2:
+                for row in range(rows):
+                    met[row] &= column[row] <= value
+            elif operator == 3:
+                for row in range(rows):
+                    met[row] &= column[row] >= value
+            elif none:
+                for row in range(rows):
+                    met[row] &= (column[row] != column[row]) == (operator == 0)
+            elif operator == 0:
+                for row in range(rows):
+                    met[row] &= column[row] == value
+            else:
+                for row in range(rows):
+                    met[row] &= column[row] != value
+        found[place] = met.sum()
+
+
+# --- what the attacker says ------------------------------------------------------------------------------------------
+
+
+def of_one_column(
+    synthetic: Matrix, numbers: frozenset[int], attacks: int, generator: np.random.Generator
+) -> Predicates:
+    """Predicates on one column that one synthetic record meets: values that occur once, and the ends of numbers."""
+    parts = []
+    for place in range(synthetic.shape[1]):
+        column = synthetic[:, place]
+        values, counts = np.unique(column, return_counts=True)  # all NaN are one
+        once = values[counts == 1]
+        parts.append(_terms(place, EQUAL, once))
+        known = values[~np.isnan(values)]
+        if place in numbers and len(known):
+            ends = [(AT_MOST, 0), (AT_LEAST, len(known) - 1)]
+            parts.extend(_terms(place, operator, known[[at]]) for operator, at in ends if counts[at] == 1)
+    found = parts[0]
+    for part in parts[1:]:
+        found = found.and_(part)
+    if len(found) <= attacks:
+        return found
+    return found.chosen(np.sort(generator.choice(len(found), attacks, replace=False)))
+
+
+def _terms(column: int, operator: int, values: Matrix) -> Predicates:
+    shape = (len(values), 1)
+    return Predicates(np.full(shape, column), np.full(shape, operator), values.reshape(shape))
+
+
+def of_several_columns(
+    synthetic: Matrix, numbers: frozenset[int], terms: int, attacks: int, generator: np.random.Generator, check: Check
+) -> Predicates:
+    """Predicates on random columns of random synthetic records, kept where no other synthetic record meets them.
+
+    Numbers are compared outwards: at least the value above the median, at most the value below.
+    """
+    records, columns = synthetic.shape
+    is_number = np.array([place in numbers for place in range(columns)])
+    medians = np.array([_median(synthetic[:, place]) for place in range(columns)])
+    found = Predicates(np.empty((0, terms), np.int64), np.empty((0, terms), np.int64), np.empty((0, terms)))
+    for _ in range(_ROUNDS):
+        wanted = attacks - len(found)
+        if not wanted or not records:
+            break
+        tried = 2 * wanted + 16
+        chosen = np.sort(np.argsort(generator.random((tried, columns)), axis=1)[:, :terms], axis=1)
+        values = synthetic[generator.integers(records, size=tried)[:, None], chosen]
+        outwards = np.where(values > medians[chosen], AT_LEAST, AT_MOST)
+        operators = np.where(is_number[chosen] & ~np.isnan(values), outwards, EQUAL)
+        drawn = Predicates(chosen, operators, values)
+        drawn = drawn.chosen(drawn.matches(synthetic, check) == 1)
+        found = _distinct(found.and_(drawn))
+        found = found.chosen(np.arange(min(len(found), attacks)))
+    return found
+
+
+def _median(column: Matrix) -> float:
+    known = column[~np.isnan(column)]
+    return float(np.median(known)) if len(known) else np.nan
+
+
+def _distinct(predicates: Predicates) -> Predicates:
+    """Without repetitions, in the order of the first ones."""
+    rows = np.concatenate([predicates.columns, predicates.operators, predicates.values], axis=1)
+    _, first = np.unique(np.where(np.isnan(rows), np.inf, rows), axis=0, return_index=True)
+    return predicates.chosen(np.sort(first))
+
+
+# --- what whoever guesses says ---------------------------------------------------------------------------------------
+
+
+def at_random(
+    synthetic: Matrix, numbers: frozenset[int], like: Predicates, generator: np.random.Generator
+) -> Predicates:
+    """As many predicates with as many terms, on random columns, with random operators and values that occur."""
+    count, terms = like.columns.shape
+    columns = synthetic.shape[1]
+    chosen = np.argsort(generator.random((count, columns)), axis=1)[:, :terms]
+    operators = generator.integers(2, size=chosen.shape)
+    values = np.empty(chosen.shape)
+    for place in range(columns):
+        here = chosen == place
+        values[here] = generator.choice(np.unique(synthetic[:, place]), int(here.sum()))
+        if place in numbers:
+            operators[here] = generator.integers(4, size=int(here.sum()))
+    operators[np.isnan(values)] &= 1  # NULL is equal or not
+    return Predicates(chosen, operators, values)
+
+
+def of_modal_values(synthetic: Matrix, like: Predicates) -> Predicates:
+    """The same columns, each with its most frequent value."""
+    values = np.array([modal(synthetic[:, place]) for place in range(synthetic.shape[1])])
+    return Predicates(like.columns, np.zeros_like(like.operators), values[like.columns])
+
+
+# --- who is singled out ----------------------------------------------------------------------------------------------
+
+
+def control_rate(
+    in_original: NDArray[np.int64], in_control: NDArray[np.int64], originals: int, controls: int, confidence: float
+) -> Rate:
+    """How often the predicates would single out somebody in a control group of the size of the original table.
+
+    A predicate that one of 1000 people meets isolates nobody among 4000, and seldom anybody among 100, so both tables
+    are judged at the size of the smaller: by the probability that a random sample of that size holds exactly one of the
+    records that meet a predicate. Whom the original isolates beyond the control, at that size, are people whom the
+    synthetic data know; those that the sample misses are added in proportion.
+
+    Args:
+        in_original, in_control: how many records meet each predicate.
+        originals, controls: numbers of records.
+    """
+    attacks, size = len(in_original), min(originals, controls)
+    whole = float((in_original == 1).mean())
+    ours = float(hypergeom.pmf(1, originals, in_original, size).mean())
+    theirs = wilson(min(float(hypergeom.pmf(1, controls, in_control, size).mean()), 1.0), attacks, confidence)
+    scale = originals / size
+
+    def of_the_whole(rate: float) -> float:
+        return min(max(whole - scale * (ours - rate), 0.0), 1.0)
+
+    return Rate(*(of_the_whole(rate) for rate in (theirs.value, theirs.low, theirs.high)))
