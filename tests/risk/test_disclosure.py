@@ -57,10 +57,10 @@ def test_worked_example(con: duckdb.DuckDBPyConnection) -> None:
 @pytest.fixture(scope="module")
 def fair() -> duckdb.DuckDBPyConnection:
     """Data that come with statsmodels: even rows ``o``, odd rows ``x``, and all of them."""
-    import statsmodels.api
+    datasets = pytest.importorskip("statsmodels.api").datasets
 
     con = sdcduck.connect()
-    everything = statsmodels.api.datasets.fair.load_pandas().data
+    everything = datasets.fair.load_pandas().data
     con.register("frame", everything)
     con.execute("CREATE TABLE everything AS SELECT row_number() OVER () - 1 AS place, * FROM frame")
     con.execute("CREATE TABLE o AS SELECT * EXCLUDE (place) FROM everything WHERE place % 2 = 0")
