@@ -477,14 +477,14 @@ CREATE OR REPLACE TEMP MACRO sdc_trend_concordance(
 --| @column measure VARCHAR: as the functions of each measure call it
 --| @column value DOUBLE: of the measure
 --| @column target DOUBLE: what a right synthesis has; NULL: there is none
---| @column of VARCHAR: the columns that have it
+--| @column column_names VARCHAR: the columns that have it
 --| @column warning VARCHAR: what makes the number misleading, or contradicts it
 --| @example
---| SELECT family, measure, round(value, 2) AS value, target, "of"
+--| SELECT family, measure, round(value, 2) AS value, target, column_names
 --| FROM sdc_utility_profile('people', '(SELECT region, sex, age + 5 AS age FROM people)') WHERE measure NOT LIKE '%tree';
 --| @output
---| family  | measure                                | value | target | of
---| --------+----------------------------------------+-------+--------+----------
+--| family  | measure                                | value | target | column_names
+--| --------+----------------------------------------+-------+--------+-------------
 --| global  | pmse_ratio, logit                      |  0.46 |    1.0 | NULL
 --| global  | pmse_ratio, logit with products of two |  1.14 |    1.0 | NULL
 --| columns | pmse_ratio, worst                      |   0.7 |    1.0 | age
@@ -548,7 +548,7 @@ CREATE OR REPLACE TEMP MACRO sdc_sample_curve(
         categorical::VARCHAR[], seed::VARCHAR));
 
 --| sdc_sample_equivalence(original, synthetic, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
---| Which simple sample of the original is as useful as a synthetic file, and which is as risky?
+--| The simple sample of the original that is as useful as a synthetic file, and the one that is as risky.
 --|
 --| Good is useful as a large sample and risky as a small one. The curve of `sdc_sample_curve` is made to rise (pooled adjacent
 --| violators) before it is read.

@@ -29,6 +29,8 @@ _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")
 _MOST_PARAMETERS = 2000
 _LOOKS_GOOD, _CLEARLY_APART = 10.0, 0.1
+LIKELY = 0.01
+"""A difference with a larger p-value may be chance, and is not warned of."""
 _TYPES = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string(), "BOOLEAN": pa.bool_()}
 
 PMSE_COLUMNS = {
@@ -109,10 +111,9 @@ def plan_pmse(
     codes, start = special_values(special, compared), seed_of(seed) or 0
 
     def make() -> pa.Table:
-        found = read_columns(session, compared, codes)
         tree = None if model == "logit" else Tree(ccp_alpha)
         with session.cursor() as cursor:
-            threads = threads_of(cursor)
+            threads, found = threads_of(cursor), columns_of(cursor, compared, compared.open(cursor), codes)
         return table_of([pmse_row(found, tree, interactions, null, permutations, start, threads)], PMSE_COLUMNS)
 
     return Rows(make)
@@ -179,7 +180,7 @@ def _pmse_warning(
 
 def _ks(column: Column) -> float:
     found = kolmogorov_smirnov(*column.finite())
-    return 0.0 if found is None else found.distance
+    return 0.0 if found is None or found.p_value > LIKELY else found.distance
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -306,8 +307,8 @@ def column_row(column: Column, groups: int | None, sql_type: str) -> dict[str, o
     row: dict[str, object] = dict.fromkeys(COLUMN_COLUMNS)
     row |= {"column_name": column.name, "kind": column.kind, "pmse_ratio": measures.pmse_ratio, "df": measures.df}
     missing, modes = [], []
-    pooled = np.concatenate(column.values)
-    known = pooled >= 0 if column.kind == "category" else ~np.isnan(pooled.astype(np.float64))
+    pooled = np.concatenate(column.values).astype(np.float64)
+    known = pooled >= 0 if column.kind == "category" else ~np.isnan(pooled)
     _, places = np.unique(pooled, return_inverse=True)
     halves = (slice(0, len(column.values[0])), slice(len(column.values[0]), None))
     counts = [np.bincount(places[half][known[half]], minlength=places.max(initial=0) + 1) for half in halves]
@@ -325,7 +326,7 @@ def column_row(column: Column, groups: int | None, sql_type: str) -> dict[str, o
         if found is not None:
             row |= {"ks": found.distance, "ks_at": shown_number(found.at, sql_type), "ks_p": found.p_value}
             row["outside"] = int(((other < one.min()) | (other > one.max())).sum())
-            if found.distance > _CLEARLY_APART and (measures.pmse_ratio or 0) < _LOOKS_GOOD:
+            if found.distance > _CLEARLY_APART and found.p_value <= LIKELY and (measures.pmse_ratio or 0) < _LOOKS_GOOD:
                 told.append("the groups hide a difference that ks shows")
             if column.kind == "number":
                 row["negative"] = int((other < 0).sum()) if one.min() >= 0 else 0

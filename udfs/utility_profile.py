@@ -14,16 +14,16 @@ import pyarrow as pa
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import (
+    LIKELY,
     check_groups,
     column_row,
     joint,
     pmse_row,
-    read_columns,
     roc_row,
     table_of,
     threads_of,
 )
-from sdcduck.udfs.utility_records import Column, special_values
+from sdcduck.udfs.utility_records import Column, columns_of, special_values
 
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.propensity import Tree
@@ -35,7 +35,7 @@ _GOOD, _BAD, _FAR = 3.0, 30.0, 0.1
 _MOST_PARAMETERS = 400
 
 PROFILE_COLUMNS = {
-    "family": "VARCHAR", "measure": "VARCHAR", "value": "DOUBLE", "target": "DOUBLE", "of": "VARCHAR",
+    "family": "VARCHAR", "measure": "VARCHAR", "value": "DOUBLE", "target": "DOUBLE", "column_names": "VARCHAR",
     "warning": "VARCHAR",
 }  # fmt: skip
 
@@ -52,8 +52,7 @@ def plan_profile(
 
     def make() -> pa.Table:
         with session.cursor() as cursor:
-            threads = threads_of(cursor)
-        found = read_columns(session, compared, codes)
+            threads, found = threads_of(cursor), columns_of(cursor, compared, compared.open(cursor), codes)
         if not all(len(side) for side in found[0].values):
             return table_of([], PROFILE_COLUMNS)
         types = [compared.sides[0].type_of(column.name) for column in found]
@@ -66,7 +65,14 @@ def plan_profile(
 
 def _row(family: str, measure: str, value: object, target: float | None, of: str | None = None,
          warning: object = None) -> dict[str, object]:  # fmt: skip
-    return {"family": family, "measure": measure, "value": value, "target": target, "of": of, "warning": warning}
+    return {
+        "family": family,
+        "measure": measure,
+        "value": value,
+        "target": target,
+        "column_names": of,
+        "warning": warning,
+    }
 
 
 def _models(columns: Sequence[Column], permutations: int, seed: int, threads: int) -> list[dict[str, object]]:
@@ -93,7 +99,10 @@ def _single(columns: Sequence[Column], types: Sequence[str], groups: int | None)
         known = [(row[measure], row) for row in found if row[measure] is not None]
         if known:
             worst, row = max(known, key=lambda pair: float(pair[0]))  # type: ignore[arg-type]
-            rows.append(_row("columns", f"{measure}, worst", worst, target, str(row["column_name"])))
+            shown = _row("columns", f"{measure}, worst", worst, target, str(row["column_name"]))
+            limit = _BAD if measure == "pmse_ratio" else _FAR
+            by_chance = measure == "ks" and float(row["ks_p"]) > LIKELY  # type: ignore[arg-type]
+            rows.append(shown | {"bad": float(worst) > limit and not by_chance})  # type: ignore[arg-type]
     for row in found:
         if row["warning"]:
             rows.append(_row("columns", "plausibility", None, None, str(row["column_name"]), row["warning"]))
@@ -125,11 +134,7 @@ def _contradicted(models: list[dict[str, object]], single: list[dict[str, object
     told = [str(models[0]["warning"])] if models and models[0]["warning"] else []
     if ratios and max(max(ratios), 1.0) > _CONTRADICTION * max(min(ratios), 1.0):
         told.append(f"the models disagree by a factor of more than {_CONTRADICTION:.0f}")
-    bad = [
-        str(row["of"])
-        for row in single
-        if row["value"] is not None and float(row["value"]) > (_BAD if row["target"] else _FAR)  # type: ignore[arg-type]
-    ]
+    bad = [str(row["column_names"]) for row in single if row.get("bad")]
     if ratios and min(ratios) < _GOOD and bad:
         told.append(f"a model looks good, and single columns are bad: {', '.join(dict.fromkeys(bad))}")
     return [{**models[0], "warning": "; ".join(told) or None}, *models[1:]] if models else []

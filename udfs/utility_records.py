@@ -52,11 +52,6 @@ class Column:
     levels: tuple[str, ...] = ()
     special: tuple[float, ...] = ()
 
-    def take(self, chosen: Sequence[NDArray[np.int64] | slice]) -> Column:
-        """The column for some of the records of each side."""
-        one, other = (side[rows] for side, rows in zip(self.values, chosen, strict=True))
-        return Column(self.name, self.kind, (one, other), self.levels, self.special)
-
     def grouped(self, groups: int | None) -> Grouped:
         """Codes: each value its own, or ``groups`` of numbers; NULL and special values are codes of their own."""
         one, other = self.values
@@ -87,8 +82,9 @@ class Column:
             ranks: numbers are their ranks, for trees.
         """
         if self.kind == "category":
-            pooled = np.concatenate(self.values)
-            present, codes = np.unique(pooled, return_inverse=True)
+            pooled = np.concatenate(self.values).astype(np.int64) + 1
+            there = np.bincount(pooled, minlength=len(self.levels) + 1) > 0
+            present, codes = np.flatnonzero(there) - 1, (np.cumsum(there) - 1)[pooled]
             if len(present) > _MOST_LEVELS:
                 raise SDCError(
                     f"column '{self.name}' has more than {_MOST_LEVELS} different values: leave it out with 'columns', "

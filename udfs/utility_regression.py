@@ -193,7 +193,7 @@ def regression_of(columns: Sequence[Column], outcome: int, predictors: Sequence[
         if target.levels == ("true",):
             values = np.where(values == 0, 1.0, values)
         split = len(target.values[0])
-        target = Column(target.name, "category", (values[:split], values[split:]), target.levels)  # type: ignore[arg-type]
+        target = Column(target.name, "category", (values[:split], values[split:]), target.levels)
     elif binomial and not np.isin(values[np.isfinite(values)], (0.0, 1.0)).all():
         raise SDCError(f"outcome '{target.name}' must be 0 or 1, or a truth value, if it is binomial")
     return Regression(target, tuple(columns[place] for place in predictors), binomial)

@@ -20,7 +20,7 @@ _STEPS = 25
 _TOLERANCE = 1e-10
 _STEEPEST = 30.0  # of a linear predictor: probabilities of 1e-13
 _KEPT = 1 << 27  # bytes of a design that is kept; a larger one is made anew in each step
-_BLOCK = 1 << 16
+_BLOCK = 1 << 20  # bytes of a block: it stays in the cache while a step uses it
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class Design:
 
     def blocks(self) -> list[tuple[slice, Callable[[], Floats]]]:
         """The records in pieces, with a way to make each."""
-        pieces = [slice(start, min(start + _BLOCK, self.rows)) for start in range(0, self.rows, _BLOCK)]
+        size = max(256, _BLOCK // (8 * self.width))
+        pieces = [slice(start, min(start + size, self.rows)) for start in range(0, self.rows, size)]
         if self._keep:
             if not self._blocks:
                 self._blocks = [self.block(rows) for rows in pieces]
@@ -196,7 +197,8 @@ def fit_regression(
                 chance = 1 / (1 + np.exp(-linear))
                 weight = chance * (1 - chance)
                 deviance += float(2 * (np.logaddexp(0, linear) - target * linear).sum())
-                information += block.T @ (block * weight[:, None])
+                rooted = block * np.sqrt(weight)[:, None]
+                information += rooted.T @ rooted
             else:
                 chance = linear
                 deviance += float(((target - linear) ** 2).sum())

@@ -44,8 +44,8 @@ class Tree:
         tree.fit(columns, outcome)
         if tree.tree_.n_classes[0] < 2:
             return np.full(len(outcome), outcome[0])
-        shares: Floats = tree.tree_.value[:, 0, 1]
-        return shares[tree.tree_.apply(columns)]
+        shares: Floats = tree.tree_.value[:, 0, 1][tree.tree_.apply(columns)]
+        return shares
 
 
 @dataclass(frozen=True)
