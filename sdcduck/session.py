@@ -33,6 +33,7 @@ from sdcduck.udfs import (
     audit_log,
     guard,
     hierarchy,
+    output_checks,
     perturbation,
     private_synthesis,
     record_swapping,
@@ -50,7 +51,7 @@ from sdcduck.udfs import (
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
-    guard.FAMILY, audit_log.FAMILY,
+    output_checks.FAMILY,     guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
     synthetic_risk.FAMILY, attacks.FAMILY, utility.FAMILY, release_report.FAMILY,
     reference.FAMILY,
