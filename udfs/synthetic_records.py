@@ -12,6 +12,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -238,7 +239,7 @@ class Generator:
     strata: NDArray[np.int64] | None = None
     numbers: NDArray[np.int64] | None = None
     served: int = 0
-    blocks: OrderedDict[int, Drawn] = field(default_factory=OrderedDict)
+    blocks: OrderedDict[int, Future[Drawn]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def records(self, numbers: NDArray[np.int64]) -> Drawn:
@@ -249,11 +250,30 @@ class Generator:
             return self._draw(numbers)
         with self.lock:
             if block not in self.blocks:
-                self.blocks[block] = self._draw(np.arange(block * _BLOCK, min((block + 1) * _BLOCK, self.rows)))
-                while len(self.blocks) > _BLOCKS_KEPT:
-                    self.blocks.popitem(last=False)
-            drawn = self.blocks[block]
+                self._begin(block, beside=False)
+            drawing = self.blocks[block]
+            # Whoever reads on wants the next block too: it is drawn while this one goes through the statement.
+            if block - 1 in self.blocks and block + 1 not in self.blocks and (block + 1) * _BLOCK < self.rows:
+                self._begin(block + 1, beside=True)
+            while len(self.blocks) > _BLOCKS_KEPT:
+                self.blocks.popitem(last=False)
+            drawn = drawing.result()
         return Drawn(*(array[numbers - block * _BLOCK] for array in drawn.arrays))
+
+    def _begin(self, block: int, *, beside: bool) -> None:
+        """Draw a block: now, or in a thread beside, which the interpreter waits for at its end."""
+        drawing = self.blocks[block] = Future[Drawn]()
+
+        def run() -> None:
+            try:
+                drawing.set_result(self._draw(np.arange(block * _BLOCK, min((block + 1) * _BLOCK, self.rows))))
+            except BaseException as problem:  # it belongs to the statement, which asks for the block
+                drawing.set_exception(problem)
+
+        if beside:
+            threading.Thread(target=run, name="sdcduck", daemon=False).start()
+        else:
+            run()
 
     def _draw(self, numbers: NDArray[np.int64]) -> Drawn:
         model = self.model

@@ -360,32 +360,66 @@ def draw(
     results = np.zeros(shape), np.zeros(shape, np.uint8), np.full(shape, -1, np.int32)
     _draw(
         numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots,
-        model.nodes.reshape(-1, _FIELDS), model.donors_at, model.donors_size, model.diversity, model.donors,
-        model.orders, model.shared[0] != 0, model.treated, model.values_at, model.values, model.bandwidths, model.low,
+        model.nodes, model.donors_at, model.donors_size, model.diversity, model.donors,
+        np.append(model.orders, np.int32(-1)), model.shared[0] != 0, model.treated, model.values_at, model.values, model.bandwidths, model.low,
         model.high, model.base, model.whole, *results,
     )  # fmt: skip
     return results
 
 
-@njit(cache=True)
-def _leaf(node, codes, nodes, orders):  # type: ignore[no-untyped-def]
-    while nodes[node, 0] >= 0:
-        code = codes[nodes[node, 0]]
-        at = nodes[node, 1]
-        if at >= 0:
-            # A category that came after the training has no place.
-            place = orders[at + code + 1] if at + code + 1 < len(orders) else -1
-            missing = place < 0
-        else:
-            place = code + 1
-            missing = code == -1 or code == -2
-            if code == MINUS_INFINITY:
-                place = 0
-            elif code == INFINITY:
-                place = _LARGEST_PLACE
-        goes_left = nodes[node, 5] != 0 if missing else place <= nodes[node, 2]
-        node = nodes[node, 3] if goes_left else nodes[node, 4]
-    return node
+# Indices without a sign spare numba the question whether they count from the end.
+_ABREAST = 8
+_U = np.uint64
+_ONE, _CUT, _RIGHT, _MISSING_LEFT, _WIDTH = _U(1), _U(2), _U(4), _U(5), _U(_FIELDS)
+
+
+@njit(cache=True, nogil=True)
+def _walk(records, roots, codes, nodes, orders, leaves):  # type: ignore[no-untyped-def]
+    """The leaf of each of these records, from its root.
+
+    Eight of them walk side by side, and a usual step has no branch that depends on their values: else the processor
+    would wait for memory at every node, and guess wrong at every other one.
+    """
+    if not len(records):
+        return
+    last = len(orders) - 1
+    at, begins = np.empty(_ABREAST, np.uint64), np.empty(_ABREAST, np.uint64)
+    all_codes, columns = codes.reshape(-1), _U(codes.shape[1])
+    for first in range(0, len(records), _ABREAST):
+        for lane in range(_ABREAST):
+            place = _U(min(first + lane, len(records) - 1))
+            at[_U(lane)] = _U(roots[place]) * _WIDTH
+            begins[_U(lane)] = _U(records[place]) * columns
+        walking = True
+        while walking:
+            walking = False
+            for lane in range(_ABREAST):
+                node = at[_U(lane)]
+                column = nodes[node]
+                if column >= 0:
+                    walking = True
+                    code = all_codes[begins[_U(lane)] + _U(column)]
+                    order_at = nodes[node + _ONE]
+                    category = np.int64(order_at >= 0)
+                    place = np.int64(code) + 1
+                    rank = orders[_U(min((order_at + place) * category, last))]
+                    place += category * (rank - place)
+                    goes_left = np.int64(place <= nodes[node + _CUT])
+                    if place + category <= 0:
+                        goes_left = _unusual(nodes, node, code, category)
+                    at[_U(lane)] = _U(nodes[node + _RIGHT - _U(goes_left)]) * _WIDTH
+        for lane in range(min(_ABREAST, len(records) - first)):
+            leaves[first + lane] = at[lane] // _WIDTH
+
+
+@njit(cache=True, nogil=True)
+def _unusual(nodes, node, code, category):  # type: ignore[no-untyped-def]
+    """Whether a value that is missing, or infinite, or a category that came after the training, goes to the left."""
+    if not category and code == MINUS_INFINITY:
+        return np.int64(0 <= nodes[node + _CUT])
+    if not category and code == INFINITY:
+        return np.int64(_LARGEST_PLACE <= nodes[node + _CUT])
+    return np.int64(nodes[node + _MISSING_LEFT] != 0)
 
 
 @njit(cache=True, nogil=True)
@@ -394,22 +428,41 @@ def _draw(  # type: ignore[no-untyped-def]
     diverse, donors, orders, shared, treated, values_at, values, bandwidths, low, high, base, whole, results, changed,
     diversity_of,
 ):  # fmt: skip
+    count = 0
+    drawn = np.empty(len(numbers), np.int64)
+    for record in range(len(numbers)):
+        if chosen[record]:
+            drawn[count] = record
+            count += 1
+    drawn = drawn[:count]
+    left, roots, leaves = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     # Column by column, so that a tree stays near while all records walk down it.
     for position in range(len(visit)):
         column = visit[position]
-        for record in range(len(numbers)):
-            if not chosen[record]:
-                continue
+        # What kind of value there is: for some records that is all.
+        asked = 0
+        for record in drawn:
+            root = state_roots[strata[record] * len(visit) + position]
+            if root >= 0:
+                left[asked], roots[asked] = record, root
+                asked += 1
+        _walk(left[:asked], roots[:asked], codes, nodes, orders, leaves)
+        for place in range(asked):
+            record, leaf = left[place], leaves[place]
+            state = _start(seed, column + 1, numbers[record]) + _GAMMA
+            codes[record, column] = donors[donors_at[leaf] + int(_uniform(state) * donors_size[leaf])]
+        asked = 0
+        for record in drawn:
             step = strata[record] * len(visit) + position
+            if state_roots[step] < 0 or codes[record, column] >= 0:
+                left[asked], roots[asked] = record, value_roots[step]
+                asked += 1
+        _walk(left[:asked], roots[:asked], codes, nodes, orders, leaves)
+        for asking in range(asked):
+            record, leaf = left[asking], leaves[asking]
             state = _start(seed, column + 1, numbers[record])
-            if state_roots[step] >= 0:
-                leaf = _leaf(state_roots[step], codes[record], nodes, orders)
+            if state_roots[strata[record] * len(visit) + position] >= 0:
                 state += _GAMMA
-                code = donors[donors_at[leaf] + int(_uniform(state) * donors_size[leaf])]
-                if code < 0:
-                    codes[record, column] = code
-                    continue
-            leaf = _leaf(value_roots[step], codes[record], nodes, orders)
             donor_state = _start(seed, 0, numbers[record]) if shared else state
             # The last attempt is kept, within the bounds if need be.
             for attempt in range(redraws + 1):
