@@ -16,7 +16,7 @@
 --| @arg targets VARCHAR[]: what nobody should learn
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that every table has
 --| @arg seed BIGINT: of what is random in the measures; NULL: 0
---| @column section VARCHAR: 're-identification', 'copies', 'attributes' or 'utility'
+--| @column section VARCHAR: 're-identification', 'copies', 'attributes', 'attacks' (with a holdout only) or 'utility'
 --| @column measure VARCHAR: what was measured
 --| @column about VARCHAR: of which table, column or columns; NULL: of the whole
 --| @column value DOUBLE: the number; NULL where it is not defined or could not be measured
@@ -30,6 +30,31 @@
 --| SELECT section, measure, about, round(value, 2) AS value, round(baseline, 2) AS baseline, baseline_is
 --| FROM sdc_report('people', '(FROM people WHERE person_id > 3)', keys := ['region', 'sex'], targets := ['age'])
 --| WHERE section <> 'utility';
+--| @output
+--| section           | measure                                                   | about    | value | baseline | baseline_is
+--| ------------------+-----------------------------------------------------------+----------+-------+----------+-------------------------------------------
+--| re-identification | smallest class (k)                                        | original |   1.0 |     NULL | NULL
+--| re-identification | share of uniques                                          | original |  0.17 |     NULL | NULL
+--| re-identification | mean risk, if it is known who is in the data              | original |   0.5 |     NULL | NULL
+--| re-identification | smallest class (k)                                        | release  |   1.0 |     NULL | NULL
+--| re-identification | share of uniques                                          | release  |  0.44 |     NULL | NULL
+--| re-identification | mean risk, if it is known who is in the data              | release  |  0.67 |     NULL | NULL
+--| re-identification | part in what makes records special, per cent              | region   | 100.0 |     NULL | NULL
+--| re-identification | part in what makes records special, per cent              | sex      | 100.0 |     NULL | NULL
+--| re-identification | fewest values in a class (l)                              | age      |   1.0 |     NULL | NULL
+--| re-identification | share of records in classes of one value                  | age      |  0.44 |     NULL | NULL
+--| re-identification | farthest class (t)                                        | age      |   0.5 |     NULL | NULL
+--| copies            | share of records that equal an original                   | NULL     |   1.0 |     NULL | NULL
+--| copies            | records that equal a unique original                      | NULL     |   9.0 |     NULL | NULL
+--| copies            | share of originals with a copy                            | NULL     |  0.75 |     NULL | NULL
+--| copies            | distance to the closest original, 5 % quantile            | NULL     |   0.0 |     NULL | NULL
+--| copies            | distance to the closest original, median                  | NULL     |   0.0 |     NULL | NULL
+--| copies            | share at distance 0                                       | NULL     |   1.0 |     NULL | NULL
+--| copies            | closest over second closest, 5 % quantile                 | NULL     |   0.0 |     NULL | NULL
+--| copies            | share of original uniques that are unique here too        | NULL     |  0.17 |     NULL | NULL
+--| attributes        | told rightly where all records with the keys agree (TCAP) | age      |  0.57 |     0.08 | by the marginal distribution
+--| attributes        | told rightly by a draw among records with the keys (DCAP) | age      |   0.5 |     0.08 | by always guessing the most frequent value
+--| attributes        | share of originals with a value disclosed rightly (DiSCO) | age      |  0.33 |     NULL | NULL
 --| @source Each function names its own
 CREATE OR REPLACE TEMP MACRO sdc_report(
     original, release, holdout := NULL, keys := [], targets := [], columns := [], seed := NULL

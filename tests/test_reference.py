@@ -182,6 +182,7 @@ CALLS = {
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', aux := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', secret := 'income')",
     "sdc_dcr_subsets": "sdc_dcr_subsets('people', 'people', 'people')",
+    "sdc_report": "sdc_report('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

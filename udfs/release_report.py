@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -110,6 +110,8 @@ class _Release:
         yield from self._copies()
         if self.keys:
             yield from self._attributes()
+        if self.holdout is not None:
+            yield from self._attacks()
         yield from self._utility()
 
     def _re_identification(self) -> Iterator[Part]:
@@ -185,8 +187,8 @@ class _Release:
                 section, "sdc_replicated_uniques",
                 f"sdc_replicated_uniques({self.both}, {self.held_out}, {_names(self.keys)})",
                 (
-                    Measure("share of original uniques that are unique here too", "ru / 100", baseline="ru_holdout / 100",
-                            baseline_is="of the holdout", warning="warning"),
+                    Measure("share of original uniques that are unique here too", "ru / 100",
+                            baseline="ru_holdout / 100", baseline_is="of the holdout", warning="warning"),
                 ),
             )  # fmt: skip
 
@@ -204,6 +206,43 @@ class _Release:
                 Measure("share of originals with a value disclosed rightly (DiSCO)", "disco", "target"),
             ),
         )  # fmt: skip
+
+    def _attacks(self) -> Iterator[Part]:
+        """Those that have a control; without one nobody knows what their rates mean."""
+        section, columns, seed = "attacks", _names(self.columns), f"seed := {self.seed}"
+        rate = Measure(
+            "{}, success", "attack_rate", low="attack_low", high="attack_high", baseline="modal_rate",
+            baseline_is="by always guessing the most frequent value",
+        )  # fmt: skip
+        risk = Measure("{}, risk over the control", "risk", low="risk_low", high="risk_high", warning="warning")
+        asked = [
+            (f"singling out, {mode}", "sdc_attack_singling_out", f"columns := {columns}, mode := '{mode}'", None)
+            for mode in ("univariate", "multivariate")[: len(self.columns)]
+        ]
+        if len(self.keys) > 1:
+            halves = f"[{_names(self.keys[::2])}, {_names(self.keys[1::2])}]"
+            asked.append(("linking halves of the keys", "sdc_attack_linkability", f"aux := {halves}", None))
+        for target in self.targets if self.keys else ():
+            given = f"secret := {literal(target)}, aux := {_names(self.keys)}"
+            asked.append(("inference", "sdc_attack_inference", given, target))
+        for name, function, given, target in asked:
+            yield Part(
+                section, function, f"{function}({self.both}, {self.held_out}, {given}, {seed})",
+                tuple(
+                    replace(one, name=one.name.format(name), about="NULL" if target is None else literal(target))
+                    for one in (risk, rate)
+                ), target,
+            )  # fmt: skip
+        if len(self.columns) > 2:
+            yield Part(
+                section, "sdc_dcr_subsets",
+                f"(FROM sdc_dcr_subsets({self.both}, {self.held_out}, columns := {columns}, {seed}) WHERE largest)",
+                (
+                    Measure("largest share closer to the originals, over subsets of columns", "share",
+                            "array_to_string(columns, ' x ')", low="corrected_low", high="corrected_high",
+                            baseline="expected", baseline_is="by chance", warning="warning"),
+                ),
+            )  # fmt: skip
 
     def _utility(self) -> Iterator[Part]:
         section, columns = "utility", _names(self.columns)
@@ -223,7 +262,7 @@ class _Release:
             section, "sdc_utility_profile",
             f"sdc_utility_profile({self.both}, {columns}, seed := {self.seed})",
             (
-                Measure("(family || ': ' || measure)", "value", '"of"', baseline="target",
+                Measure("(family || ': ' || measure)", "value", "column_names", baseline="target",
                         baseline_is="of a right synthesis", warning="warning"),
             ),
         )  # fmt: skip

@@ -23,8 +23,8 @@ def closest_records(
 ) -> Picture:
     """The histogram of the distances to the closest original record (`sdc_dcr_histogram`).
 
-    Grey: the records of the holdout, which is what is to be expected. A release that stands to the left of it has records
-    that are closer to the original ones than other people's are.
+    Grey: the records of the holdout, which is what is to be expected. A release that stands to the left of it has
+    records that are closer to the original ones than other people's are.
 
     Args:
         con: a connection; the SQL functions are installed on it if they are not yet.
@@ -44,9 +44,10 @@ def closest_records(
     shares = [share for row in (zeros, *bins) for share in row[2:]]
     width, last = bins[0][1] - bins[0][0], bins[-1][1]
     x = even_scale([0.0, last])
+    ticks = tuple(tick for tick in x.ticks if tick <= last)
     panel = Panel(
-        "Distance to the closest original record", Scale(-1.5 * width, last, tuple(t for t in x.ticks if t <= last)),
-        even_scale(shares), "Gower distance, without the largest in 200; left of 0: exactly 0", "share of records", width=480, height=220,
+        "Distance to the closest original record", Scale(-1.5 * width, last, ticks), even_scale(shares),
+        "Gower distance, without the largest in 200; left of 0: exactly 0", "share of records", width=480, height=220,
     )  # fmt: skip
     placed = [(-1.5 * width, -0.5 * width, *zeros[2:]), *bins]
     if holdout is not None:
@@ -72,9 +73,7 @@ def _grouped(rows: Sequence[tuple[float, float, float, float]]) -> list[tuple[fl
         seen = [one + share for one, share in zip(seen, row[2:], strict=True)]
     step = max(1, -(-most // _BINS))
     groups = [rows[start : start + step] for start in range(0, max(most, 1), step)]
-    return [
-        (group[0][0], group[-1][1], sum(row[2] for row in group), sum(row[3] for row in group)) for group in groups
-    ]
+    return [(group[0][0], group[-1][1], sum(row[2] for row in group), sum(row[3] for row in group)) for group in groups]
 
 
 def accuracy_map(
@@ -96,7 +95,7 @@ def accuracy_map(
     install(con)
     rows = con.execute(
         "SELECT column_a, column_b, accuracy, tvd > 2 * tvd_expected "
-        "FROM sdc_accuracy_margins($1, $2, \"columns\" := $3::VARCHAR[], ways := 2)",
+        'FROM sdc_accuracy_margins($1, $2, "columns" := $3::VARCHAR[], ways := 2)',
         [original, release, list(columns or ())],
     ).fetchall()
     names = list(dict.fromkeys(name for row in rows for name in row[:2]))

@@ -1,4 +1,4 @@
-"""A suppressed publication, or a release beside its original, as one HTML file for those who decide what is published."""
+"""What those read who decide what is published, as one HTML file: a suppressed publication, or a release."""
 
 from __future__ import annotations
 
