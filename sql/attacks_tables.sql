@@ -6,6 +6,7 @@
 --| "There is exactly one person who is at least 98 years old and lives in the North." With 'univariate' the attacker says this of values that occur
 --| once in a column of the synthetic data, and of its ends; with 'multivariate' of random columns of random synthetic records, where numbers are
 --| compared outwards from the median. Where the control is of another size, the control rate is that of a control as large as the original table.
+--| Predicates that single out the same person count as one finding in the intervals.
 --| NULL is a value, NaN is NULL, infinite values are refused.
 --|
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
@@ -29,7 +30,7 @@
 --| @column control_low DOUBLE: lower end of its interval
 --| @column control_high DOUBLE: upper end
 --| @column baseline_rate DOUBLE: the same for predicates with random columns, operators and values
---| @column modal_rate DOUBLE: the same for predicates of the same columns with their most frequent values
+--| @column modal_rate DOUBLE: NULL: the most frequent value singles out nobody
 --| @column risk DOUBLE: (attack_rate - control_rate) / (1 - control_rate): 0 is what everybody can know of the population, 1 certainty
 --| @column risk_low DOUBLE: lower end of its interval
 --| @column risk_high DOUBLE: upper end
@@ -168,7 +169,7 @@ CREATE OR REPLACE TEMP MACRO sdc_attack_inference(
 --| @column kind VARCHAR: 'all', 'correlated' or 'random'
 --| @column columns VARCHAR[]: the columns
 --| @column records BIGINT: synthetic records that were looked at
---| @column share DOUBLE: share of them that are closer to the originals than to the holdout; of ties, the expected share counts
+--| @column share DOUBLE: share of them whose nearest record is an original and not of the holdout; of equal ones there, the share of originals counts
 --| @column expected DOUBLE: share of a fresh sample: the originals by originals and holdout
 --| @column low DOUBLE: lower end of the interval of `share`, of this row alone
 --| @column high DOUBLE: upper end

@@ -24,9 +24,8 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.risk import attacks as attack
 from sdcduck.methods.risk import predicates
 from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
-from sdcduck.methods.risk.closest import holdout_share, overlaps
-from sdcduck.methods.risk.column_subsets import association, subsets
-from sdcduck.methods.risk.nearest import nearest
+from sdcduck.methods.risk.closest import overlaps
+from sdcduck.methods.risk.column_subsets import association, share_of_originals, subsets
 from sdcduck.registry import Family, Planner, Rows, Session
 from sdcduck.running import shown_checkpoint
 
@@ -200,7 +199,7 @@ def _overlap(cursor: duckdb.DuckDBPyConnection, compared: Compared, argument: st
         return []
     there, own = 100 * matches / holdouts, 100 * doubles / originals
     return [
-        f"{there:.1f} % of '{argument}' equal an original record, where {own:.1f} % of the originals equal another one: "
+        f"{there:.1f} % of '{argument}' equal an original record, where {own:.1f} % of the originals equal another: "
         f"'{argument}' seems to hold records that the synthetic data were made from, and the risk is larger than it "
         "looks"
     ]
@@ -252,20 +251,13 @@ def _singled_out(plan: Plan, records: Records, mode: str, terms: int) -> Outcome
     if not len(said):
         return Outcome(0, None, 0 if "control" in records.tables else None, None, None, None)
     in_original = said.matches(original, check)
-    control = None
-    if "control" in records.tables:
-        in_control = said.matches(records.tables["control"], check)
-        sizes = len(original), len(records.tables["control"])
-        control = predicates.control_rate(in_original, in_control, *sizes, plan.confidence)
+    control = records.tables.get("control")
+    in_control = None if control is None else said.matches(control, check)
+    controls = 0 if control is None else len(control)
+    rates = predicates.success_rates(in_original, len(original), in_control, controls, plan.confidence)
     by_chance = predicates.at_random(synthetic, plan.numbers, said, generator).matches(original, check)
-    by_mode = predicates.of_modal_values(synthetic, said).matches(original, check)
     return Outcome(
-        len(said),
-        wilson(float((in_original == 1).mean()), len(said), plan.confidence),
-        None if control is None else len(said),
-        control,
-        float((by_chance == 1).mean()),
-        float((by_mode == 1).mean()),
+        len(said), rates[0], None if control is None else len(said), rates[1], float(by_chance.alone.mean()), None
     )
 
 
@@ -457,19 +449,15 @@ def _shares(plan: Plan, records: Records, size: int, number: int) -> list[dict[s
     corrected = 1 - (1 - plan.confidence) / len(looked_at)
     rows: list[dict[str, Any]] = []
     for place, (kind, chosen) in enumerate(looked_at):
-        near = [
-            nearest(asked[:, chosen], table[:, chosen], records.scales[list(chosen)], k=1).distances[:, 0]
-            for table in (original, holdout)
-        ]
+        tables = (asked[:, chosen], original[:, chosen], holdout[:, chosen])
+        share, answers = share_of_originals(*tables, records.scales[list(chosen)], generator)
         check(place + 1, len(looked_at))
-        one, all_of_them = (
-            holdout_share(*near, len(original), len(holdout), level) for level in (plan.confidence, corrected)
-        )
+        one, all_of_them = (wilson(share, answers, level) for level in (plan.confidence, corrected))
         rows.append(
             {
                 "subset": place, "kind": kind, "columns": json.dumps([plan.names[column] for column in chosen]),
-                "records": len(asked), "share": one.share, "expected": one.expected, "low": one.low, "high": one.high,
-                "corrected_low": all_of_them.low, "corrected_high": all_of_them.high,
+                "records": len(asked), "share": share, "expected": len(original) / (len(original) + len(holdout)),
+                "low": one.low, "high": one.high, "corrected_low": all_of_them.low, "corrected_high": all_of_them.high,
             }
         )  # fmt: skip
     largest = max(range(len(rows)), key=lambda place: (rows[place]["share"], -place))

@@ -35,11 +35,11 @@ class Rate:
     high: float
 
 
-def wilson(value: float, attacks: int, confidence: float) -> Rate:
-    """The interval of Wilson for a share of so many attacks.
+def wilson(value: float, attacks: float, confidence: float) -> Rate:
+    """The interval of Wilson for a share of so many attacks that do not depend on each other.
 
     >>> wilson(0.5, 10, 0.95)
-    Rate(value=0.5, low=0.2365930905125640..., high=0.763406909487436)
+    Rate(value=0.5, low=0.23659309051256405, high=0.763406909487436)
     """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     middle = (value + z * z / (2 * attacks)) / (1 + z * z / attacks)

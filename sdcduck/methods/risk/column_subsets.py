@@ -12,6 +12,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from sdcduck.methods.risk.nearest import nearest
+
 _LEVELS = 10  # of a column, for its association with others
 _ALL_UP_TO = 10_000  # possible subsets are listed, if they are not more
 _TRIES = 20
@@ -84,3 +86,31 @@ def subsets(
             break
         found.setdefault(chosen, "random")
     return [(kind, places) for places, kind in found.items()]
+
+
+def share_of_originals(
+    synthetic: Matrix, original: Matrix, holdout: Matrix, scales: Matrix, generator: np.random.Generator
+) -> tuple[float, float]:
+    """How often the record nearest to a synthetic one is an original, if all originals and the holdout stand together.
+
+    Of equal records at the nearest place the share of originals among them counts. So if it were chance who became an
+    original and who the holdout, the expectation is exactly the share of the originals, whatever the sizes and however
+    many ties.
+
+    Returns:
+        The share, and to how many independent answers it amounts: synthetic records with the same nearest record give
+        the same answer, and a place with many records gives a sure one.
+    """
+    together = np.concatenate([original, holdout])
+    # NULL equals NULL; no number is infinite.
+    distinct, places = np.unique(np.where(np.isnan(together), np.inf, together), axis=0, return_inverse=True)
+    distinct = np.where(np.isinf(distinct), np.nan, distinct)
+    places = places.reshape(-1)
+    here = np.bincount(places, minlength=len(distinct))
+    originals = np.bincount(places[: len(original)], minlength=len(distinct))
+    order = generator.permutation(len(distinct))
+    found = nearest(synthetic, distinct[order], scales, k=1, rows=True).rows
+    assert found is not None
+    times = np.bincount(order[found[:, 0]], minlength=len(distinct))
+    share = float((times * originals / here).sum() / len(synthetic))
+    return min(share, 1.0), float(len(synthetic) ** 2 / (times**2 / here).sum())

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from sdcduck.methods.risk.attacks import Rate, modal, wilson
+from sdcduck.methods.risk.attacks import Rate, wilson
 
 EQUAL, UNEQUAL, AT_MOST, AT_LEAST = range(4)
 _ROUNDS = 20  # of drawing predicates, until there are enough
@@ -55,19 +55,43 @@ class Predicates:
             np.concatenate([self.values, others.values]),
         )
 
-    def matches(self, table: Matrix, check: Check = lambda done, total: None) -> NDArray[np.int64]:
-        """How many rows of a table meet each."""
-        found = np.zeros(len(self), np.int64)
+    def matches(self, table: Matrix, check: Check = lambda done, total: None) -> Matches:
+        """The rows of a table that meet each."""
+        counts, rows = np.zeros(len(self), np.int64), np.full(len(self), -1)
         by_column = np.ascontiguousarray(table.T)
         for start in range(0, len(self), _BATCH):
             here = slice(start, start + _BATCH)
-            _count(by_column, self.columns[here], self.operators[here], self.values[here], found[here])
+            _count(by_column, self.columns[here], self.operators[here], self.values[here], counts[here], rows[here])
             check(min(start + _BATCH, len(self)), len(self))
-        return found
+        return Matches(counts, rows)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What predicates find in a table.
+
+    Attributes:
+        counts: how many rows meet each.
+        rows: the place of one of these, -1 if there is none.
+    """
+
+    counts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Which predicates single out a row."""
+        return self.counts == 1
+
+    @property
+    def repetition(self) -> float:
+        """How many predicates single out the row that a predicate does, in the mean: these succeed or fail together."""
+        times = np.unique(self.rows[self.alone], return_counts=True)[1]
+        return float((times**2).sum() / times.sum()) if len(times) else 1.0
 
 
 @njit(cache=True, nogil=True)
-def _count(table, columns, operators, values, found):  # type: ignore[no-untyped-def]
+def _count(table, columns, operators, values, counts, found):  # type: ignore[no-untyped-def]
     rows = table.shape[1]
     met = np.empty(rows, np.bool_)
     for place in range(len(columns)):
@@ -90,7 +114,9 @@ def _count(table, columns, operators, values, found):  # type: ignore[no-untyped
             else:
                 for row in range(rows):
                     met[row] &= column[row] != value
-        found[place] = met.sum()
+        counts[place] = met.sum()
+        if counts[place]:
+            found[place] = np.argmax(met)
 
 
 # --- what the attacker says ------------------------------------------------------------------------------------------
@@ -144,7 +170,7 @@ def of_several_columns(
         outwards = np.where(values > medians[chosen], AT_LEAST, AT_MOST)
         operators = np.where(is_number[chosen] & ~np.isnan(values), outwards, EQUAL)
         drawn = Predicates(chosen, operators, values)
-        drawn = drawn.chosen(drawn.matches(synthetic, check) == 1)
+        drawn = drawn.chosen(drawn.matches(synthetic, check).alone)
         found = _distinct(found.and_(drawn))
         found = found.chosen(np.arange(min(len(found), attacks)))
     return found
@@ -183,36 +209,38 @@ def at_random(
     return Predicates(chosen, operators, values)
 
 
-def of_modal_values(synthetic: Matrix, like: Predicates) -> Predicates:
-    """The same columns, each with its most frequent value."""
-    values = np.array([modal(synthetic[:, place]) for place in range(synthetic.shape[1])])
-    return Predicates(like.columns, np.zeros_like(like.operators), values[like.columns])
-
-
 # --- who is singled out ----------------------------------------------------------------------------------------------
 
 
-def control_rate(
-    in_original: NDArray[np.int64], in_control: NDArray[np.int64], originals: int, controls: int, confidence: float
-) -> Rate:
-    """How often the predicates would single out somebody in a control group of the size of the original table.
+def success_rates(
+    in_original: Matches, originals: int, in_control: Matches | None, controls: int, confidence: float
+) -> tuple[Rate, Rate | None]:
+    """How often the predicates single out an original record, and one of a control group of the same size.
 
     A predicate that one of 1000 people meets isolates nobody among 4000, and seldom anybody among 100, so both tables
     are judged at the size of the smaller: by the probability that a random sample of that size holds exactly one of the
     records that meet a predicate. Whom the original isolates beyond the control, at that size, are people whom the
     synthetic data know; those that the sample misses are added in proportion.
 
+    Many predicates may single out the same person. The intervals count them as one finding (Kish's design effect).
+
     Args:
-        in_original, in_control: how many records meet each predicate.
+        in_original, in_control: what the predicates find.
         originals, controls: numbers of records.
     """
-    attacks, size = len(in_original), min(originals, controls)
-    whole = float((in_original == 1).mean())
-    ours = float(hypergeom.pmf(1, originals, in_original, size).mean())
-    theirs = wilson(min(float(hypergeom.pmf(1, controls, in_control, size).mean()), 1.0), attacks, confidence)
+    whole = float(in_original.alone.mean())
+    repetition = max(in_original.repetition, in_control.repetition if in_control else 1.0)
+    attacks = len(in_original.counts) / repetition
+    rate = wilson(whole, attacks, confidence)
+    if in_control is None:
+        return rate, None
+    size = min(originals, controls)
+    ours = float(hypergeom.pmf(1, originals, in_original.counts, size).mean())
+    theirs = min(float(hypergeom.pmf(1, controls, in_control.counts, size).mean()), 1.0)
     scale = originals / size
+    near = wilson(theirs, attacks, confidence)
 
     def of_the_whole(rate: float) -> float:
         return min(max(whole - scale * (ours - rate), 0.0), 1.0)
 
-    return Rate(*(of_the_whole(rate) for rate in (theirs.value, theirs.low, theirs.high)))
+    return rate, Rate(of_the_whole(near.value), of_the_whole(near.low), of_the_whole(near.high))
