@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -377,3 +378,17 @@ def test_statistics_are_those_of_scipy() -> None:
     assert smaller(np.ones(5), np.empty(0)) is None
     for successes, trials, chance in ((0, 10, 0.3), (3, 10, 0.3), (10, 10, 0.3), (50400, 100000, 0.5)):
         assert at_least(successes, trials, chance) == pytest.approx(binom.sf(successes - 1, trials, chance), rel=1e-8)
+
+
+def test_a_long_search_shows_how_far_it_is_and_ends_when_interrupted() -> None:
+    seen: list[float] = []
+    con = sdcduck.connect(progress=seen.append)
+    columns = ", ".join(f"hash({2 * k + 1} * i) / 2e19 AS c{k}" for k in range(12))
+    con.execute(f"CREATE TABLE o AS SELECT {columns} FROM range(200000) r(i)")
+    timer = threading.Timer(2.0, con.interrupt)
+    timer.start()
+    with pytest.raises(duckdb.InterruptException):
+        con.execute("FROM sdc_holdout_share('(FROM o LIMIT 100000)', 'o', '(FROM o OFFSET 100000)')").fetchall()
+    timer.join()
+    assert seen == sorted(seen)
+    assert 0 <= seen[0] <= seen[-1] < 1

@@ -329,3 +329,35 @@ def test_what_cannot_be_counted_is_said(con: duckdb.DuckDBPyConnection, call: st
     con.execute(EXAMPLE)
     with pytest.raises(duckdb.Error, match=message):
         con.execute(f"FROM {call}").fetchall()
+
+
+def test_tables_of_public_data_as_published(synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]]) -> None:
+    """Cells, empty cells and uniques of the tables S3, S5 and S7 of Raab (2022), where NULL is a value."""
+    con, _ = synthpop
+    con.execute(
+        "CREATE OR REPLACE VIEW numbers AS SELECT * REPLACE (age::DOUBLE AS age, income::DOUBLE AS income) FROM original"
+    )
+    cut = "(SELECT sex, width_bucket, placesize, edu, socprof, grouped, marital FROM (SELECT *, {}, {} FROM numbers))".format(
+        "CASE WHEN age < 28 THEN 1 WHEN age < 42 THEN 2 WHEN age < 54 THEN 3 WHEN age < 64 THEN 4 ELSE 5 END AS width_bucket",
+        "CASE WHEN income = -8 THEN -8 WHEN income < 860 THEN 1 WHEN income < 1200 THEN 2 WHEN income < 1500 THEN 3 "
+        "WHEN income < 2000 THEN 4 WHEN income IS NOT NULL THEN 5 END AS grouped",
+    )
+    columns = ["sex", "width_bucket", "placesize", "edu", "socprof", "grouped", "marital"]
+    for size, cells, uniques, p1, p0 in (
+        (3, 60, 0, 0, 0),
+        (5, 3000, 337, 6.74, 68.23),
+        (7, 147000, 1792, 35.84, 98.20),
+    ):
+        found = one(con, f"FROM sdc_replicated_uniques('{cut}', '{cut}', keys := {columns[:size]})")
+        assert (found["cells"], found["uniques_original"]) == (cells, uniques)
+        assert (found["p1"], found["p0"]) == pytest.approx((p1, p0), abs=0.005)
+
+
+def test_more_keys_never_make_the_original_less_disclosive(fair: duckdb.DuckDBPyConnection) -> None:
+    shares = [
+        one(fair, f"SELECT dorig FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, targets := ['religious'])")[
+            "dorig"
+        ]
+        for size in range(1, 7)
+    ]
+    assert shares == sorted(shares)
