@@ -395,3 +395,16 @@ def test_a_long_search_shows_how_far_it_is_and_ends_when_interrupted() -> None:
         con.execute("FROM sdc_holdout_share('(FROM o LIMIT 100000)', 'o', '(FROM o OFFSET 100000)')").fetchall()
     con.close()
     assert 0 <= seen[0] < 1
+
+
+def test_columns_that_not_all_tables_have_are_named(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(TOY)
+    more = "'(SELECT *, 1 AS id FROM t)', 's'"
+    said = "not compared, because not all tables have it: 'id'"
+    for function in ("sdc_dcr", "sdc_identical_matches", "sdc_replicated_uniques"):
+        assert rows(con, f"SELECT warning FROM {function}({more})") == [(said,)]
+    for function in ("sdc_dcr", "sdc_identical_matches", "sdc_replicated_uniques", "sdc_holdout_share"):
+        assert rows(con, f"SELECT starts_with(warning, $${said}$$) FROM {function}({more}, 'h') LIMIT 1") == [(True,)]
+        assert rows(
+            con, f"SELECT contains(coalesce(warning, ''), 'not compared') FROM {function}('t', 's', 'h') LIMIT 1"
+        ) == [(False,)]
