@@ -21,7 +21,7 @@
 --| @column holdout_matches BIGINT: those that equal an original one
 --| @column baseline DOUBLE: their share: what a fresh sample would have
 --| @column lift DOUBLE: `share` less `baseline`
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT synthetic_records, matches, share, baseline, lift
 --| FROM sdc_identical_matches('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -73,7 +73,7 @@ CREATE OR REPLACE TEMP MACRO sdc_identical_matches(original, synthetic, holdout 
 --| @column p_dcr DOUBLE: p-value (Mann and Whitney, one-sided): small if the synthetic records are closer than the holdout
 --| @column p_nndr DOUBLE: the same for the ratio
 --| @column pass BOOLEAN: whether both are above 0.05
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT part, records, round(mean, 3) AS mean, round(median, 3) AS median, zeros, round(nndr_mean, 3) AS nndr_mean
 --| FROM sdc_dcr('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -217,7 +217,7 @@ CREATE OR REPLACE TEMP MACRO sdc_dcr_histogram(
 --| @column copies BIGINT: records at distance 0 from an original one
 --| @column copies_holdout BIGINT: from one of the holdout
 --| @column pass BOOLEAN: whether `p_value` is above 0.05
---| @column warning VARCHAR: what is wrong with the holdout: records of the original in it, or too few of them
+--| @column warning VARCHAR: what is wrong with the holdout: records of the original in it, or too few of them; columns that not all tables have
 --| @example
 --| SELECT part, closer_original, closer_holdout, ties, round(share, 3) AS share, expected, round(p_value, 3) AS p_value
 --| FROM sdc_holdout_share('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -262,7 +262,7 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| @column ru_saturated DOUBLE: what `ru` is expected to be if records are drawn anew from the original table
 --| @column ru_holdout DOUBLE: `ru` of the holdout in the place of the synthetic data; NULL without one
 --| @column lift DOUBLE: `ru` less `ru_holdout`
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT uniques_original, uniques_synthetic, replicated, round(p1, 1) AS p1, round(ru, 1) AS ru, round(ru_of_p1, 1) AS ru_of_p1
 --| FROM sdc_replicated_uniques('people', '(FROM people WHERE person_id <> 3)', keys := ['region', 'sex']);

@@ -52,15 +52,16 @@ def _tables(original: str | None, synthetic: str | None, holdout: str | None = N
 
 
 def _holdout(compared: Compared) -> tuple[str, str]:
-    """SQL for the number of its records, NULL without one, and for what to say of it."""
+    """SQL for the number of its records, NULL without one, and for the warning."""
+    left_out = "NULL::VARCHAR" if compared.warning is None else literal(compared.warning)
     if "holdout" not in compared.tables:
-        return "NULL::BIGINT", "NULL::VARCHAR"
+        return "NULL::BIGINT", left_out
     counts = (
         "coalesce(sum(n2) FILTER (n0 > 0), 0)::BIGINT AS _m, coalesce(sum(n2), 0)::BIGINT AS _h, "
         "coalesce(sum(n0) FILTER (n0 > 1), 0)::BIGINT AS _d, coalesce(sum(n0), 0)::BIGINT AS _n"
     )
     said = f"(SELECT _sdc_overlap(_m, _h, _d, _n) FROM (SELECT {counts} FROM ({compared.counted()})))"
-    return "coalesce(sum(n2), 0)::BIGINT", said
+    return "coalesce(sum(n2), 0)::BIGINT", f"nullif(concat_ws('; ', {left_out}, {said}), '')"
 
 
 def plan_replicated_uniques(

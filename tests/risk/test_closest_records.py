@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_worked_example_of_the_holdout_share(con: duckdb.DuckDBPyConnection) -> 
 
 
 @pytest.fixture(scope="module")
-def adult(reference_data: Path) -> duckdb.DuckDBPyConnection:
+def adult(reference_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Adult (UCI) as split by Platzer and Reutterer: 24,421 records for training and for the holdout, 50,000 synthetic."""
     folder = reference_data / "adult"
     if not folder.is_dir():
@@ -87,7 +88,8 @@ def adult(reference_data: Path) -> duckdb.DuckDBPyConnection:
     con = sdcduck.connect()
     for file in folder.glob("adult_*.csv.gz"):
         con.execute(f"CREATE TABLE {file.name[6:-7]} AS FROM read_csv('{file}', header := true, all_varchar := false)")
-    return con
+    yield con
+    con.close()
 
 
 @pytest.mark.parametrize(
@@ -377,3 +379,32 @@ def test_statistics_are_those_of_scipy() -> None:
     assert smaller(np.ones(5), np.empty(0)) is None
     for successes, trials, chance in ((0, 10, 0.3), (3, 10, 0.3), (10, 10, 0.3), (50400, 100000, 0.5)):
         assert at_least(successes, trials, chance) == pytest.approx(binom.sf(successes - 1, trials, chance), rel=1e-8)
+
+
+def test_a_long_search_shows_how_far_it_is_and_ends_when_interrupted() -> None:
+    seen: list[float] = []
+
+    def show(share: float) -> None:
+        seen.append(share)
+        con.interrupt()
+
+    con = sdcduck.connect(progress=show)
+    columns = ", ".join(f"hash({2 * k + 1} * i) / 2e19 AS c{k}" for k in range(12))
+    con.execute(f"CREATE TABLE o AS SELECT {columns} FROM range(200000) r(i)")
+    with pytest.raises(duckdb.InterruptException):
+        con.execute("FROM sdc_holdout_share('(FROM o LIMIT 100000)', 'o', '(FROM o OFFSET 100000)')").fetchall()
+    con.close()
+    assert 0 <= seen[0] < 1
+
+
+def test_columns_that_not_all_tables_have_are_named(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(TOY)
+    more = "'(SELECT *, 1 AS id FROM t)', 's'"
+    said = "not compared, because not all tables have it: 'id'"
+    for function in ("sdc_dcr", "sdc_identical_matches", "sdc_replicated_uniques"):
+        assert rows(con, f"SELECT warning FROM {function}({more})") == [(said,)]
+    for function in ("sdc_dcr", "sdc_identical_matches", "sdc_replicated_uniques", "sdc_holdout_share"):
+        assert rows(con, f"SELECT starts_with(warning, $${said}$$) FROM {function}({more}, 'h') LIMIT 1") == [(True,)]
+        assert rows(
+            con, f"SELECT contains(coalesce(warning, ''), 'not compared') FROM {function}('t', 's', 'h') LIMIT 1"
+        ) == [(False,)]

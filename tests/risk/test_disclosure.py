@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_worked_example(con: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.fixture(scope="module")
-def fair() -> duckdb.DuckDBPyConnection:
+def fair() -> Iterator[duckdb.DuckDBPyConnection]:
     """Data that come with statsmodels: even rows ``o``, odd rows ``x``, and all of them."""
     datasets = pytest.importorskip("statsmodels.api").datasets
 
@@ -67,7 +68,8 @@ def fair() -> duckdb.DuckDBPyConnection:
     con.execute("CREATE TABLE x AS SELECT * EXCLUDE (place) FROM everything WHERE place % 2 = 1")
     con.execute("ALTER TABLE everything DROP place")
     con.unregister("frame")
-    return con
+    yield con
+    con.close()
 
 
 KEYS = ["age", "yrs_married", "children", "educ", "occupation", "occupation_husb"]
@@ -131,7 +133,7 @@ def test_uniques_and_cells_of_public_data(fair: duckdb.DuckDBPyConnection) -> No
 
 
 @pytest.fixture(scope="module")
-def synthpop(reference_data: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str, Any]]:
+def synthpop(reference_data: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, dict[str, Any]]]:
     folder = reference_data / "synthpop"
     con = sdcduck.connect()
     for name, file in (
@@ -141,8 +143,9 @@ def synthpop(reference_data: Path) -> tuple[duckdb.DuckDBPyConnection, dict[str,
         ("sample", "syn_sample"),
     ):
         if (folder / f"{file}.csv.gz").is_file():
-            con.execute(f"CREATE TABLE {name} AS FROM read_csv('{folder}/{file}.csv.gz', nullstr := 'NA')")
-    return con, json.loads((folder / "index.json").read_text())["results"]
+            con.execute(f"CREATE TABLE {name} AS FROM read_csv('{folder}/{file}.csv.gz', nullstr := ['', 'NA'])")
+    yield con, json.loads((folder / "index.json").read_text())["results"]
+    con.close()
 
 
 @pytest.mark.parametrize("method", ["cart", "sample"])
@@ -188,14 +191,24 @@ def test_deterministic_figures_of_the_original(synthpop: tuple[duckdb.DuckDBPyCo
         assert (found["tcap"], found["disco"]) == (1.0, pytest.approx(found["dorig"]))
 
 
+@pytest.fixture(scope="module")
+def kept() -> Iterator[duckdb.DuckDBPyConnection]:
+    """One connection for all examples of a property."""
+    connection = sdcduck.connect()
+    yield connection
+    connection.close()
+
+
 _VALUE = st.sampled_from(["a", "b", None])
 _ROWS = st.lists(st.tuples(_VALUE, _VALUE, st.sampled_from([1, 2, None])), max_size=14)
 
 
 @settings(max_examples=40, deadline=None)
 @given(original=_ROWS, synthetic=_ROWS)
-def test_the_figures_are_those_of_the_definitions(original: list[Any], synthetic: list[Any]) -> None:
-    con = _CONNECTION
+def test_the_figures_are_those_of_the_definitions(
+    kept: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any]
+) -> None:
+    con = kept
     con.execute("CREATE OR REPLACE TABLE po (a VARCHAR, b VARCHAR, t INTEGER); CREATE OR REPLACE TABLE px AS FROM po")
     for table, records in (("po", original), ("px", synthetic)):
         if records:
@@ -224,9 +237,6 @@ def test_the_figures_are_those_of_the_definitions(original: list[Any], synthetic
     assert matches["matches"] == sum(count for row, count in x.items() if row in o)
     assert matches["matches_of_uniques"] == sum(count for row, count in x.items() if o[row] == 1)
     assert matches["originals_matched"] == sum(count for row, count in o.items() if row in x)
-
-
-_CONNECTION = sdcduck.connect()
 
 
 def test_classes_that_do_not_quite_agree(con: duckdb.DuckDBPyConnection) -> None:
@@ -329,3 +339,32 @@ def test_what_cannot_be_counted_is_said(con: duckdb.DuckDBPyConnection, call: st
     con.execute(EXAMPLE)
     with pytest.raises(duckdb.Error, match=message):
         con.execute(f"FROM {call}").fetchall()
+
+
+def test_tables_of_public_data_as_published(synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]]) -> None:
+    """Cells, empty cells and uniques of the tables S3, S5 and S7 of Raab (2022), where NULL is a value."""
+    con, _ = synthpop
+    cut = "(SELECT sex, width_bucket, placesize, edu, socprof, grouped, marital FROM (SELECT *, {}, {} FROM original))".format(
+        "CASE WHEN age < 28 THEN 1 WHEN age < 42 THEN 2 WHEN age < 54 THEN 3 WHEN age < 64 THEN 4 ELSE 5 END AS width_bucket",
+        "CASE WHEN income = -8 THEN -8 WHEN income < 860 THEN 1 WHEN income < 1200 THEN 2 WHEN income < 1500 THEN 3 "
+        "WHEN income < 2000 THEN 4 WHEN income IS NOT NULL THEN 5 END AS grouped",
+    )
+    columns = ["sex", "width_bucket", "placesize", "edu", "socprof", "grouped", "marital"]
+    for size, cells, uniques, p1, p0 in (
+        (3, 60, 0, 0, 0),
+        (5, 3000, 337, 6.74, 68.23),
+        (7, 147000, 1792, 35.84, 98.20),
+    ):
+        found = one(con, f"FROM sdc_replicated_uniques('{cut}', '{cut}', keys := {columns[:size]})")
+        assert (found["cells"], found["uniques_original"]) == (cells, uniques)
+        assert (found["p1"], found["p0"]) == pytest.approx((p1, p0), abs=0.005)
+
+
+def test_more_keys_never_make_the_original_less_disclosive(fair: duckdb.DuckDBPyConnection) -> None:
+    shares = [
+        one(fair, f"SELECT dorig FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, targets := ['religious'])")[
+            "dorig"
+        ]
+        for size in range(1, 7)
+    ]
+    assert shares == sorted(shares)
