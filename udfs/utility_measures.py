@@ -28,6 +28,7 @@ from sdcduck.running import shown_checkpoint
 _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")
 _MOST_PARAMETERS = 2000
+_MOST_BYTES = 1 << 32  # of the design of a tree
 _LOOKS_GOOD, _CLEARLY_APART = 10.0, 0.1
 LIKELY = 0.01
 """A difference with a larger p-value may be chance, and is not warned of."""
@@ -137,6 +138,11 @@ def pmse_row(
         raise SDCError(
             f"the model has {design.width} parameters, more than {_MOST_PARAMETERS}: name fewer columns, or take "
             "interactions := 0"
+        )
+    if tree is not None and 4 * design.width * sum(sizes) > _MOST_BYTES:
+        raise SDCError(
+            f"a tree on {sum(sizes)} records and {design.width} columns of numbers and indicators needs more than "
+            f"{_MOST_BYTES >> 30} GiB: name fewer columns, or give a sample of the records"
         )
     outcome = np.repeat([0.0, 1.0], sizes)
     found = propensity(

@@ -281,6 +281,15 @@ def test_order_of_records_and_monotone_changes_do_not_matter_to_trees(con: duckd
     assert found[0] == pytest.approx(found[2])
 
 
+def test_a_tree_that_does_not_fit_into_memory_is_refused(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sdcduck.udfs.utility_measures._MOST_BYTES", 1000)
+    con.execute("CREATE TABLE o AS SELECT i AS x FROM range(200) r(i)")
+    with pytest.raises(duckdb.Error, match="name fewer columns, or give a sample of the records"):
+        con.execute("FROM sdc_pmse('o', 'o', model := 'tree')").fetchall()
+
+
 def test_the_same_seed_gives_the_same_permutations(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS SELECT hash(i) % 1000 AS x FROM range(800) r(i)")
     asked = (
@@ -300,6 +309,59 @@ def test_no_permuted_tree_with_a_split_is_no_ratio(con: duckdb.DuckDBPyConnectio
     assert row is not None
     assert row[:2] == (None, 4)
     assert "no permuted tree has a split" in row[2]
+
+
+def test_what_the_ratio_is_for_samples(fair: duckdb.DuckDBPyConnection) -> None:
+    # 2 for two samples of equal size, 1 - f for a sample of a share f of the original.
+    asked = f"columns := {FAIR}, categorical := {FAIR}"
+    halves, parts = [], []
+    for draw in range(4):
+        half = f"(FROM whole WHERE hash(row * 31 + {draw}) % 2 = {{}})"
+        halves += (
+            fair.execute(
+                f"SELECT pmse_ratio FROM sdc_pmse($a, $b, {asked})", {"a": half.format(0), "b": half.format(1)}
+            ).fetchone()
+            or ()
+        )
+        parts += (
+            fair.execute(f"SELECT pmse_ratio FROM sdc_pmse('whole', $b, {asked})", {"b": half.format(1)}).fetchone()
+            or ()
+        )
+    assert np.mean(halves) == pytest.approx(2, abs=0.35)
+    assert np.mean(parts) == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_null_of_a_right_synthesis_is_chi_squared() -> None:
+    from scipy.stats import chi2, kstest
+
+    draw = np.random.default_rng(20240917)
+    shares = draw.dirichlet(np.full(8, 5.0))
+    found = []
+    for _ in range(500):
+        o = draw.multinomial(4000, shares)
+        one = table_measures(o, draw.multinomial(4000, o / 4000))
+        assert one.vw is not None
+        assert one.pmse is not None
+        assert one.vw == pytest.approx(8000 * one.pmse / (0.5**2 * 0.5))
+        found.append(one.vw)
+    assert kstest(found, chi2(7).cdf).pvalue > 0.001
+
+
+def test_the_ratio_of_a_tree_depends_on_its_size(con: duckdb.DuckDBPyConnection) -> None:
+    # Drechsler (2022) has a factor of more than 5 between a small and a large tree on one and the same file.
+    con.execute(
+        "CREATE TABLE o AS SELECT hash(i) % 1000 AS x, hash(3 * i) % 1000 AS y, hash(5 * i) % 1000 AS z FROM range(4000) r(i)"
+    )
+    con.execute(
+        "CREATE TABLE s AS SELECT hash(i) % 1000 AS x, hash(7 * i) % 1500 AS y, hash(5 * i) % 1000 AS z FROM range(4000) r(i)"
+    )
+    ratios = [
+        con.execute(
+            f"SELECT pmse_ratio FROM sdc_pmse('o', 's', model := 'tree', ccp_alpha := {alpha}, permutations := 8, seed := 1)"
+        ).fetchone()[0]  # type: ignore[index]
+        for alpha in (0.0004, 1e-7)
+    ]
+    assert ratios[0] > 5 * ratios[1]
 
 
 # --- columns and counts ----------------------------------------------------------------------------------------------
