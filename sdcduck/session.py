@@ -33,6 +33,7 @@ from sdcduck.udfs import (
     output_checks,
     perturbation,
     private_synthesis,
+    reconstruction,
     record_swapping,
     reference,
     risk,
@@ -45,7 +46,7 @@ from sdcduck.udfs import (
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
-    output_checks.FAMILY,     guard.FAMILY, audit_log.FAMILY,
+    output_checks.FAMILY, reconstruction.FAMILY, guard.FAMILY, audit_log.FAMILY,
     users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
     reference.FAMILY,
 )  # fmt: skip
