@@ -74,6 +74,11 @@ _CELLS = (
 )
 _PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
 _ESTIMATES = "'(SELECT region, 2020 AS year, avg(income) AS est, 1 AS se FROM people GROUP BY region)'"
+_TWO_TABLES = (
+    "'(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', "
+    "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', detail := 'age', by := ['sex']"
+)
+_GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex'"
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
@@ -112,6 +117,21 @@ CALLS = {
     "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', by := 'ann')",
     "sdc_check_decide": "sdc_check_decide('columns', 'approve', by := 'bob')",
     "sdc_check_drop": "sdc_check_drop('columns')",
+    "sdc_moment_solutions": "sdc_moment_solutions(3, mean := 4, sd := 2)",
+    "sdc_unique_share": "sdc_unique_share(3, 3)",
+    "sdc_summary_risk": "sdc_summary_risk('people', value := 'age', by := ['region'])",
+    "sdc_modal_guess": f"sdc_modal_guess({_GUESS})",
+    "sdc_modal_guess_curve": f"sdc_modal_guess_curve({_GUESS})",
+    "sdc_modal_guess_summary": f"sdc_modal_guess_summary({_GUESS})",
+    "sdc_attack_score": (
+        "sdc_attack_score('(SELECT *, true AS linked, sex AS predicted, sex AS actual FROM people)', "
+        "'(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex')"
+    ),
+    "sdc_recon_bounds": f"sdc_recon_bounds({_TWO_TABLES})",
+    "sdc_recon_count": f"sdc_recon_count({_TWO_TABLES})",
+    "sdc_reconstruct": f"sdc_reconstruct({_TWO_TABLES})",
+    "sdc_recon_stability": "sdc_recon_stability('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
+    "sdc_recon_agreement": "sdc_recon_agreement('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
     "sdc_audit": f"sdc_audit({_PUBLICATION}, insider := true)",
