@@ -29,7 +29,8 @@ RISK_AFTER = f"""
 WORKERS = "(SELECT gender, age, region, education, earnings FROM cpssw8)"
 RECORDS = f"""
     CREATE TABLE workers AS FROM sdc_synth_records('{WORKERS}', joint := ['gender', 'region'],
-        smoothing := {{'earnings': 'density'}}, non_negative := ['earnings'], round_to := {{'earnings': 0.01}}, seed := 2004)
+        smoothing := {{'earnings': 'density'}}, non_negative := ['earnings'],
+        round_to := {{'earnings': 0.01}}, seed := 2004)
 """
 REPLICAS = f"SELECT recreated, original_uniques, unique_recreated FROM sdc_synth_replicas('{WORKERS}', 'workers')"
 

@@ -706,7 +706,9 @@ def test_conditional_bounds_leave_alone_what_is_kept_and_what_is_missing(con: du
     con.execute(JOINED)
     rules = "{'wages': {'age < 15': [0, 0]}}"
     drawn = f"sdc_synth_records('families', targets := ['wages'], subset := 'place = 1', bounds_where := {rules}, seed := 1)"
-    children = con.execute(f"SELECT place = 1, max(wages) > 0 FROM {drawn} WHERE age < 15 GROUP BY 1 ORDER BY 1").fetchall()
+    children = con.execute(
+        f"SELECT place = 1, max(wages) > 0 FROM {drawn} WHERE age < 15 GROUP BY 1 ORDER BY 1"
+    ).fetchall()
     assert children == [(False, True), (True, False)]
     con.execute("UPDATE families SET wages = NULL WHERE age < 10")
     drawn = f"sdc_synth_records('families', visit := ['age'], bounds_where := {rules}, seed := 1)"
