@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import duckdb
 import pyarrow as pa
@@ -215,7 +216,7 @@ class _Release:
             baseline_is="by always guessing the most frequent value",
         )  # fmt: skip
         risk = Measure("{}, risk over the control", "risk", low="risk_low", high="risk_high", warning="warning")
-        asked = [
+        asked: list[tuple[str, str, str, str | None]] = [
             (f"singling out, {mode}", "sdc_attack_singling_out", f"columns := {columns}, mode := '{mode}'", None)
             for mode in ("univariate", "multivariate")[: len(self.columns)]
         ]
@@ -225,13 +226,13 @@ class _Release:
         for target in self.targets if self.keys else ():
             given = f"secret := {literal(target)}, aux := {_names(self.keys)}"
             asked.append(("inference", "sdc_attack_inference", given, target))
-        for name, function, given, target in asked:
+        for name, function, given, about in asked:
             yield Part(
                 section, function, f"{function}({self.both}, {self.held_out}, {given}, {seed})",
                 tuple(
-                    replace(one, name=one.name.format(name), about="NULL" if target is None else literal(target))
+                    replace(one, name=one.name.format(name), about="NULL" if about is None else literal(about))
                     for one in (risk, rate)
-                ), target,
+                ), about,
             )  # fmt: skip
         if len(self.columns) > 2:
             yield Part(
@@ -320,7 +321,7 @@ def _report(session: Session, parts: Sequence[Part]) -> pa.Table:
     check = shown_checkpoint()
     rows: dict[str, list[object]] = {name: [] for name in _COLUMNS}
     for done, part in enumerate(parts):
-        for row in _asked(session, part, lambda done=done: check(done, len(parts))):
+        for row in _asked(session, part, partial(check, done, len(parts))):
             for name, value in zip(_COLUMNS, (part.section, *row, part.function), strict=True):
                 rows[name].append(value)
     check(len(parts), len(parts))
