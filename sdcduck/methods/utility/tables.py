@@ -48,9 +48,9 @@ def joint_counts(
     if len(sizes) <= 3 and cells <= _DENSE:
         counts = np.zeros((2, cells), dtype=np.int64)
         for side, count in zip((original, synthetic), counts, strict=True):
-            first, second, third = [*side, *[np.zeros(0, dtype=np.int32)] * (3 - len(side))]
-            _, second_size, third_size = [*sizes, *[1] * (3 - len(sizes))]
-            _count_cells(first, second, third, second_size, third_size, count)
+            columns = list(side) + [np.zeros(0, dtype=np.int32)] * (3 - len(side))
+            widths = list(sizes) + [1] * (3 - len(sizes))
+            _count_cells(columns[0], columns[1], columns[2], widths[1], widths[2], count)
         occurs = counts.sum(axis=0) > 0
         return counts[0][occurs], counts[1][occurs]
     combined = [np.zeros(len(side[0]), dtype=np.int64) for side in (original, synthetic)]
