@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import sdcduck
 from sdcduck.methods.utility.logit import Design, Term
 from sdcduck.methods.utility.propensity import propensity
-from sdcduck.methods.utility.tables import group_breaks, kolmogorov_smirnov, table_measures
+from sdcduck.methods.utility.tables import group_breaks, joint_counts, kolmogorov_smirnov, table_measures
 
 FAIR = ["rate_marriage", "age", "yrs_married", "children", "religious", "educ", "occupation", "occupation_husb"]
 
@@ -111,6 +112,22 @@ def test_identities_of_tables(cells: list[tuple[int, int]]) -> None:
     assert gaps.max() == pytest.approx(found.tvd, abs=1e-9)
     assert table_measures(s, o).jsd == pytest.approx(found.jsd)
     assert table_measures(o[::-1], s[::-1]).u == found.u
+
+
+@settings(deadline=None)
+@given(st.integers(1, 4), st.integers(0, 40), st.integers(0, 40), st.integers(1, 6), st.integers(0, 99))
+def test_cells_are_counted_alike_in_full_and_by_what_occurs(
+    columns: int, first: int, second: int, size: int, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    sides = [[draw.integers(0, size, rows).astype(np.int32) for _ in range(columns)] for rows in (first, second)]
+    sparse = [np.full(columns, 1 << 20)] if columns < 4 else []
+    found = [joint_counts(*sides, sizes) for sizes in ([size] * columns, *(one.tolist() for one in sparse))]
+    counted = [Counter(zip(*(column.tolist() for column in side), strict=True)) for side in sides]
+    cells = sorted(set(counted[0]) | set(counted[1]))
+    for one, other in found:
+        assert one.tolist() == [counted[0][cell] for cell in cells]
+        assert other.tolist() == [counted[1][cell] for cell in cells]
 
 
 def test_a_saturated_logistic_model_is_the_table() -> None:

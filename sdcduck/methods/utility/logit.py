@@ -7,7 +7,9 @@ out (aliased), and counted. Memory is that of one block, whatever the number of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations
 
 import numpy as np
@@ -167,10 +169,27 @@ def _kept_columns(design: Design) -> tuple[NDArray[np.int64], Floats, Floats]:
     return np.array(kept), centre, scale
 
 
+def _one_thread() -> AbstractContextManager[object]:
+    """Products of narrow blocks by one thread: those of many wait for each other longer than they compute.
+
+    What says so to the library of linear algebra comes with scikit-learn; without it things go on as they are.
+    """
+    try:
+        limits: AbstractContextManager[object] = import_module("threadpoolctl").threadpool_limits(1, "blas")
+    except ImportError:
+        return nullcontext()
+    return limits
+
+
 def fit_regression(
     design: Design, outcome: Floats, *, binomial: bool, check: Callable[[], object] = lambda: None
 ) -> Fit:
     """Fit a logistic (``binomial``) or a linear regression to n outcomes, which are 0 or 1 in the former."""
+    with _one_thread():
+        return _fit(design, outcome, binomial, check)
+
+
+def _fit(design: Design, outcome: Floats, binomial: bool, check: Callable[[], object]) -> Fit:
     kept, centre, scale = _kept_columns(design)
     beta = np.zeros(len(kept))
     if binomial:

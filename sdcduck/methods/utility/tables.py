@@ -12,12 +12,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 _DENSE = 1 << 22  # cells of a table that is counted in full; a larger one by the cells that occur
+
+
+@njit(cache=True, nogil=True)
+def _count_cells(first, second, third, second_size, third_size, counts):  # type: ignore[no-untyped-def]
+    """Add records to the cells of up to three columns; those that are not used are empty."""
+    two, three = len(second) > 0, len(third) > 0
+    for row in range(len(first)):
+        cell = first[row]
+        if two:
+            cell = cell * second_size + second[row]
+        if three:
+            cell = cell * third_size + third[row]
+        counts[cell] += 1
 
 
 def joint_counts(
@@ -30,6 +44,15 @@ def joint_counts(
         synthetic: of the same columns, n_s each.
         sizes: number of codes of each column.
     """
+    cells = math.prod(sizes)
+    if len(sizes) <= 3 and cells <= _DENSE:
+        counts = np.zeros((2, cells), dtype=np.int64)
+        for side, count in zip((original, synthetic), counts, strict=True):
+            columns = list(side) + [np.zeros(0, dtype=np.int32)] * (3 - len(side))
+            widths = list(sizes) + [1] * (3 - len(sizes))
+            _count_cells(columns[0], columns[1], columns[2], widths[1], widths[2], count)
+        occurs = counts.sum(axis=0) > 0
+        return counts[0][occurs], counts[1][occurs]
     combined = [np.zeros(len(side[0]), dtype=np.int64) for side in (original, synthetic)]
     reached = 1
     for column, size in enumerate(sizes):
