@@ -81,7 +81,8 @@ class Matches:
     @property
     def alone(self) -> NDArray[np.bool_]:
         """Which predicates single out a row."""
-        return self.counts == 1
+        alone: NDArray[np.bool_] = self.counts == 1
+        return alone
 
     @property
     def repetition(self) -> float:
