@@ -43,6 +43,7 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/synthesis.py
 	@$(BIN)/python benchmarks/record_swapping.py
 	@$(BIN)/python benchmarks/metrics.py
+	@$(BIN)/python benchmarks/utility.py
 
 guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all
 	@SHARE=$(or $(SHARE),0.01) $(BIN)/python tests/attacks/suppression_audit.py

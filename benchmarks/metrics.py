@@ -1,10 +1,12 @@
 """Risk measures beside the plainest SQL that gives the same numbers: medians of interleaved runs on one table.
 
 The plain queries are what somebody would write who knows the data: no NULL policy, no checks, one figure each.
-Nothing fails because of a clock.
+Distances to closest records stand beside a loop over all pairs, compiled and in parallel, that gives up a pair as soon
+as it is too far; it is measured on some of the records. Nothing fails because of a clock.
 
-    python benchmarks/metrics.py             a minute or two on two cores
-    python benchmarks/metrics.py --rows N    other sizes (default 1,000,000)
+    python benchmarks/metrics.py                     a minute or two on two cores
+    python benchmarks/metrics.py --rows N            other sizes (default 1,000,000)
+    python benchmarks/metrics.py --records N         records of the distances (default 50,000)
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ import time
 from importlib.metadata import version
 
 import duckdb
+import numpy as np
+from numba import njit, prange
 from rich.console import Console
 from rich.table import Table
 
 import sdcduck
+from sdcduck.methods.risk.nearest import nearest
 
 console = Console(width=max(110, Console().width))
 KEYS = ("county", "age", "sex", "born", "household")
@@ -43,6 +48,17 @@ PLAIN = {
         SELECT count(*) / sum(f), sum(f / greatest(f, g)) / sum(f) FROM
             (SELECT {BY}, count(*) AS f FROM people GROUP BY ALL) LEFT JOIN
             (SELECT {BY}, count(*) AS g FROM list GROUP BY ALL) USING ({BY})""",
+    "identical matches": f"""
+        SELECT sum(f) FILTER (EXISTS (FROM list l WHERE ({BY}) = ({", ".join(f"l.{key}" for key in KEYS)})))
+        FROM (SELECT {BY}, count(*) AS f FROM people GROUP BY ALL)""",
+    "replicated uniques": f"""
+        SELECT count(*) FROM (SELECT {BY} FROM people GROUP BY ALL HAVING count(*) = 1)
+        JOIN (SELECT {BY} FROM list GROUP BY ALL HAVING count(*) = 1) USING ({BY})""",
+    "TCAP": f"""
+        WITH x AS (
+            SELECT {BY}, any_value(illness) AS guess FROM list GROUP BY {BY} HAVING count(DISTINCT illness) = 1
+        )
+        SELECT avg((illness = guess)::INTEGER) FROM people JOIN x USING ({BY})""",
 }
 OURS = {
     "k-anonymity": f"FROM sdc_k_anonymity('people', {GIVEN})",
@@ -50,6 +66,9 @@ OURS = {
     "t-closeness, unordered": f"SELECT t FROM sdc_t_closeness('people', {ILL})",
     "individual risk, without weights": f"SELECT sum(risk) FROM sdc_individual_risk('people', {GIVEN})",
     "marketer risk": f"SELECT im, cem FROM sdc_marketer_risk('people', 'list', {GIVEN})",
+    "identical matches": f"SELECT matches FROM sdc_identical_matches('list', 'people', columns := {list(KEYS)})",
+    "replicated uniques": f"SELECT replicated FROM sdc_replicated_uniques('people', 'list', {GIVEN})",
+    "TCAP": f"SELECT tcap FROM sdc_tcap('people', 'list', {GIVEN}, targets := ['illness'])",
 }
 ALONE = {
     "l-diversity with recursive": f"FROM sdc_l_diversity('people', {ILL})",
@@ -57,6 +76,7 @@ ALONE = {
     "global risk of a weighted sample": f"FROM sdc_global_risk('people', {GIVEN}, weight := 'weight')",
     "the same with households": f"FROM sdc_global_risk('people', {GIVEN}, weight := 'weight', household := 'home')",
     "rare combinations of up to 3 keys": f"FROM sdc_unsafe_combinations('people', {GIVEN})",
+    "disclosure, all measures": f"FROM sdc_disclosure('people', 'list', {GIVEN}, targets := ['illness'])",
 }
 
 
@@ -73,11 +93,80 @@ def make_people(con: duckdb.DuckDBPyConnection, rows: int) -> None:
             FROM range({first}, {first + number}) r(i)""")
 
 
+LEVELS = (2, 3, 5, 8, 10, 20, 40, 100, 2, 3)
+NUMBERS = 5
+
+
+def make_records(kind: str, records: int, seed: int) -> np.ndarray:
+    """Ten categories and five numbers: of 50 groups of people alike, or each at random, which is hardest."""
+    random, same = np.random.default_rng(seed), np.random.default_rng(0)
+    group = random.integers(0, 50, records)
+    made = []
+    for levels in LEVELS:
+        anything = random.integers(0, levels, records)
+        usual = same.integers(0, levels, 50)[group]
+        made.append(np.where((random.random(records) < 0.7) & (kind == "groups"), usual, anything))
+    for _ in range(NUMBERS):
+        centre = same.random(50)[group] + random.normal(size=records) / 10
+        made.append(np.clip(centre, 0, 1) if kind == "groups" else random.random(records))
+    return np.column_stack(made).astype(np.float64)
+
+
+@njit(parallel=True, cache=True)
+def all_pairs(queries, reference, categories):  # type: ignore[no-untyped-def]
+    """Distances to the two nearest rows, pair by pair; a pair is given up when it is too far."""
+    found = np.full((len(queries), 2), np.inf)
+    for one in prange(len(queries)):
+        for other in range(len(reference)):
+            total = 0.0
+            for column in range(queries.shape[1]):
+                x, y = queries[one, column], reference[other, column]
+                if column >= categories:
+                    total += abs(x - y)
+                elif x != y:
+                    total += 1.0
+                if total > found[one, 1]:
+                    break
+            if total < found[one, 0]:
+                found[one, 1], found[one, 0] = found[one, 0], total
+            elif total < found[one, 1]:
+                found[one, 1] = total
+    return found
+
+
+def closest_records(records: int, runs: int) -> None:
+    """Time the search beside all pairs, and say whether they agree."""
+    scales = np.repeat([0.0, 1.0], [len(LEVELS), NUMBERS])
+    some = min(records, 1000)
+    table = Table(
+        title=f"closest records, {records:,} by {records:,}, 15 columns: median seconds", title_justify="left"
+    )
+    for heading in ("records", f"all pairs, {some:,} scaled up", "search", "times faster", "processor", "same"):
+        table.add_column(heading, justify="left" if heading == "records" else "right")
+    for kind in ("groups", "random"):
+        queries, reference = make_records(kind, records, 1), make_records(kind, records, 2)
+        all_pairs(queries[:2], reference[:2], len(LEVELS)), nearest(queries[:100], reference[:100], scales)
+        plain, ours, used = [], [], []
+        for _ in range(runs):
+            start = time.perf_counter()
+            wanted = all_pairs(queries[:some], reference, len(LEVELS))
+            plain.append((time.perf_counter() - start) * records / some)
+            start, processor = time.perf_counter(), time.process_time()
+            found = nearest(queries, reference, scales).distances
+            ours.append(time.perf_counter() - start)
+            used.append(time.process_time() - processor)
+        times = [statistics.median(one) for one in (plain, ours, used)]
+        same = "yes" if (found[:some] == wanted).all() else "NO"
+        table.add_row(kind, f"{times[0]:.1f}", f"{times[1]:.2f}", f"{times[0] / times[1]:.0f}", f"{times[2]:.2f}", same)
+    console.print(table)
+
+
 def main() -> None:
     """Run all and print the ratios."""
     parser = argparse.ArgumentParser(description="What risk measures cost, beside plain SQL.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--records", type=int, default=50_000)
     options = parser.parse_args()
     con = sdcduck.connect()
     make_people(con, options.rows)
@@ -108,6 +197,7 @@ def main() -> None:
             f"{plain:.3f}", f"{ours:.3f}", f"{ours / plain:.2f}", "1.2")  # fmt: skip
         table.add_row(name, *cells)
     console.print(table)
+    closest_records(options.records, min(options.runs, 3))
 
 
 if __name__ == "__main__":

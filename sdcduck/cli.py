@@ -268,6 +268,34 @@ def report(
         typer.echo(f"wrote {written}")
 
 
+@app.command()
+def assess(
+    file: Annotated[str, typer.Argument(help="A DuckDB file.", show_default=False)],
+    original: Annotated[str, typer.Argument(help="The original records: a table, or a query in parentheses.")],
+    release: Annotated[str, typer.Argument(help="The synthetic or otherwise protected records.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file that is written.")] = Path(
+        "assessment.html"
+    ),
+    holdout: Annotated[str | None, typer.Option(help="Records that the release was not made from.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="What somebody may know of a person; repeatable.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="What nobody should learn; repeatable.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="A column to compare; repeatable; none: all.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of what is random in the measures.")] = None,
+) -> None:
+    """Measure the risk and the utility of a release and write them as an HTML page with pictures.
+
+    The page has what sdc_report answers (sdcduck functions sdc_report). The file is only read.
+    """
+    with one_line_errors():
+        _check_file(file, create=False, read_only=True)
+        with sdcduck.connect(file, read_only=True) as con:
+            written = sdcduck.assess(
+                con, original, release, output, holdout=holdout, keys=key or (), targets=target or (),
+                columns=column or (), seed=seed,
+            )  # fmt: skip
+        typer.echo(f"wrote {written}")
+
+
 def _pair(text: str) -> str:
     """Two numbers with a comma, as a pair of SQL."""
     return f"({text.strip('() ')})"

@@ -28,6 +28,7 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck.catalog import literal
+from sdcduck.ending import CALLS
 from sdcduck.errors import SDCError
 from sdcduck.running import Display, Stopped, Work
 
@@ -146,7 +147,7 @@ def create_functions(
     ) -> None:
         # The stubs name the accepted texts one by one; ours are checked by DuckDB itself.
         create_function: Any = con.create_function
-        created[name] = _with_arity(function, len(arguments))
+        created[name] = _with_arity(CALLS.counted(function), len(arguments))
         create_function(name, created[name], list(arguments), returns, null_handling="special", **how)
 
     for family in families:

@@ -32,6 +32,8 @@ class Stopped(Exception):
 class Display(Protocol):
     """Shows the share of the work that is done, rising from 0 to 1."""
 
+    closed: bool
+
     def __call__(self, share: float) -> None: ...
 
     def close(self) -> None:
@@ -46,6 +48,7 @@ class Bar:
         self._console = console
         self._bar: Progress | None = None
         self._task: Any = None
+        self.closed = False
 
     def __call__(self, share: float) -> None:
         if self._bar is None:
@@ -62,6 +65,7 @@ class Bar:
 
     def close(self) -> None:
         """Takes the line away."""
+        self.closed = True
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -72,12 +76,14 @@ class Report:
 
     def __init__(self, show: Show) -> None:
         self._show = show
+        self.closed = False
 
     def __call__(self, share: float) -> None:
         self._show(share)
 
     def close(self) -> None:
         """Nothing to take away."""
+        self.closed = True
 
 
 class Work:

@@ -24,6 +24,7 @@ from typing import Any
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.ending import CALLS
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
@@ -32,22 +33,28 @@ from sdcduck.udfs import (
     audit_log,
     guard,
     hierarchy,
+    output_checks,
     perturbation,
     private_synthesis,
+    reconstruction,
     record_swapping,
     reference,
+    release_report,
     risk,
+    special_uniques,
     suppression,
     synthesis,
     synthetic_records,
     synthetic_risk,
     users,
+    utility,
 )
 
 FAMILIES: tuple[Family, ...] = (
-    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, guard.FAMILY, audit_log.FAMILY,
-    users.FAMILY, hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
-    synthetic_risk.FAMILY, attacks.FAMILY, reference.FAMILY,
+    perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
+    output_checks.FAMILY, reconstruction.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY, hierarchy.FAMILY,
+    record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY, synthetic_risk.FAMILY, attacks.FAMILY,
+    utility.FAMILY, release_report.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")
@@ -74,20 +81,27 @@ class DatabaseSession:
         self._secret: bytes | None = None
         self._macros = threading.Lock()
         self._search_path: str | None = None
+        self._shown: Display | None = None
         self.progress: bool | Show | None = None
 
     def display(self, title: str) -> Display | None:
-        """Where to show how far long work is: a line on the terminal, or the function that the user gave."""
-        if callable(self.progress):
-            return Report(self.progress)
-        wanted = sys.stderr.isatty() if self.progress is None else self.progress
-        return Bar(title) if wanted else None
+        """Where to show how far long work is: a line on the terminal, or the function that the user gave.
+
+        One at a time: work that asks other functions shows how far it is itself.
+        """
+        if self._shown is not None and not self._shown.closed:
+            return None
+        wanted = sys.stderr.isatty() if self.progress is None else bool(self.progress)
+        shown = Report(self.progress) if callable(self.progress) else Bar(title)
+        self._shown = shown if wanted else None
+        return self._shown
 
     def add(self, con: duckdb.DuckDBPyConnection) -> None:
         """Remember a connection that cursors may be taken from; the first one is the creator of the functions."""
         if not any(connection() is con for connection in self._connections):
             alive = [connection for connection in self._connections[1:] if connection() is not None]
             self._connections = [*self._connections[:1], *alive, weakref.ref(con)]
+            CALLS.watch(con)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the database, on which all functions work.

@@ -1,6 +1,6 @@
 -- Synthetic records: the functions that need Python (temporary macros of a connection with sdcduck).
 
---| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
@@ -22,12 +22,14 @@
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
 --| @arg visit VARCHAR[]: columns that are drawn first, in this order; then follow the others as they stand
+--| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
 --| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}; NULL: 'density' for 'bootstrap-noise', else 'none'
 --| @arg groups BIGINT: 'density': groups of values that have noise of their own
 --| @arg exclude DOUBLE[]: 'density': numbers that get no noise
 --| @arg bounds STRUCT of lists: least and largest value, e.g. {'income': [0, NULL], 'age': [0, 85]}
+--| @arg bounds_where STRUCT of STRUCTs of lists: bounds where a condition on other columns holds, e.g. {'wages': {'age < 15': [0, 0]}}
 --| @arg non_negative VARCHAR[]: columns whose least value is 0
 --| @arg round_to STRUCT: what results are multiples of, e.g. {'income': 100}
 --| @arg redraws BIGINT: how often a value out of bounds is drawn again before it is put on the bound
@@ -52,17 +54,18 @@
 --| @source Reiter (2005); R package synthpop; Bowen et al. (2022), PSD, for noise, bounds and leaf diversity; Geyer et al. (2022), PSD, for partial synthesis
 CREATE OR REPLACE TEMP MACRO sdc_synth_records(
     source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by :=
-    [], method := 'cart', visit := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude :=
-    [0], bounds := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL,
-    max_categories := 1000, count_zero := true, seed := NULL
+    [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20,
+    exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived :=
+    NULL, train_rows := NULL, max_categories := 1000, count_zero := true, seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_records(
         source::VARCHAR, targets::VARCHAR[], rows, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR,
         "by"::VARCHAR[], method::VARCHAR, visit::VARCHAR[], to_json(predictors)::VARCHAR, minbucket,
         to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[], to_json(bounds)::VARCHAR, non_negative::VARCHAR[],
-        to_json(round_to)::VARCHAR, redraws, to_json(derived)::VARCHAR, train_rows, max_categories, count_zero));
+        to_json(round_to)::VARCHAR, redraws, to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
+        to_json(bounds_where)::VARCHAR));
 
---| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, replace := false, seed := NULL) -> TABLE
+--| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|
 --| The model is stored as arrays (tree nodes, and the values of the donors in their leaves), never as code. **It holds
@@ -74,12 +77,14 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
 --| @arg visit VARCHAR[]: columns that are drawn first, in this order; then follow the others as they stand
+--| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
 --| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}; NULL: 'density' for 'bootstrap-noise', else 'none'
 --| @arg groups BIGINT: 'density': groups of values that have noise of their own
 --| @arg exclude DOUBLE[]: 'density': numbers that get no noise
 --| @arg bounds STRUCT of lists: least and largest value, e.g. {'income': [0, NULL], 'age': [0, 85]}
+--| @arg bounds_where STRUCT of STRUCTs of lists: bounds where a condition on other columns holds, e.g. {'wages': {'age < 15': [0, 0]}}
 --| @arg non_negative VARCHAR[]: columns whose least value is 0
 --| @arg round_to STRUCT: what results are multiples of, e.g. {'income': 100}
 --| @arg redraws BIGINT: how often a value out of bounds is drawn again before it is put on the bound
@@ -102,15 +107,17 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| persons | cart   |      12
 --| @source as of `sdc_synth_records`
 CREATE OR REPLACE TEMP MACRO sdc_synth_model(
-    name, source, by := [], method := 'cart', visit := [], predictors := NULL, minbucket := 5, smoothing := NULL,
-    groups := 20, exclude := [0], bounds := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL,
-    train_rows := NULL, max_categories := 1000, count_zero := true, replace := false, seed := NULL
+    name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing :=
+    NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL,
+    redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, replace := false,
+    seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_model(
         name::VARCHAR, source::VARCHAR, seed::VARCHAR, replace, "by"::VARCHAR[], method::VARCHAR, visit::VARCHAR[],
         to_json(predictors)::VARCHAR, minbucket, to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[],
         to_json(bounds)::VARCHAR, non_negative::VARCHAR[], to_json(round_to)::VARCHAR, redraws,
-        to_json(derived)::VARCHAR, train_rows, max_categories, count_zero));
+        to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
+        to_json(bounds_where)::VARCHAR));
 
 --| sdc_drop_synth_model(name) -> TABLE
 --| Takes a stored model of synthetic records away.

@@ -21,7 +21,7 @@
 --| @column holdout_matches BIGINT: those that equal an original one
 --| @column baseline DOUBLE: their share: what a fresh sample would have
 --| @column lift DOUBLE: `share` less `baseline`
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT synthetic_records, matches, share, baseline, lift
 --| FROM sdc_identical_matches('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -73,7 +73,7 @@ CREATE OR REPLACE TEMP MACRO sdc_identical_matches(original, synthetic, holdout 
 --| @column p_dcr DOUBLE: p-value (Mann and Whitney, one-sided): small if the synthetic records are closer than the holdout
 --| @column p_nndr DOUBLE: the same for the ratio
 --| @column pass BOOLEAN: whether both are above 0.05
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT part, records, round(mean, 3) AS mean, round(median, 3) AS median, zeros, round(nndr_mean, 3) AS nndr_mean
 --| FROM sdc_dcr('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -217,7 +217,7 @@ CREATE OR REPLACE TEMP MACRO sdc_dcr_histogram(
 --| @column copies BIGINT: records at distance 0 from an original one
 --| @column copies_holdout BIGINT: from one of the holdout
 --| @column pass BOOLEAN: whether `p_value` is above 0.05
---| @column warning VARCHAR: what is wrong with the holdout: records of the original in it, or too few of them
+--| @column warning VARCHAR: what is wrong with the holdout: records of the original in it, or too few of them; columns that not all tables have
 --| @example
 --| SELECT part, closer_original, closer_holdout, ties, round(share, 3) AS share, expected, round(p_value, 3) AS p_value
 --| FROM sdc_holdout_share('(FROM people WHERE person_id <= 6)', '(SELECT * REPLACE (age + 1 AS age) FROM people WHERE person_id % 2 = 0)',
@@ -252,7 +252,7 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| @column synthetic_records BIGINT: synthetic records
 --| @column uniques_original BIGINT: unique in the original
 --| @column uniques_synthetic BIGINT: unique in the synthetic data
---| @column uniques_found BIGINT: unique in the original, and some in the synthetic data
+--| @column uniques_found BIGINT: unique in the synthetic data, and some in the original
 --| @column replicated BIGINT: unique in both
 --| @column cells DOUBLE: combinations of the values that the original has (NULL is one)
 --| @column p1 DOUBLE: per cent of the original records that are unique
@@ -262,7 +262,7 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| @column ru_saturated DOUBLE: what `ru` is expected to be if records are drawn anew from the original table
 --| @column ru_holdout DOUBLE: `ru` of the holdout in the place of the synthetic data; NULL without one
 --| @column lift DOUBLE: `ru` less `ru_holdout`
---| @column warning VARCHAR: what is wrong with the holdout
+--| @column warning VARCHAR: what is wrong with the holdout, and columns that not all tables have
 --| @example
 --| SELECT uniques_original, uniques_synthetic, replicated, round(p1, 1) AS p1, round(ru, 1) AS ru, round(ru_of_p1, 1) AS ru_of_p1
 --| FROM sdc_replicated_uniques('people', '(FROM people WHERE person_id <> 3)', keys := ['region', 'sex']);
@@ -278,7 +278,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
         original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, keys::VARCHAR[], denominator::VARCHAR));
 
 --| sdc_tcap(original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
---| Targeted correct attribution probability: where all synthetic records with somebody's keys agree on a target, how often are they right?
+--| Targeted correct attribution probability: how often a target is inferred rightly where all synthetic records with the same keys agree.
 --|
 --| Guessing is right at times too. `baseline` is what drawing from the distribution of the original brings, and `marginal_tcap` puts TCAP between it
 --| (0) and certainty (1). `modal_baseline` always answers with the most frequent value of the synthetic data, for the same people; where `lift` is
@@ -299,7 +299,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
 --| @column recall DOUBLE: `hits` by `originals`
 --| @column tcap DOUBLE: `correct` by `hits`, 0 without any; or the mean over the synthetic records, NULL without any
 --| @column baseline DOUBLE: sum of the squared shares of the values in the original
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
 --| @column modal_baseline DOUBLE: how often the most frequent value of the synthetic data is right for the same people
 --| @column lift DOUBLE: `tcap` less `modal_baseline`
 --| @column tcap_not_modal DOUBLE: how often the answer is right for those who have another value
@@ -311,7 +311,7 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
 --| @output
 --| target | n_keys | hits | correct | tcap | baseline | marginal_tcap |   lift
 --| -------+--------+------+---------+------+----------+---------------+-------
---| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          -1.0 |   NULL
+--| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          NULL |   NULL
 --| pay    |      2 |    8 |       2 | 0.25 |      0.5 |          -0.5 | -0.125
 --| @source Little, Elliot and Allmendinger (2022), PSD; Taub and Elliot (2019); Francis (2022), PSD (modal guess)
 CREATE OR REPLACE TEMP MACRO sdc_tcap(
@@ -353,7 +353,7 @@ CREATE OR REPLACE TEMP MACRO sdc_tcap(
 --| @column tcap_match DOUBLE: of those whose keys are in the synthetic data, how many are right by one answer
 --| @column baseline DOUBLE: sum of the squared shares of the target in the original: what drawing from it brings
 --| @column marginal_dcap DOUBLE: (dcap_match - baseline) / (1 - baseline); NULL if the baseline is 1
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline)
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
 --| @column modal_baseline DOUBLE: originals that have the most frequent target of the synthetic data
 --| @column flag_1way BOOLEAN: nine of ten right answers are the same value, and at least 50: it may be no secret
 --| @column flag_2way BOOLEAN: at least 5 right answers are the target of four in five originals with that value of a single key

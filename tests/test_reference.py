@@ -73,6 +73,12 @@ _CELLS = (
     "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
 )
 _PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
+_ESTIMATES = "'(SELECT region, 2020 AS year, avg(income) AS est, 1 AS se FROM people GROUP BY region)'"
+_TWO_TABLES = (
+    "'(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', "
+    "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', detail := 'age', by := ['sex']"
+)
+_GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex'"
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
@@ -101,6 +107,31 @@ CALLS = {
     "sdc_marketer_risk": "sdc_marketer_risk('people', 'people', keys := ['region'])",
     "sdc_marketer_risk_classes": "sdc_marketer_risk_classes('people', 'people', keys := ['region'])",
     "sdc_policy_risk": "sdc_policy_risk('people', 'people', policies := {'all': ['region']})",
+    "sdc_suda": "sdc_suda('people', keys := ['region', 'sex'])",
+    "sdc_suda_contributions": "sdc_suda_contributions('people', keys := ['region', 'sex'])",
+    "sdc_model_risk": "sdc_model_risk('people', keys := ['region', 'sex'], fraction := 0.1)",
+    "sdc_outputs": "sdc_outputs()",
+    "sdc_check_regression": "sdc_check_regression(100, 3)",
+    "sdc_check_table": "sdc_check_table('SELECT region, count(*) AS n FROM people GROUP BY region')",
+    "sdc_check_statistics": "sdc_check_statistics('people', value := 'income', statistics := ['min'], by := ['region'])",
+    "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', by := 'ann')",
+    "sdc_check_decide": "sdc_check_decide('columns', 'approve', by := 'bob')",
+    "sdc_check_drop": "sdc_check_drop('columns')",
+    "sdc_moment_solutions": "sdc_moment_solutions(3, mean := 4, sd := 2)",
+    "sdc_unique_share": "sdc_unique_share(3, 3)",
+    "sdc_summary_risk": "sdc_summary_risk('people', value := 'age', by := ['region'])",
+    "sdc_modal_guess": f"sdc_modal_guess({_GUESS})",
+    "sdc_modal_guess_curve": f"sdc_modal_guess_curve({_GUESS})",
+    "sdc_modal_guess_summary": f"sdc_modal_guess_summary({_GUESS})",
+    "sdc_attack_score": (
+        "sdc_attack_score('(SELECT *, true AS linked, sex AS predicted, sex AS actual FROM people)', "
+        "'(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex')"
+    ),
+    "sdc_recon_bounds": f"sdc_recon_bounds({_TWO_TABLES})",
+    "sdc_recon_count": f"sdc_recon_count({_TWO_TABLES})",
+    "sdc_reconstruct": f"sdc_reconstruct({_TWO_TABLES})",
+    "sdc_recon_stability": "sdc_recon_stability('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
+    "sdc_recon_agreement": "sdc_recon_agreement('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
     "sdc_audit": f"sdc_audit({_PUBLICATION}, insider := true)",
@@ -151,10 +182,27 @@ CALLS = {
     "sdc_replicated_uniques": "sdc_replicated_uniques('people', 'people')",
     "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], targets := ['sex'])",
     "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], targets := ['sex'])",
+    "sdc_accuracy": "sdc_accuracy('people', 'people')",
+    "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
+    "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
+    "sdc_pmse": "sdc_pmse('people', 'people')",
+    "sdc_utility_tables": "sdc_utility_tables('people', 'people')",
+    "sdc_utility_columns": "sdc_utility_columns('people', 'people')",
+    "sdc_roc": "sdc_roc('people', 'people')",
+    "sdc_utility_regression": (
+        "sdc_utility_regression('people', 'people', outcome := 'income', predictors := ['age'])"
+    ),
+    "sdc_utility_profile": "sdc_utility_profile('people', 'people', permutations := 2)",
+    "sdc_sample_curve": "sdc_sample_curve('people', repeats := 1, fractions := [0.5])",
+    "sdc_sample_equivalence": "sdc_sample_equivalence('people', 'people', repeats := 1, fractions := [0.5])",
+    "sdc_quality": f"sdc_quality({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
+    "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
+    "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, keys := ['region'], period := 'year')",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', aux := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', secret := 'income')",
     "sdc_dcr_subsets": "sdc_dcr_subsets('people', 'people', 'people')",
+    "sdc_report": "sdc_report('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

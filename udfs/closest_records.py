@@ -343,7 +343,9 @@ def plan_dcr(session: Session, *arguments: Any) -> Rows:
                 p_values = [
                     smaller(finite["synthetic"], finite["holdout"]), smaller(ratios["synthetic"], ratios["holdout"])
                 ]  # fmt: skip
-                warning = _holdout_warning(cursor, call, records)
+                warning = _warning(cursor, call, records)
+            elif part == "synthetic":
+                warning = call.compared.warning
             tested = [p for p in p_values if p is not None]
             first = found[part][:, 0]
             rows.append(
@@ -402,8 +404,8 @@ def overlap_warning(matches: int, holdouts: int, doubles: int, originals: int) -
     )
 
 
-def _holdout_warning(cursor: duckdb.DuckDBPyConnection, call: Call, records: Records) -> str | None:
-    found = [overlap_warning(*holdout_counts(cursor, call.compared))]
+def _warning(cursor: duckdb.DuckDBPyConnection, call: Call, records: Records) -> str | None:
+    found = [call.compared.warning, overlap_warning(*holdout_counts(cursor, call.compared))]
     few = min(len(records.tables["holdout"]), len(records.tables["original"]))
     if few < 100:
         found.append(f"only {few} records to compare with: chance decides")
@@ -493,7 +495,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
                     "dcr_ratio": means[0] / means[1] if means[0] is not None and means[1] else None,
                     "copies": int((near == 0).sum()), "copies_holdout": int((other == 0).sum()),
                     "pass": None if p_value is None else p_value > _LEAST_P,
-                    "warning": _holdout_warning(cursor, call, records) if part == "synthetic" else None,
+                    "warning": _warning(cursor, call, records) if part == "synthetic" else None,
                 }
             )  # fmt: skip
         return _table(rows, SHARE_COLUMNS)

@@ -42,10 +42,12 @@ class Compared:
     Attributes:
         tables: the originals first, then the others, by the name of their argument.
         names: the columns, as the originals call them.
+        left_out: columns that not all tables have, where none were named.
     """
 
     tables: dict[str, Source]
     names: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -79,14 +81,29 @@ class Compared:
             names.append(known)
         if not columns:
             wanted = [{name.lower() for name in table.columns} for table in others]
-            out = None if leaving_out is None else leaving_out.lower()
-            names = [name for name in first.columns if name.lower() != out and all(name.lower() in s for s in wanted)]
+            kept = (name for name in first.columns if leaving_out is None or name.lower() != leaving_out.lower())
+            names = [name for name in kept if all(name.lower() in others for others in wanted)]
         if not names:
             raise SDCError(f"{' and '.join(found)} have no column in common")
-        compared = cls(found, tuple(names))
+        out = {leaving_out.lower()} if leaving_out else set()
+        others_only = {
+            name.lower(): name
+            for table in found.values()
+            for name in table.columns
+            if not columns and name.lower() not in out | {name.lower() for name in names}
+        }
+        compared = cls(found, tuple(names), tuple(others_only.values()))
         for name in names:
             compared.kind(name)
         return compared
+
+    @property
+    def warning(self) -> str | None:
+        """What to say of the columns that were left out."""
+        if not self.left_out:
+            return None
+        shown = ", ".join(f"'{name}'" for name in self.left_out[:5]) + (", .." if len(self.left_out) > 5 else "")
+        return f"not compared, because not all tables have it: {shown}"
 
     def kind(self, name: str) -> str:
         """What a column holds.

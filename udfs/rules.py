@@ -132,15 +132,16 @@ def marked_cells(
     *,
     extend: Sequence[Sequence[int]] = (),
     conditions: Mapping[str, str | None] = MappingProxyType({}),
+    members: bool = True,
 ) -> str:
     """SQL of the cells with the rules applied.
 
-    Columns: those of `Publication.cells` with its members, then ``level`` (VARCHAR), ``_sdc_primary`` (BOOLEAN),
-    ``_sdc_why`` (VARCHAR), ``_sdc_protection`` (DOUBLE, by how much an interval must reach beyond the value, NULL where
-    no rule says), ``_sdc_contributors``, ``_sdc_total``, ``_sdc_largest`` (the last three NULL without a rule on
-    contributors), and a BOOLEAN for each of the `conditions`.
+    Columns: those of `Publication.cells` (with its members, if they are wanted), then ``level`` (VARCHAR),
+    ``_sdc_primary`` (BOOLEAN), ``_sdc_why`` (VARCHAR), ``_sdc_protection`` (DOUBLE, by how much an interval must reach
+    beyond the value, NULL where no rule says), ``_sdc_contributors``, ``_sdc_total``, ``_sdc_largest`` (the last three
+    NULL without a rule on contributors), and a BOOLEAN for each of the `conditions`.
     """
-    cells = publication.cells(extend=extend, members=True)
+    cells = publication.cells(extend=extend, members=members)
     freq = identifier(publication.measure(rules.freq, "freq", "count").name)
     levels = ", ".join(literal(publication.level_of(columns)) for columns in publication.sets)
     flags: list[tuple[str, str, str]] = []

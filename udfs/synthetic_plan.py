@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,17 +21,33 @@ from sdcduck.registry import Session
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Bounds of a column where a condition on other columns holds.
+
+    Attributes:
+        condition: SQL.
+        low, high: SQL of the bounds, in the type of the column; None: no bound.
+    """
+
+    condition: str
+    low: str | None
+    high: str | None
+
+
+@dataclass(frozen=True)
 class Output:
     """One column of the result.
 
     Attributes:
         name, sql_type: as in the source.
         derived: SQL that computes it from the others, or None.
+        rules: bounds under conditions; where several hold, all of them.
     """
 
     name: str
     sql_type: str
     derived: str | None = None
+    rules: tuple[Rule, ...] = ()
 
     @property
     def encoding(self) -> Encoding:
@@ -49,6 +65,8 @@ class Plan:
         visit: places of the columns to be drawn, in this order.
         predictors: by place, the columns that it may depend on.
         by: places of the columns whose values make strata.
+        joint: places of the columns that are drawn as whole combinations.
+        bounded: places of the columns with bounds, conditional ones too.
         smoothed: places of the numbers that get noise.
         bounds: by place, the least and largest value, encoded.
         bases: by place, what results are multiples of, encoded.
@@ -61,6 +79,8 @@ class Plan:
     visit: tuple[int, ...]
     predictors: dict[int, tuple[int, ...]]
     by: tuple[int, ...]
+    joint: tuple[int, ...]
+    bounded: tuple[int, ...]
     method: str
     smallest_leaf: int
     smoothed: tuple[int, ...]
@@ -165,17 +185,78 @@ def _check_changeable(output: Output, drawn: Sequence[int], place: int, argument
         )
 
 
-def _encoded(cursor: duckdb.DuckDBPyConnection, output: Output, value: object) -> float:
+def _encoded(cursor: duckdb.DuckDBPyConnection, output: Output, value: object, argument: str = "bounds") -> float:
     """A bound as the number that travels."""
     try:
         given = f"CAST({literal(str(value))} AS {output.sql_type})"
         row = cursor.execute(f"SELECT ({output.encoding.encoded(given)})::DOUBLE").fetchall()[0]
         number = float(row[0])
     except (duckdb.Error, TypeError):
-        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not of its type") from None
+        raise SDCError(f"argument '{argument}': a bound of '{output.name}' is not of its type") from None
     if math.isnan(number):
-        raise SDCError(f"argument 'bounds': a bound of '{output.name}' is not a number")
+        raise SDCError(f"argument '{argument}': a bound of '{output.name}' is not a number")
     return number
+
+
+def _with_rules(
+    cursor: duckdb.DuckDBPyConnection, names: _Names, relation: Source, outputs: tuple[Output, ...],
+    drawn: Sequence[int], text: str | None,
+) -> tuple[Output, ...]:  # fmt: skip
+    """The columns with their conditional bounds."""
+    example = "{'wages': {'age < 15': [0, 0]}}"
+    given = names.by_place(_object(text, "bounds_where", example), "bounds_where")
+    free = [output.name for place, output in enumerate(outputs) if output.derived is None and place not in given]
+    found = list(outputs)
+    for place, conditions in given.items():
+        output = outputs[place]
+        _check_changeable(output, drawn, place, "bounds_where")
+        if not isinstance(conditions, dict) or not conditions:
+            raise SDCError(f"argument 'bounds_where' must hold conditions with bounds: {example}")
+        rules = []
+        for condition, pair in conditions.items():
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise SDCError(f"argument 'bounds_where' must hold pairs of a least and a largest value: {example}")
+            numbers = [None if value is None else _encoded(cursor, output, value, "bounds_where") for value in pair]
+            if numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]:
+                raise SDCError(f"argument 'bounds_where': nothing lies between the bounds of '{output.name}'")
+            what = (
+                "argument 'bounds_where' must hold conditions on columns that are neither derived nor bounded by "
+                f"conditions themselves: '{output.name}'"
+            )
+            columns = ", ".join(map(identifier, free)) or "1"
+            _conditions_bind(cursor, f"({condition})::BOOLEAN", columns, relation, what)
+            low, high = (
+                None if value is None else f"CAST({literal(str(value))} AS {output.sql_type})" for value in pair
+            )
+            rules.append(Rule(condition, low, high))
+        found[place] = replace(output, rules=tuple(rules))
+    return tuple(found)
+
+
+def bounded_by_rules(output: Output) -> str:
+    """The SQL of a column within those of its bounds whose conditions hold; NULL and NaN stay as they are."""
+    name = identifier(output.name)
+    ends = []
+    for end in ("low", "high"):
+        parts = [
+            f"CASE WHEN {rule.condition} THEN {bound} END"
+            for rule in output.rules
+            if (bound := getattr(rule, end)) is not None
+        ]
+        ends.append(", ".join(parts))
+    low, high = (
+        f"{which}({parts})" if parts else "NULL" for which, parts in zip(("greatest", "least"), ends, strict=True)
+    )
+    message = literal(f"argument 'bounds_where': nothing lies between the bounds of '{output.name}' where several hold")
+    value = name
+    if ends[0]:
+        value = f"greatest({value}, {low})"
+    if ends[1]:
+        value = f"least({value}, {high})"
+    clash = f"WHEN {low} > {high} THEN error({message}) " if ends[0] and ends[1] else ""
+    whole = output.sql_type not in ("FLOAT", "DOUBLE")
+    unchanged = f"{name} IS NULL" if whole else f"({name} IS NULL OR isnan({name}))"
+    return f"CASE WHEN {unchanged} THEN {name} {clash}ELSE {value} END"
 
 
 def _smoothed(
@@ -204,14 +285,16 @@ def _smoothed(
 
 
 def _predictors(
-    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int]
+    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int], joint: Sequence[int]
 ) -> dict[int, tuple[int, ...]]:
     """By column to be drawn: the kept ones and those drawn before it, or those of them that the user names."""
     example = "{'income': ['age', 'sex']}"
     allowed = names.by_place(_object(text, "predictors", example), "predictors")
     found: dict[int, tuple[int, ...]] = {}
     for position, place in enumerate(visit):
-        known = (*kept, *visit[:position])
+        known = () if place in joint else (*kept, *visit[:position])
+        if place in allowed and place in joint:
+            raise SDCError(f"argument 'predictors' names '{names.all[place]}', which is drawn with others ('joint')")
         if place in allowed:
             if not isinstance(allowed[place], list):
                 raise SDCError(f"argument 'predictors' must hold lists of columns: {example}")
@@ -232,14 +315,15 @@ def _predictors(
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_TYPES = (
     "VARCHAR[]", "VARCHAR", "VARCHAR[]", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
-    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN",
+    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN", "VARCHAR[]", "VARCHAR",
 )  # fmt: skip
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
-    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, 1000, True,
+    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, 1000, True, [], None,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
     "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
+    "joint", "bounds_where",
 )  # fmt: skip
 
 
@@ -249,6 +333,7 @@ def read_plan(
     minbucket: int | None, smoothing: str | None, groups: int | None, exclude: list[float] | None,
     bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
     derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
+    joint: list[str] | None, bounds_where: str | None,
 ) -> Plan:  # fmt: skip
     """The arguments, checked.
 
@@ -282,11 +367,18 @@ def read_plan(
     for place in asked:
         if place in not_drawn:
             raise SDCError(f"column '{outputs[place].name}' cannot be a target: it is in argument 'by' or 'derived'")
+    together = names.places(joint, "joint")
+    for place in together:
+        if place not in asked:
+            raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
+    if len(together) == 1 or (together and method == "bootstrap-noise"):
+        raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
     first = names.places(visit, "visit")
     for place in first:
         if place not in asked:
             raise SDCError(f"argument 'visit' names '{outputs[place].name}', which is not drawn")
-    order = (*first, *(place for place in asked if place not in first))
+    order = (*together, *(place for place in first if place not in together))
+    order += tuple(place for place in asked if place not in order)
     kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
     if not order:
         raise SDCError("there is no column left to be drawn")
@@ -299,6 +391,8 @@ def read_plan(
     for place, output in enumerate(outputs):
         if partial or place not in formulas:
             _ = output.encoding
+    outputs = _with_rules(cursor, names, relation, outputs, order, bounds_where)
+    ordinary = _bounds(cursor, names, outputs, order, bounds, non_negative)
     bases: dict[int, float] = {}
     for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
         _check_changeable(outputs[place], order, place, "round_to")
@@ -310,14 +404,16 @@ def read_plan(
         relation=relation,
         outputs=outputs,
         visit=order,
-        predictors=_predictors(names, predictors, order, kept),
+        predictors=_predictors(names, predictors, order, kept, together),
         by=tuple(strata),
+        joint=tuple(together),
+        bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),
         method=method,
         smallest_leaf=_positive(minbucket, "minbucket"),
         smoothed=_smoothed(names, outputs, order, smoothing, method),
         groups=_positive(groups, "groups"),
         exclude=tuple(value for value in exclude or () if value is not None),
-        bounds=_bounds(cursor, names, outputs, order, bounds, non_negative),
+        bounds=ordinary,
         bases=bases,
         redraws=_positive(redraws, "redraws", 0),
         train_rows=None if train_rows is None else _positive(train_rows, "train_rows"),

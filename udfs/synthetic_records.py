@@ -12,7 +12,8 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,16 @@ from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.synthetic_columns import LARGEST
-from sdcduck.udfs.synthetic_plan import ARGUMENT_DEFAULTS, ARGUMENT_NAMES, ARGUMENT_TYPES, Output, Plan, read_plan
+from sdcduck.udfs.synthetic_plan import (
+    ARGUMENT_DEFAULTS,
+    ARGUMENT_NAMES,
+    ARGUMENT_TYPES,
+    Output,
+    Plan,
+    Rule,
+    bounded_by_rules,
+    read_plan,
+)
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier
@@ -46,7 +56,7 @@ from sdcduck.running import confirm, shown_checkpoint
 
 _MOST_STRATA = 10_000
 _MOST_ROWS = 10**12
-_FORMAT = 1
+_FORMAT = 2
 _SHARE, _TRAIN = 0, 1  # what records are chosen for
 _PURPOSE = "synthetic records"
 
@@ -176,10 +186,14 @@ class Header:
     drawn: tuple[int, ...]
     bounded: tuple[int, ...]
     redraws: int
+    stored_format: int = _FORMAT
 
     def text(self) -> str:
         """As JSON."""
-        columns = [{"name": o.name, "type": o.sql_type, "derived": o.derived} for o in self.outputs]
+        columns = [
+            {"name": o.name, "type": o.sql_type, "derived": o.derived, "rules": [asdict(rule) for rule in o.rules]}
+            for o in self.outputs
+        ]
         return json.dumps(
             {
                 "format": _FORMAT, "columns": columns, "drawn": list(self.drawn), "bounded": list(self.bounded),
@@ -190,10 +204,15 @@ class Header:
     @classmethod
     def parse(cls, text: str) -> Header:
         given = json.loads(text)
-        if given.get("format") != _FORMAT:
+        if not 1 <= given.get("format", 0) <= _FORMAT:
             raise SDCError("the model was stored by a newer sdcduck")
-        outputs = tuple(Output(column["name"], column["type"], column["derived"]) for column in given["columns"])
-        return cls(outputs, tuple(given["drawn"]), tuple(given["bounded"]), given["redraws"])
+        outputs = tuple(Output(
+                column["name"], column["type"], column["derived"],
+                tuple(Rule(**rule) for rule in column.get("rules", ())),
+            )
+            for column in given["columns"]
+        )  # fmt: skip
+        return cls(outputs, tuple(given["drawn"]), tuple(given["bounded"]), given["redraws"], given["format"])
 
 
 _CHUNK = 2048  # records that DuckDB handles at a time
@@ -238,7 +257,7 @@ class Generator:
     strata: NDArray[np.int64] | None = None
     numbers: NDArray[np.int64] | None = None
     served: int = 0
-    blocks: OrderedDict[int, Drawn] = field(default_factory=OrderedDict)
+    blocks: OrderedDict[int, Future[Drawn]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def records(self, numbers: NDArray[np.int64]) -> Drawn:
@@ -249,11 +268,30 @@ class Generator:
             return self._draw(numbers)
         with self.lock:
             if block not in self.blocks:
-                self.blocks[block] = self._draw(np.arange(block * _BLOCK, min((block + 1) * _BLOCK, self.rows)))
-                while len(self.blocks) > _BLOCKS_KEPT:
-                    self.blocks.popitem(last=False)
-            drawn = self.blocks[block]
+                self._begin(block, beside=False)
+            drawing = self.blocks[block]
+            # Whoever reads on wants the next block too: it is drawn while this one goes through the statement.
+            if block - 1 in self.blocks and block + 1 not in self.blocks and (block + 1) * _BLOCK < self.rows:
+                self._begin(block + 1, beside=True)
+            while len(self.blocks) > _BLOCKS_KEPT:
+                self.blocks.popitem(last=False)
+            drawn = drawing.result()
         return Drawn(*(array[numbers - block * _BLOCK] for array in drawn.arrays))
+
+    def _begin(self, block: int, *, beside: bool) -> None:
+        """Draw a block: now, or in a thread beside, which the interpreter waits for at its end."""
+        drawing = self.blocks[block] = Future[Drawn]()
+
+        def run() -> None:
+            try:
+                drawing.set_result(self._draw(np.arange(block * _BLOCK, min((block + 1) * _BLOCK, self.rows))))
+            except BaseException as problem:  # it belongs to the statement, which asks for the block
+                drawing.set_exception(problem)
+
+        if beside:
+            threading.Thread(target=run, name="sdcduck", daemon=False).start()
+        else:
+            run()
 
     def _draw(self, numbers: NDArray[np.int64]) -> Drawn:
         model = self.model
@@ -305,7 +343,7 @@ def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) ->
     }
     model = fit(
         columns, plan.visit, predictors, strata, plan.by, _treatments(plan, columns, training), method=plan.method,
-        smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, check=shown_checkpoint(),
+        smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint, check=shown_checkpoint(),
     )  # fmt: skip
     dictionaries = tuple(None if column is None else column.dictionary for column in encoded)
     generator = Generator(
@@ -457,7 +495,8 @@ def _select(
     outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, partial: bool, details: bool
 ) -> str:
     """The statement that draws the records and gives the columns their types."""
-    inner, final = [], []
+    inner, final, bounding = [], [], []
+    ruled = {place: f"({bounded_by_rules(output)})" for place, output in enumerate(outputs) if output.rules}
     for kind, places in _places(outputs, partial=partial).items():
         for at, place in enumerate(places):
             output = outputs[place]
@@ -468,6 +507,10 @@ def _select(
         name = identifier(output.name)
         if output.derived is None:
             final.append(name)
+            if place in ruled:
+                # What stays as it is, is not bounded either.
+                kept = f"CASE WHEN _sdc_chosen THEN {ruled[place]} ELSE {name} END" if partial else ruled[place]
+                bounding.append(f"{kept} AS {name}")
         else:
             made = f"({output.derived})::{output.sql_type}"
             kept = f"CASE WHEN _sdc_chosen THEN {made} ELSE _sdc_kept_{place} END" if partial else made
@@ -478,16 +521,23 @@ def _select(
             for place in shown:
                 name = identifier(f"{what}_{outputs[place].name}")
                 inner.append(f"_sdc_r.{list_of}[{place + 1}] AS {identifier(f'_sdc_{what}_{place}')}")
+                if what == "clipped" and place in ruled:
+                    column = identifier(outputs[place].name)
+                    bounding.append(
+                        f"_sdc_clipped_{place} OR _sdc_chosen AND {ruled[place]} IS DISTINCT FROM {column} "
+                        f"AS _sdc_clipped_{place}"
+                    )
                 final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
     # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
     # chunks, whose numbers are made as they are needed.
+    within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
     return (
-        f"SELECT {', '.join(final)} FROM (SELECT {', '.join(inner)} FROM ("
+        f"SELECT {', '.join(final)} FROM ({within}SELECT {', '.join(inner)} FROM ("
         "SELECT _sdc_synth_draw(model, number) AS _sdc_r FROM ("
         f"SELECT model, unnest(range(first, least(first + {_CHUNK}, records))) AS number FROM ("
         f"SELECT model, records, (chunks - 1 - chunk) * {_CHUNK} AS first FROM ("
         f"SELECT model, records, (records + {_CHUNK - 1}) // {_CHUNK} AS chunks FROM {{rows}}) _sdc_m, "
-        "range(chunks) _sdc_t(chunk)))))"
+        f"range(chunks) _sdc_t(chunk))))){')' if bounding else ''}"
     )
 
 
@@ -515,7 +565,7 @@ def plan_synth_records(
         raise SDCError(
             "argument 'rows' is for records that are wholly synthetic; here others stay, so that their number is given"
         )
-    bounded = sorted(plan.bounds)
+    bounded = plan.bounded
     _check_detail_names(plan.outputs, plan.visit, bounded, details=bool(details))
     return Rows(
         lambda: _remember(_fitted(session, plan, rows, details=bool(details))),
@@ -549,7 +599,7 @@ def plan_synth_model(
         records = int(generator.model.strata_sizes.sum())
         if not records:
             raise SDCError("there are no records to learn from")
-        header = Header(plan.outputs, plan.visit, tuple(sorted(plan.bounds)), plan.redraws)
+        header = Header(plan.outputs, plan.visit, plan.bounded, plan.redraws)
         stored = catalog.SynthModel(
             name, plan.method, ", ".join(output.name for output in plan.outputs), records, header.text(),
             _to_bytes(generator),
@@ -587,7 +637,10 @@ def _from_bytes(header: Header, stored: bytes) -> tuple[Model, tuple[Dictionary 
 
     names = [name for name in row.column_names if not name.startswith("dictionary_")]
     # Of their own memory: numba takes no arrays that cannot be written to where others can.
-    model = Model(**{name: np.array(array(name).to_numpy(zero_copy_only=False)) for name in names})
+    arrays = {name: np.array(array(name).to_numpy(zero_copy_only=False)) for name in names}
+    if header.stored_format == 1:  # it was the same for all columns then
+        arrays["shared"] = np.repeat(arrays["shared"], len(arrays["visit"]))
+    model = Model(**arrays)
     model.check()
     dictionaries: list[Dictionary | None] = []
     for place, output in enumerate(header.outputs):

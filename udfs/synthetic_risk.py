@@ -52,15 +52,16 @@ def _tables(original: str | None, synthetic: str | None, holdout: str | None = N
 
 
 def _holdout(compared: Compared) -> tuple[str, str]:
-    """SQL for the number of its records, NULL without one, and for what to say of it."""
+    """SQL for the number of its records, NULL without one, and for the warning."""
+    left_out = "NULL::VARCHAR" if compared.warning is None else literal(compared.warning)
     if "holdout" not in compared.tables:
-        return "NULL::BIGINT", "NULL::VARCHAR"
+        return "NULL::BIGINT", left_out
     counts = (
         "coalesce(sum(n2) FILTER (n0 > 0), 0)::BIGINT AS _m, coalesce(sum(n2), 0)::BIGINT AS _h, "
         "coalesce(sum(n0) FILTER (n0 > 1), 0)::BIGINT AS _d, coalesce(sum(n0), 0)::BIGINT AS _n"
     )
     said = f"(SELECT _sdc_overlap(_m, _h, _d, _n) FROM (SELECT {counts} FROM ({compared.counted()})))"
-    return "coalesce(sum(n2), 0)::BIGINT", said
+    return "coalesce(sum(n2), 0)::BIGINT", f"nullif(concat_ws('; ', {left_out}, {said}), '')"
 
 
 def plan_replicated_uniques(
@@ -92,7 +93,7 @@ def plan_replicated_uniques(
         FROM (
             SELECT coalesce(sum(n0), 0)::BIGINT AS original_records, coalesce(sum(n1), 0)::BIGINT AS synthetic_records,
                 count(*) FILTER (n0 = 1) AS uniques_original, count(*) FILTER (n1 = 1) AS uniques_synthetic,
-                count(*) FILTER (n0 = 1 AND n1 > 0) AS uniques_found,
+                count(*) FILTER (n0 > 0 AND n1 = 1) AS uniques_found,
                 count(*) FILTER (n0 = 1 AND n1 = 1) AS replicated, {levels} AS cells,
                 count(*) FILTER (n0 > 0) AS _occupied, {given} AS _holdout, _holdout IS NOT NULL AS _given,
                 count(*) FILTER (n0 = 1 AND n2 = 1) AS _replicated_holdout
@@ -184,7 +185,8 @@ def plan_tcap(
                     WITH {classes}
                     SELECT {place} AS _place, {literal(target)} AS target, {size}::BIGINT AS n_keys, originals, hits,
                         correct, hits / nullif(originals, 0) AS recall, {tcap} AS tcap, baseline,
-                        CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+                        CASE WHEN hits > 0 AND 1 - baseline > 1e-12
+                            THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
                         _modal_hits / nullif(hits, 0) AS modal_baseline, tcap - modal_baseline AS lift,
                         (correct - _modal_correct) / nullif(hits - _modal_hits, 0) AS tcap_not_modal
                     FROM (SELECT {_TCAP_FIGURES} FROM _cells)
@@ -240,7 +242,7 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
             _dcap / nullif(_met, 0) AS dcap_match, coalesce(f.correct / nullif(hits, 0), 0) AS tcap,
             f.correct / nullif(_met, 0) AS tcap_match, baseline,
             CASE WHEN 1 - baseline > 1e-12 THEN (dcap_match - baseline) / (1 - baseline) END AS marginal_dcap,
-            CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+            CASE WHEN hits > 0 AND 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
             _modal_originals / {n} AS modal_baseline,
             coalesce(o.correct >= {_ONE_WAY[1]} AND o.share >= {_ONE_WAY[0]}, false) AS flag_1way,
             w.correct >= {_TWO_WAY[1]} AS flag_2way,

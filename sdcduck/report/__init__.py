@@ -1,4 +1,4 @@
-"""A suppressed publication as one HTML file, for those who decide what is published."""
+"""What those read who decide what is published, as one HTML file: a suppressed publication, or a release."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import duckdb
 import sdcduck
 from sdcduck.report.cells import read_report
 from sdcduck.report.page import page
+from sdcduck.report.release import assess
 
-__all__ = ["report"]
+__all__ = ["assess", "report"]
 
 
 def report(

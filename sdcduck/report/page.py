@@ -1,48 +1,25 @@
-"""A report as HTML: one file, no scripts, nothing loaded from elsewhere. All text is escaped.
+"""The report of a publication as HTML.
 
 Colours are tints of the palette of Okabe and Ito, apart for colour-blind readers; every mark is a letter too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from html import escape
 
 from sdcduck.report.cells import STATUSES, Cell, Report, Table
+from sdcduck.report.html import document, grid, td, th, written
 
 _LETTERS = {"primary": "P", "secondary": "S", "forced": "F"}
 _WORDS = {"open": "published", "forced": "published by order", "primary": "primary", "secondary": "secondary"}
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; margin: .8rem 0 1.4rem; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { border: 1px solid #c8c8c8; padding: .25rem .6rem; text-align: right; }
-th { background: #f4f4f4; text-align: left; }
-thead th { text-align: right; } thead th:first-child { text-align: left; }
-td.primary { background: #f6c7a4; font-weight: 600; } td.secondary { background: #bcdff3; }
-td.forced { background: #fbf3b0; } td.none { color: #999; } td[title] { cursor: help; }
-sup { font-weight: 600; margin-left: .25rem; } .scroll { overflow-x: auto; } .note { color: #555; }
-@media print { td { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
-"""
 
 
 def page(report: Report) -> str:
     """The whole document."""
     name = f"Publication {report.name}" if report.name else "Publication"
-    parts = [
-        "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title><style>{_STYLE}</style></head>',
-        "<body>",
-        f"<h1>{escape(name)}</h1>",
-        _introduction(report),
-        _summary(report),
-        _rules(report),
-        *(_section(report, table) for table in report.tables),
-        "</body></html>\n",
-    ]
-    return "\n".join(parts)
+    parts = [_introduction(report), _summary(report), _rules(report)]
+    return document(name, [*parts, *(_section(report, table) for table in report.tables)])
 
 
 def _introduction(report: Report) -> str:
@@ -53,13 +30,13 @@ def _introduction(report: Report) -> str:
         "rules, which is for the office, not for the public."
     )
     hover = " The interval that a suppressed number is known to lie in shows while the pointer is on its cell."
-    legend = _table(
+    legend = grid(
         None,
         ["cell", "mark", "meaning"],
         [
-            [_th("primary"), _mark("primary"), "<td>suppressed by a rule</td>"],
-            [_th("secondary"), _mark("secondary"), "<td>suppressed to protect primary cells</td>"],
-            [_th("forced"), _mark("forced"), "<td>published whatever the rules say</td>"],
+            [th("primary"), _mark("primary"), "<td>suppressed by a rule</td>"],
+            [th("secondary"), _mark("secondary"), "<td>suppressed to protect primary cells</td>"],
+            [th("forced"), _mark("forced"), "<td>published whatever the rules say</td>"],
         ],
     )
     return f'<p class="note">{warning}{hover if report.audited else ""}</p>\n{legend}'
@@ -76,16 +53,16 @@ def _summary(report: Report) -> str:
     for table in report.tables:
         counts = [table.count(status) for status in STATUSES]
         numbers = [f"{len(table.cells):,}", *(f"{count:,}" for count in counts), _percent(_shown_cells([table]))]
-        rows.append([_th(table.level), *map(_td, [*numbers, *map(_percent, table.shares)])])
+        rows.append([th(table.level), *map(td, [*numbers, *map(_percent, table.shares)])])
     counts = [sum(table.count(status) for table in report.tables) for status in STATUSES]
     cells = sum(len(table.cells) for table in report.tables)
     numbers = [f"{cells:,}", *(f"{count:,}" for count in counts), _percent(_shown_cells(report.tables))]
-    rows.append([_th("all"), *map(_td, [*numbers, *[""] * len(report.measures)])])
+    rows.append([th("all"), *map(td, [*numbers, *[""] * len(report.measures)])])
     note = (
         '<p class="note">Shares are published numbers over the published total; where none is published they would '
         "tell it, and are left out.</p>"
     )
-    return f"<h2>Summary</h2>\n{_table(None, head, rows)}\n{note}"
+    return f"<h2>Summary</h2>\n{grid(None, head, rows)}\n{note}"
 
 
 def _shown_cells(tables: Sequence[Table]) -> float | None:
@@ -100,8 +77,8 @@ def _percent(share: float | None) -> str:
 def _rules(report: Report) -> str:
     if not report.by_rule:
         return ""
-    rows = [[_th(rule), _td(f"{count:,}")] for rule, count in report.by_rule]
-    return f"<h2>Suppressed by rule</h2>\n{_table(None, ['rule', 'cells'], rows)}"
+    rows = [[th(rule), td(f"{count:,}")] for rule, count in report.by_rule]
+    return f"<h2>Suppressed by rule</h2>\n{grid(None, ['rule', 'cells'], rows)}"
 
 
 def _section(report: Report, table: Table) -> str:
@@ -125,18 +102,18 @@ def _cross_tables(report: Report, table: Table) -> str | None:
         rows = []
         for row in down:
             cells = (places.get((column, row) if across else (row, column)) for column in over)
-            rows.append([_th(row), *(_cell(report, cell, number) for cell in cells)])
-        parts.append(_table(measure, [f"{names[0]} \\ {names[1]}", *over], rows))
+            rows.append([th(row), *(_cell(report, cell, number) for cell in cells)])
+        parts.append(grid(measure, [f"{names[0]} \\ {names[1]}", *over], rows))
     return "\n".join(parts)
 
 
 def _list(report: Report, table: Table) -> str:
     head = [*table.dimensions, *report.measures]
     rows = [
-        [*(_th(_code(code)) for code in cell.codes), *(_cell(report, cell, k) for k in range(len(report.measures)))]
+        [*(th(_code(code)) for code in cell.codes), *(_cell(report, cell, k) for k in range(len(report.measures)))]
         for cell in table.cells
     ]
-    return _table(None, head, rows)
+    return grid(None, head, rows)
 
 
 def _cell(report: Report, cell: Cell | None, number: int) -> str:
@@ -148,7 +125,7 @@ def _cell(report: Report, cell: Cell | None, number: int) -> str:
     if hidden:
         words += [cell.why] if cell.why else []
         words += [known for known in cell.known[number : number + 1] if known]
-    text = letter if hidden and not report.custodian else escape(_number(cell.numbers[number]))
+    text = letter if hidden and not report.custodian else escape(written(cell.numbers[number]))
     mark = f"<sup>{letter}</sup>" if letter and not (hidden and not report.custodian) else ""
     title = f' title="{escape("; ".join(words))}"' if words else ""
     return f'<td class="{cell.status}"{title}>{text}{mark}</td>'
@@ -156,27 +133,3 @@ def _cell(report: Report, cell: Cell | None, number: int) -> str:
 
 def _code(code: object) -> str:
     return "NULL" if code is None else str(code)
-
-
-def _number(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.10g}"
-    return f"{value:,}" if isinstance(value, int | Decimal) else str(value)
-
-
-def _th(text: str) -> str:
-    return f'<th scope="row">{escape(text)}</th>'
-
-
-def _td(text: str) -> str:
-    return f"<td>{escape(text)}</td>"
-
-
-def _table(caption: str | None, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table from column names and rows of finished cells."""
-    named = f"<caption>{escape(caption)}</caption>" if caption else ""
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table>{named}<thead><tr>{columns}</tr></thead><tbody>\n{body}\n</tbody></table></div>'

@@ -636,3 +636,116 @@ def test_trees_are_about_as_good_and_as_risky_as_those_of_synthpop(
     mine, other = (con.execute(replicas.format(name)).fetchall()[0][0] for name in ("ours", "theirs"))
     assert other == pytest.approx(13.9, abs=0.005)
     assert mine == pytest.approx(other, abs=2)
+
+
+JOINED = """
+    CREATE TABLE families AS
+    SELECT (range % 80)::INTEGER AS age, (hash(range) % 1000)::INTEGER AS wages,
+        CASE WHEN age < 15 THEN 'child' WHEN range % 7 = 0 THEN NULL ELSE 'grown' END AS status, (hash(range, 1) % 5)::INTEGER AS place
+    FROM range(3000)
+"""
+
+
+@pytest.mark.parametrize("method", ["cart", "independent"])
+def test_joint_columns_come_as_whole_combinations(con: duckdb.DuckDBPyConnection, method: str) -> None:
+    con.execute(JOINED)
+    call = f"'families', joint := ['status', 'age'], method := '{method}', seed := 3"
+    con.execute(f"CREATE TABLE drawn AS FROM sdc_synth_records({call}, rows := 20000)")
+    pairs = "SELECT DISTINCT age, status FROM {}"
+    assert con.execute(f"{pairs.format('drawn')} EXCEPT {pairs.format('families')}").fetchall() == []
+    [(r,)] = con.execute("SELECT count(DISTINCT (age, wages)) FROM drawn").fetchall()
+    assert r > 3000  # wages are drawn on their own
+    con.execute(f"FROM sdc_synth_model('m', {call})").fetchall()
+    again = "FROM sdc_synth_records(model := 'm', rows := 20000, seed := 3)"
+    assert con.execute(f"SELECT count(*) FROM (FROM drawn EXCEPT ALL ({again}))").fetchall() == [(0,)]
+    [(share, whole)] = con.execute("""
+        SELECT (SELECT avg((status IS NULL)::INTEGER) FROM drawn), (SELECT avg((status IS NULL)::INTEGER) FROM families)
+    """).fetchall()
+    assert share == pytest.approx(whole, abs=0.02)
+
+
+def test_models_of_before_joint_columns_are_still_read(persons: duckdb.DuckDBPyConnection) -> None:
+    for method in ("cart", "bootstrap-noise"):
+        persons.execute(f"FROM sdc_synth_model('m', 'persons', method := '{method}', replace := true, seed := 1)")
+        stored = persons.execute("SELECT arrays, header FROM sdc.synth_models").fetchall()[0]
+        drawn = persons.execute("FROM sdc_synth_records(model := 'm', seed := 1) ORDER BY ALL").fetchall()
+        row = pa.ipc.open_stream(stored[0]).read_all()
+        place = row.column_names.index("shared")
+        old = row.set_column(place, "shared", pa.array([[int(method != "cart")]], pa.large_list(pa.uint8())))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, old.schema) as writer:
+            writer.write_table(old)
+        header = stored[1].replace('"format": 2', '"format": 1').replace(', "rules": []', "")
+        assert header != stored[1]
+        persons.execute("UPDATE sdc.synth_models SET arrays = ?, header = ?", [sink.getvalue().to_pybytes(), header])
+        assert persons.execute("FROM sdc_synth_records(model := 'm', seed := 1) ORDER BY ALL").fetchall() == drawn
+
+
+def test_bounds_that_hold_under_conditions(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(JOINED)
+    rules = "{'wages': {'age < 15': [0, 0], 'age >= 60': [100, NULL], 'place = 1': [NULL, 500]}}"
+    call = f"'families', bounds_where := {rules}, derived := {{'place': 'age % 5'}}, seed := 3"
+    with pytest.raises(duckdb.Error, match="neither derived nor bounded by conditions themselves"):
+        con.execute(f"FROM sdc_synth_records({call})")
+    call = f"'families', bounds_where := {rules}, details := true, seed := 3"
+    for source in (call, f"{call}, smoothing := 'density'"):
+        con.execute(f"CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records({source})")
+        wrong = """
+            count(*) FILTER (age < 15 AND wages <> 0), count(*) FILTER (age >= 60 AND wages < 100),
+            count(*) FILTER (place = 1 AND wages > 500), count(*) FILTER (clipped_wages) > 300, count(*)
+        """
+        assert con.execute(f"SELECT {wrong} FROM drawn").fetchall() == [(0, 0, 0, True, 3000)]
+    free = con.execute("SELECT max(wages), min(wages) FROM drawn WHERE age BETWEEN 15 AND 59 AND place <> 1").fetchall()
+    assert free[0][0] > 900
+    con.execute(f"FROM sdc_synth_model('m', 'families', bounds_where := {rules}, seed := 1)").fetchall()
+    drawn = "sdc_synth_records(model := 'm', seed := 2)"
+    assert con.execute(f"SELECT count(*) FROM {drawn} WHERE age < 15 AND wages <> 0").fetchall() == [(0,)]
+
+
+def test_conditional_bounds_leave_alone_what_is_kept_and_what_is_missing(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(JOINED)
+    rules = "{'wages': {'age < 15': [0, 0]}}"
+    drawn = f"sdc_synth_records('families', targets := ['wages'], subset := 'place = 1', bounds_where := {rules}, seed := 1)"
+    children = con.execute(
+        f"SELECT place = 1, max(wages) > 0 FROM {drawn} WHERE age < 15 GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    assert children == [(False, True), (True, False)]
+    con.execute("UPDATE families SET wages = NULL WHERE age < 10")
+    drawn = f"sdc_synth_records('families', visit := ['age'], bounds_where := {rules}, seed := 1)"
+    [(missing, other)] = con.execute(
+        f"SELECT avg((wages IS NULL)::INTEGER), max(wages) FROM {drawn} WHERE age < 10"
+    ).fetchall()
+    assert missing > 0.9
+    assert other in (None, 0)
+
+
+def test_conditional_bounds_that_contradict_each_other(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(JOINED)
+    rules = "{'wages': {'age < 15': [0, 0], 'age < 10': [5, 9]}}"
+    with pytest.raises(duckdb.Error, match="nothing lies between the bounds of 'wages' where several hold"):
+        con.execute(f"FROM sdc_synth_records('families', bounds_where := {rules}, seed := 1)").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("joint := ['age']", "argument 'joint' needs two columns or more"),
+        ("joint := ['age', 'wages'], method := 'bootstrap-noise'", "argument 'joint' needs two columns or more"),
+        ("joint := ['age', 'agee']", "unknown column 'agee'"),
+        ("joint := ['age', 'place'], by := ['place']", "'joint' names 'place', which is not drawn"),
+        ("joint := ['age', 'wages'], predictors := {'wages': ['age']}", "drawn with others"),
+        ("bounds_where := {'wages': [0, 1]}", "must hold conditions with bounds"),
+        ("bounds_where := {'wages': {'age < 15': [0]}}", "pairs of a least and a largest value"),
+        ("bounds_where := {'wages': {'age < 15': [1, 0]}}", "nothing lies between the bounds of 'wages'"),
+        ("bounds_where := {'wages': {'agee < 15': [0, 1]}}", "agee"),
+        ("bounds_where := {'wages': {'wages < 15': [0, 1]}}", "neither derived nor bounded by conditions"),
+        ("bounds_where := {'wages': {'age < 15': ['x', 1]}}", "bounds"),
+        ("bounds_where := {'status': {'age < 15': [0, 1]}}", "which is not a number"),
+    ],
+)
+def test_joint_columns_and_conditions_that_cannot_be_used(
+    con: duckdb.DuckDBPyConnection, arguments: str, message: str
+) -> None:
+    con.execute(JOINED)
+    with pytest.raises(duckdb.Error, match=message):
+        con.execute(f"FROM sdc_synth_records('families', {arguments}, seed := 1)")

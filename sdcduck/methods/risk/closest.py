@@ -6,12 +6,13 @@ learned by heart. Platzer (2020), ANITA deliverable D2.2; Platzer and Reutterer 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, mannwhitneyu
+from scipy.special import betainc
 
 ROUNDING = 1e-12
 """Distances that differ by less are equal: their terms were added in another order."""
@@ -32,13 +33,28 @@ def quantiles(distances: Distances, shares: tuple[float, ...]) -> list[float | N
 
 
 def smaller(one: Distances, other: Distances) -> float | None:
-    """p-value of the one-sided test of Mann and Whitney against values of the first that tend to be smaller."""
+    """p-value of the one-sided test of Mann and Whitney against values of the first that tend to be smaller.
+
+    The normal approximation, corrected for ties and continuity; None of nothing.
+    """
     one, other = one[~np.isnan(one)], other[~np.isnan(other)]
     if not len(one) or not len(other):
         return None
     if min(one.min(), other.min()) == max(one.max(), other.max()):
         return 1.0
-    return float(mannwhitneyu(one, other, alternative="less", method="asymptotic").pvalue)
+    _, places, counts = np.unique(np.concatenate([one, other]), return_inverse=True, return_counts=True)
+    n, m = float(len(one)), float(len(other))
+    last = np.cumsum(counts).astype(np.float64)
+    middle = last - (counts - 1) / 2
+    above = n * m - (float(middle[places[: len(one)]].sum()) - n * (n + 1) / 2)
+    ties = float((counts.astype(np.float64) ** 3 - counts).sum())
+    spread = math.sqrt(n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1))))
+    return 0.5 * math.erfc((above - n * m / 2 - 0.5) / spread / math.sqrt(2))
+
+
+def at_least(successes: int, trials: int, chance: float) -> float:
+    """The probability of so many successes or more, each of this chance."""
+    return float(betainc(successes, trials - successes + 1, chance)) if successes else 1.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +102,7 @@ def holdout_share(
     share = (closer + expected * ties) / records
     spread = (closer + expected**2 * ties) / records - share**2
     half = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(max(spread, 0.0) / records)
-    p_value = float(binom.sf(closer - 1, closer + farther, expected)) if closer + farther else None
+    p_value = at_least(closer, closer + farther, expected) if closer + farther else None
     return Share(
         closer,
         farther,
@@ -110,4 +126,4 @@ def overlaps(matches: int, holdouts: int, doubles: int, originals: int) -> bool:
     if not holdouts or not originals or not matches:
         return False
     chance = min((doubles + 1) / (originals + 1), 1.0)
-    return float(binom.sf(matches - 1, holdouts, chance)) < _FEW_CHANCES and matches / holdouts > 1.5 * chance
+    return at_least(matches, holdouts, chance) < _FEW_CHANCES and matches / holdouts > 1.5 * chance

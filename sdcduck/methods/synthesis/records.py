@@ -89,7 +89,7 @@ class Model:
             right one, and whether what is missing goes to the left.
         donors_at, donors_size, diversity: [k] of leaves: their donors, and how many different values these have.
         donors, orders: codes, and places in the order of the target.
-        shared: [1] whether all columns of a record come from the same donor.
+        shared: [v] whether the column comes from the donor that all such columns of a record share.
         treated: [c] whether something is done to the column after its draw.
         values_at: [c] where in ``values`` and ``bandwidths`` a treated column begins.
         values, bandwidths: of the distinct values of treated columns.
@@ -139,7 +139,7 @@ class Model:
             and all(len(array) == count for array in (self.donors_at, self.donors_size, self.diversity))
             and all(len(array) == columns for array in (self.values_at, self.low, self.high, self.base, self.whole))
             and len(self.values) == len(self.bandwidths)
-            and len(self.shared) == 1
+            and len(self.shared) == len(self.visit)
             and _within(self.visit, 0, columns)
             and _within(self.state_roots, -1, count)
             and _within(self.value_roots, -1, count)
@@ -245,13 +245,14 @@ _SUBSET = 2**63  # key of the stream that chooses records; those of columns are 
 def fit(
     columns: Sequence[Column], visit: Sequence[int], predictors: Mapping[int, Sequence[int]],
     strata: Sequence[NDArray[np.int64]], by: Sequence[int], treatments: Mapping[int, Treatment], *, method: str,
-    smallest_leaf: int, count_zero: bool = True, check: Callable[[int, int], None] = lambda done, total: None,
+    smallest_leaf: int, count_zero: bool = True, joint: Sequence[int] = (),
+    check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Model:  # fmt: skip
     """Fit one model a stratum.
 
     columns: of the original records. visit: places of the columns to be drawn, in this order. predictors: by column,
     the columns that it may depend on: kept ones, or drawn before it. strata: places of the training records, in
-    canonical order. by: the columns that are the same within a stratum.
+    canonical order. by: the columns that are the same within a stratum. joint: columns whose combinations come whole.
     """
     growing = _Growing(count_zero=count_zero)
     states, values = [], []
@@ -260,12 +261,13 @@ def fit(
         for place in visit:
             column = columns[place]
             codes = column.codes[records]
-            if method == "cart":
+            together = method == "bootstrap-noise" or place in joint
+            if method == "cart" and not together:
                 depends = [(columns[other].codes[records], columns[other]) for other in predictors[place]]
                 state, value = _grow(growing, column, codes, depends, predictors[place], smallest_leaf)
             else:
                 state = -1
-                value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=method == "independent")
+                value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=not together)
             states.append(state)
             values.append(value)
             check(len(states), total)
@@ -278,7 +280,7 @@ def fit(
         visit=np.array(visit, np.int64),
         state_roots=np.array(states, np.int64),
         value_roots=np.array(values, np.int64),
-        shared=np.array([method == "bootstrap-noise"], np.uint8),
+        shared=np.array([method == "bootstrap-noise" or place in joint for place in visit], np.uint8),
         treated=np.array([treatment is not None for treatment in treated], np.uint8),
         values_at=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if sizes else np.empty(0, np.int64),
         values=np.concatenate(
@@ -359,33 +361,67 @@ def draw(
     shape = codes.shape
     results = np.zeros(shape), np.zeros(shape, np.uint8), np.full(shape, -1, np.int32)
     _draw(
-        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots,
-        model.nodes.reshape(-1, _FIELDS), model.donors_at, model.donors_size, model.diversity, model.donors,
-        model.orders, model.shared[0] != 0, model.treated, model.values_at, model.values, model.bandwidths, model.low,
-        model.high, model.base, model.whole, *results,
+        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots, model.nodes,
+        model.donors_at, model.donors_size, model.diversity, model.donors, np.append(model.orders, np.int32(-1)),
+        model.shared, model.treated, model.values_at, model.values, model.bandwidths, model.low, model.high, model.base,
+        model.whole, *results,
     )  # fmt: skip
     return results
 
 
-@njit(cache=True)
-def _leaf(node, codes, nodes, orders):  # type: ignore[no-untyped-def]
-    while nodes[node, 0] >= 0:
-        code = codes[nodes[node, 0]]
-        at = nodes[node, 1]
-        if at >= 0:
-            # A category that came after the training has no place.
-            place = orders[at + code + 1] if at + code + 1 < len(orders) else -1
-            missing = place < 0
-        else:
-            place = code + 1
-            missing = code == -1 or code == -2
-            if code == MINUS_INFINITY:
-                place = 0
-            elif code == INFINITY:
-                place = _LARGEST_PLACE
-        goes_left = nodes[node, 5] != 0 if missing else place <= nodes[node, 2]
-        node = nodes[node, 3] if goes_left else nodes[node, 4]
-    return node
+# Indices without a sign spare numba the question whether they count from the end.
+_ABREAST = 8
+_U = np.uint64
+_ONE, _CUT, _RIGHT, _MISSING_LEFT, _WIDTH = _U(1), _U(2), _U(4), _U(5), _U(_FIELDS)
+
+
+@njit(cache=True, nogil=True)
+def _walk(records, roots, codes, nodes, orders, leaves):  # type: ignore[no-untyped-def]
+    """The leaf of each of these records, from its root.
+
+    Eight of them walk side by side, and a usual step has no branch that depends on their values: else the processor
+    would wait for memory at every node, and guess wrong at every other one.
+    """
+    if not len(records):
+        return
+    last = len(orders) - 1
+    at, begins = np.empty(_ABREAST, np.uint64), np.empty(_ABREAST, np.uint64)
+    all_codes, columns = codes.reshape(-1), _U(codes.shape[1])
+    for first in range(0, len(records), _ABREAST):
+        for lane in range(_ABREAST):
+            place = _U(min(first + lane, len(records) - 1))
+            at[_U(lane)] = _U(roots[place]) * _WIDTH
+            begins[_U(lane)] = _U(records[place]) * columns
+        walking = True
+        while walking:
+            walking = False
+            for lane in range(_ABREAST):
+                node = at[_U(lane)]
+                column = nodes[node]
+                if column >= 0:
+                    walking = True
+                    code = all_codes[begins[_U(lane)] + _U(column)]
+                    order_at = nodes[node + _ONE]
+                    category = np.int64(order_at >= 0)
+                    place = np.int64(code) + 1
+                    rank = orders[_U(min((order_at + place) * category, last))]
+                    place += category * (rank - place)
+                    goes_left = np.int64(place <= nodes[node + _CUT])
+                    if place + category <= 0:
+                        goes_left = _unusual(nodes, node, code, category)
+                    at[_U(lane)] = _U(nodes[node + _RIGHT - _U(goes_left)]) * _WIDTH
+        for lane in range(min(_ABREAST, len(records) - first)):
+            leaves[first + lane] = at[lane] // _WIDTH
+
+
+@njit(cache=True, nogil=True)
+def _unusual(nodes, node, code, category):  # type: ignore[no-untyped-def]
+    """Whether a value that is missing, or infinite, or a category that came after the training, goes to the left."""
+    if not category and code == MINUS_INFINITY:
+        return np.int64(nodes[node + _CUT] >= 0)
+    if not category and code == INFINITY:
+        return np.int64(nodes[node + _CUT] >= _LARGEST_PLACE)
+    return np.int64(nodes[node + _MISSING_LEFT] != 0)
 
 
 @njit(cache=True, nogil=True)
@@ -394,34 +430,53 @@ def _draw(  # type: ignore[no-untyped-def]
     diverse, donors, orders, shared, treated, values_at, values, bandwidths, low, high, base, whole, results, changed,
     diversity_of,
 ):  # fmt: skip
+    count = 0
+    drawn = np.empty(len(numbers), np.int64)
+    for record in range(len(numbers)):
+        if chosen[record]:
+            drawn[count] = record
+            count += 1
+    drawn = drawn[:count]
+    left, roots, leaves = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     # Column by column, so that a tree stays near while all records walk down it.
     for position in range(len(visit)):
-        column = visit[position]
-        for record in range(len(numbers)):
-            if not chosen[record]:
-                continue
+        column, together = visit[position], shared[position] != 0
+        # What kind of value there is: for some records that is all.
+        asked = 0
+        for record in drawn:
+            root = state_roots[strata[record] * len(visit) + position]
+            if root >= 0:
+                left[asked], roots[asked] = record, root
+                asked += 1
+        _walk(left[:asked], roots[:asked], codes, nodes, orders, leaves)
+        for place in range(asked):
+            record, leaf = left[place], leaves[place]
+            state = _start(seed, column + 1, numbers[record]) + _GAMMA
+            codes[record, column] = donors[donors_at[leaf] + int(_uniform(state) * donors_size[leaf])]
+        asked = 0
+        for record in drawn:
             step = strata[record] * len(visit) + position
+            if state_roots[step] < 0 or codes[record, column] >= 0:
+                left[asked], roots[asked] = record, value_roots[step]
+                asked += 1
+        _walk(left[:asked], roots[:asked], codes, nodes, orders, leaves)
+        for asking in range(asked):
+            record, leaf = left[asking], leaves[asking]
             state = _start(seed, column + 1, numbers[record])
-            if state_roots[step] >= 0:
-                leaf = _leaf(state_roots[step], codes[record], nodes, orders)
+            if state_roots[strata[record] * len(visit) + position] >= 0:
                 state += _GAMMA
-                code = donors[donors_at[leaf] + int(_uniform(state) * donors_size[leaf])]
-                if code < 0:
-                    codes[record, column] = code
-                    continue
-            leaf = _leaf(value_roots[step], codes[record], nodes, orders)
-            donor_state = _start(seed, 0, numbers[record]) if shared else state
+            donor_state = _start(seed, 0, numbers[record]) if together else state
             # The last attempt is kept, within the bounds if need be.
             for attempt in range(redraws + 1):
                 donor_state += _GAMMA
-                if not shared or attempt == 0:
+                if not together or attempt == 0:
                     code = donors[donors_at[leaf] + int(_uniform(donor_state) * donors_size[leaf])]
                 if not treated[column] or code < 0:
                     break
                 place = values_at[column] + code
                 number = values[place]
                 if bandwidths[place] > 0.0:
-                    if shared:
+                    if together:
                         noise, state = _normal(state)
                     else:
                         noise, donor_state = _normal(donor_state)

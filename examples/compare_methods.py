@@ -1,0 +1,193 @@
+"""Seven ways to protect the same tables of incomes: what each gives away, and what it loses.
+
+The comparison of Geyer, Tent, Reiffert and Giessing (2022), on a population that is made up here: persons in states,
+districts, municipalities and grid cells, with a total income (x0) and its twelve components. The table to be published
+has, for each of the 13 incomes, counts and sums by size class of the total income, at every level of the geography.
+
+python compare_methods.py [persons] [picture.svg]        needs: pip install 'sdcduck[synthesis]'
+"""
+
+from __future__ import annotations
+
+import sys
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import sdcduck
+from sdcduck.pictures import Picture, risk_utility
+
+PERSONS = 20_000
+SECRET = "a secret of the custodian"
+INCOMES = [f"x{j}" for j in range(13)]
+PARTS = INCOMES[1:]
+LEVELS = ("grid", "municipality", "district", "state", "country")
+LIMITS = (4_000, 9_000, 15_000, 22_000, 30_000, 42_000, 60_000, 100_000, 250_000)
+"""Where the size classes of the total income end."""
+FOLLOW = 7
+"""So many components nearly follow from household, job and the scale of a person's income; the rest from nothing."""
+SHARES = (0.08, 0.05, 0.035, 0.02, 0.012)
+"""Of the persons that have each of the others."""
+
+
+def population(persons: int, seed: int = 2022) -> pa.Table:
+    """Persons with skewed incomes, more of them in some municipalities than in others."""
+    chance = np.random.default_rng(seed)
+    municipalities = max(4, persons // 1500)
+    size = chance.lognormal(0, 0.4, municipalities)
+    municipality = chance.choice(municipalities, persons, p=size / size.sum())
+    district = municipality // 4
+    household, job = chance.integers(0, 3, persons), chance.choice(3, persons, p=[0.7, 0.1, 0.2])
+    scale = chance.lognormal(10, 0.7, persons) * (1 + 0.15 * (municipality % 3))
+    columns: dict[str, object] = {
+        "person": np.arange(persons),
+        "state": district // 2,
+        "district": district,
+        "municipality": municipality,
+        "grid": municipality * 8 + chance.integers(0, 8, persons),
+        "household": household,
+        "job": job,
+    }
+    total = np.zeros(persons)
+    for j in range(len(PARTS)):
+        if j < FOLLOW:
+            usual = (household * j + job + j) % 4 < (4, 3, 3, 3, 2, 2, 2)[j]
+            has, weight, spread = chance.random(persons) < np.where(usual, 0.98, 0.01), 0.7 / (j + 1) ** 1.5, 0.1
+        else:
+            has, weight, spread = chance.random(persons) < SHARES[j - FOLLOW], 0.15, 1.2
+        columns[f"x{j + 1}"] = amount = np.where(has, np.rint(scale * weight * chance.lognormal(0, spread, persons)), 0)
+        total += amount
+    columns["x0"] = np.maximum(total - np.rint(0.02 * scale * chance.random(persons)), 0)
+    return pa.table(columns)
+
+
+SIZE_CLASS = " + ".join(f"(x0 >= {limit})::INTEGER" for limit in LIMITS)
+LARGEST = f"list_position([{', '.join(PARTS)}], greatest({', '.join(PARTS)}))"
+
+SWAP = """
+    sdc_record_swap('persons', household := 'person', hierarchy := ['state', 'district', 'municipality', 'grid'],
+        similar := ['household', 'job', 'largest'], risk_variables := ['size_class'], k_anonymity := 3,
+        swaprate := 0.1, seed := 1, return_swapped_id := true)
+"""
+SYNTHESISE = f"""
+    SELECT * REPLACE ({SIZE_CLASS} AS size_class) FROM sdc_synth_records('(FROM flagged)',
+        targets := {[*PARTS, "x0"]}, {{}}, seed := 2)
+"""
+# Wider areas than the grid cell would tell the trees nothing more.
+PREDICTORS = ["grid", "household", "job", "largest", "size_class"]
+
+
+def cells(records: str, counted: str = "count(*)", summed: str = "sum(value)") -> str:
+    """The tables of one set of records: of every income, at every level, by size class."""
+    tables = [
+        f"SELECT variable || ' ' || '{level}' AS what, {area} AS area, size_class, {counted} AS n, {summed} AS x "
+        "FROM long GROUP BY ALL"
+        for level, area in zip(LEVELS, (*LEVELS[:-1], "0"), strict=True)
+    ]
+    return f"""
+        WITH long AS (
+            SELECT * FROM (UNPIVOT (FROM {records}) ON {", ".join(INCOMES)} INTO NAME variable VALUE value)
+            WHERE value <> 0
+        )
+        {" UNION ALL ".join(tables)}
+    """
+
+
+def make_tables(con: duckdb.DuckDBPyConnection, persons: int) -> None:
+    """The original tables and those of each method."""
+    con.register("made", population(persons))
+    con.execute(f"""
+        CREATE TABLE persons AS
+        SELECT *, {SIZE_CLASS} AS size_class, {LARGEST} AS largest, sdc_record_key(person) AS record_key FROM made
+    """)
+    con.execute("SELECT count(*) FROM sdc_store_ptable('counts', '(FROM sdc_ptable(D := 5, V := 2))')")
+    con.execute(f"CREATE TABLE original AS {cells('persons')}")
+    noise = "p_large := 0.1, p_small := 0.2, fp := 20000, q := 4"
+    perturbed = cells("persons", "sdc_count(record_key, ptable := 'counts')", f"sdc_sum(value, record_key, {noise})")
+    con.execute(f"CREATE TABLE ckm AS {perturbed}")
+    con.execute("""
+        CREATE TABLE ckm_mbs AS SELECT ckm.* REPLACE (sdc_mbs(ckm.x, original.n, ckm.n) AS x)
+        FROM ckm JOIN original USING (what, area, size_class)
+    """)
+    con.execute(f"CREATE TABLE swapped AS FROM {SWAP}")
+    con.execute(f"CREATE TABLE trs AS {cells('swapped')}")
+    con.execute("""
+        CREATE TABLE flagged AS SELECT p.* EXCLUDE (record_key), s.swapped_with IS NOT NULL AS swapped
+        FROM persons p JOIN swapped s USING (person)
+    """)
+    predictors = {name: [*PREDICTORS, *PARTS[:place]] for place, name in enumerate([*PARTS, "x0"])}
+    without = {name: [other for other in known if other != "size_class"] for name, known in predictors.items()}
+    for name, arguments in (
+        ("synth", f"predictors := {predictors}"),
+        ("synth_no_class", f"predictors := {without}"),
+        ("synth_swap", f"predictors := {predictors}, subset := 'swapped'"),
+        ("synth_half", f"predictors := {predictors}, subset := 'swapped', share := 0.5"),
+        ("synth_rand", f"predictors := {predictors}, share := 0.1"),
+    ):
+        con.execute(f"CREATE TABLE {name}_records AS {SYNTHESISE.format(arguments)}")
+        con.execute(f"CREATE TABLE {name} AS {cells(f'{name}_records')}")
+
+
+METHODS = {
+    "ckm": "CKM", "ckm_mbs": "CKM, mean before sum", "trs": "TRS", "synth_rand": "Synth(Rand)",
+    "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)", "synth": "Synth",
+    "synth_no_class": "Synth, no size class",
+}  # fmt: skip
+
+
+def measure(con: duckdb.DuckDBPyConnection) -> None:
+    """The table `measures`: of each method, income and level."""
+    measured = [
+        f"""
+        SELECT {place} AS place, '{method}' AS method, split_part(level, ' ', 1) AS variable,
+            split_part(level, ' ', 2) AS level, U, U_single, R_pert, R, hellinger
+        FROM sdc_table_risk_utility('original', '{table}', keys := ['what', 'area', 'size_class'], x := 'x',
+            x_hat := 'x', level := 'what')
+        """
+        for place, (table, method) in enumerate(METHODS.items())
+    ]
+    con.execute(f"CREATE TABLE measures AS {' UNION ALL '.join(measured)}")
+
+
+FIGURES = """
+    SELECT method, avg(U), avg(hellinger), avg(R_pert), avg(U_single), avg(R) FROM measures
+    WHERE level = 'grid' AND (variable IN ({})) GROUP BY place, method ORDER BY place
+"""
+
+
+def figures(con: duckdb.DuckDBPyConnection) -> str:
+    """Means over incomes in the tables by grid cell: those that follow from what is known, and those that do not."""
+    lines = []
+    for what, some in (("x0 to x7", INCOMES[: FOLLOW + 1]), ("x8 to x12", INCOMES[FOLLOW + 1 :])):
+        lines.append(f"{what:21} |    U | Hellinger | R_pert | U_single |    R")
+        lines.append("----------------------+------+-----------+--------+----------+-----")
+        for method, *numbers in con.execute(FIGURES.format(str(some)[1:-1])).fetchall():
+            U, hellinger, R_pert, U_single, R = (f"{number:.2f}" for number in numbers)
+            lines.append(f"{method:21} | {U:>4} | {hellinger:>9} | {R_pert:>6} | {U_single:>8} | {R:>4}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def draw(con: duckdb.DuckDBPyConnection, persons: int) -> Picture:
+    """The map of risk and utility."""
+    shown = "level IN ('grid', 'municipality') AND method <> 'Synth, no size class'"
+    return risk_utility(
+        con, f"(FROM measures WHERE {shown} ORDER BY level, place)", panel="level",
+        title=f"{persons:,} persons, 13 incomes by size class: what each method gives away and loses",
+    )  # fmt: skip
+
+
+def main() -> None:
+    persons = int(sys.argv[1]) if len(sys.argv) > 1 else PERSONS
+    file = sys.argv[2] if len(sys.argv) > 2 else "comparison.svg"
+    con = sdcduck.connect(secret=SECRET)
+    con.execute("SET enable_progress_bar = false")
+    make_tables(con, persons)
+    measure(con)
+    print(figures(con))
+    print(f"wrote {draw(con, persons).save(file)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Utility of protected records: how much of the original they keep."""

@@ -1,0 +1,145 @@
+"""The report of a release as HTML: every measure that applies, with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+import duckdb
+
+import sdcduck
+from sdcduck.errors import SDCError
+from sdcduck.report.html import document, grid, td, th, written
+
+_SECTIONS = {
+    "re-identification": "Who could be found",
+    "copies": "How near the records are",
+    "attributes": "What the keys tell",
+    "attacks": "Attacks that were tried",
+    "utility": "What was lost",
+}
+_MOST_COLUMNS = 30
+_WORST = 12
+
+
+def assess(
+    con: duckdb.DuckDBPyConnection,
+    original: str,
+    release: str,
+    path: str | Path,
+    *,
+    holdout: str | None = None,
+    keys: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    seed: int | None = None,
+) -> Path:
+    """Write what is known of a release as an HTML page that needs no other file; returns its path.
+
+    The page has the rows of ``sdc_report`` and pictures: distances to the closest original record, accuracy of tables
+    of two columns, each column, every two columns, the cells that differ most. It tells of the original records: it is
+    for the office, not for the public.
+
+    Args:
+        con: a connection; the SQL functions are installed on it if they are not yet.
+        original, release: a table or view, or a query in parentheses.
+        path: the file, which is replaced if it exists.
+        holdout: as ``original``: records of the same population that the release was not made from.
+        keys: what somebody may know of a person.
+        targets: what nobody should learn.
+        columns: what is compared; none: all columns that they have in common.
+        seed: of what is random in the measures.
+
+    Raises:
+        duckdb.Error: whatever is wrong with the arguments; nothing is written then.
+    """
+    sdcduck.install(con)
+    given = [original, release, holdout, list(columns)]
+    rows = con.execute(
+        "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
+        'FROM sdc_report($1, $2, $3, keys := $5, targets := $6, "columns" := $4, seed := $7)',
+        [*given, list(keys), list(targets), seed],
+    ).fetchall()
+    parts = [
+        f'<p class="note">{escape(release)} beside {escape(original)}'
+        f"{'' if holdout is None else f', with the holdout {escape(holdout)}'}. "
+        "It is made from the original records: it is for the office, not for the public.</p>",
+        _warnings(rows),
+    ]
+    for section, of_section in groupby(rows, key=lambda row: row[0]):
+        parts.append(f"<h2>{escape(_SECTIONS.get(section, section))}</h2>")
+        parts.append(_measures([row[1:] for row in of_section]))
+        if section == "copies":
+            parts.append(_picture(lambda: sdcduck.pictures.closest_records(con, original, release, holdout, columns)))
+    parts.append("<h2>Tables and columns</h2>")
+    parts.append(_worst_cells(con, original, release, columns))
+    shown = _shown(con, original, release, columns)
+    for draw in (
+        lambda: sdcduck.pictures.accuracy_map(con, original, release, shown),
+        lambda: sdcduck.pictures.marginals(con, original, release, shown),
+        lambda: sdcduck.pictures.associations(con, original, release, shown),
+    ):
+        parts.append(_picture(draw))
+    file = Path(path)
+    file.write_text(document("Risk and utility of a release", parts), encoding="utf-8")
+    return file
+
+
+def _warnings(rows: Sequence[tuple[object, ...]]) -> str:
+    """What every reader should know first."""
+    said = [(str(row[1]), str(row[8])) for row in rows if row[8] is not None]
+    if not said:
+        return ""
+    items = "\n".join(f"<li>{escape(measure)}: {escape(warning)}</li>" for measure, warning in said)
+    return f"<h2>Read this first</h2>\n<ul>\n{items}\n</ul>"
+
+
+def _measures(rows: Sequence[tuple[object, ...]]) -> str:
+    cells = [
+        [
+            th(str(measure)),
+            td("" if about is None else str(about)),
+            td(_short(value)),
+            td("" if low is None else f"{_short(low)} to {_short(high)}"),
+            td("" if baseline is None else f"{_short(baseline)} {baseline_is}"),
+            td(str(function)),
+        ]
+        for measure, about, value, low, high, baseline, baseline_is, _, function in rows
+    ]
+    return grid(None, ["measure", "of", "value", "interval", "baseline", "function"], cells)
+
+
+def _short(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else written(value)
+
+
+def _worst_cells(con: duckdb.DuckDBPyConnection, original: str, release: str, columns: Sequence[str]) -> str:
+    rows = con.execute(
+        "SELECT concat_ws(' x ', column_a, column_b), concat_ws(' x ', bucket_a, bucket_b), original, synthetic, "
+        'difference FROM sdc_accuracy_cells($1, $2, "columns" := $3, ways := $4, worst := $5)',
+        [original, release, list(columns), 2 if len(_shown(con, original, release, columns)) > 1 else 1, _WORST],
+    ).fetchall()
+    if not rows:
+        return '<p class="note">No cell of these tables differs.</p>'
+    cells = [[th(str(row[0])), *(td(_short(value)) for value in row[1:])] for row in rows]
+    return grid("Cells that differ most", ["table", "cell", "original", "release", "difference of shares"], cells)
+
+
+def _shown(con: duckdb.DuckDBPyConnection, original: str, release: str, columns: Sequence[str]) -> list[str]:
+    """The columns that pictures have room for."""
+    if columns:
+        return list(columns)[:_MOST_COLUMNS]
+    rows = con.execute(
+        "SELECT DISTINCT column_a FROM sdc_accuracy_margins($1, $2, ways := 1)", [original, release]
+    ).fetchall()
+    return [row[0] for row in rows][:_MOST_COLUMNS]
+
+
+def _picture(draw: Callable[[], sdcduck.pictures.Picture]) -> str:
+    """A picture, or why there is none."""
+    try:
+        return f'<div class="scroll">{draw().svg}</div>'
+    except (SDCError, duckdb.Error) as problem:
+        return f'<p class="note">No picture: {escape(str(problem).splitlines()[0])}</p>'

@@ -1,0 +1,364 @@
+-- Reconstruction: what published numbers give away of the records (temporary macros of a connection with sdcduck).
+
+--| sdc_moment_solutions(n, mean := NULL, sd := NULL, low := NULL, high := NULL, mean_dp := 2, sd_dp := 2, median := NULL, max_solutions := 1000) -> TABLE
+--| The lists of whole numbers that have a mean and a standard deviation: if there is one only, it is disclosed.
+--|
+--| A number with d decimals stands for all that round to it. No rows: the report is wrong, was disguised, or is not about
+--| whole numbers on that scale.
+--|
+--| @arg n BIGINT: how many numbers
+--| @arg mean DOUBLE: their mean, as printed
+--| @arg sd DOUBLE: their standard deviation (divisor n - 1), as printed; NULL for a single number
+--| @arg low BIGINT: the lowest number of the scale; NULL: there is none
+--| @arg high BIGINT: the highest number of the scale; NULL: there is none
+--| @arg mean_dp BIGINT: decimals of the mean as printed, zeros at the end too
+--| @arg sd_dp BIGINT: decimals of the standard deviation
+--| @arg median DOUBLE: the median, if it was printed too
+--| @arg max_solutions BIGINT: how many lists are looked for
+--| @column solution BIGINT: number of the list
+--| @column answers BIGINT[]: the list, in ascending order
+--| @example
+--| FROM sdc_moment_solutions(7, mean := 2.857, sd := 1.574, low := 1, high := 5, mean_dp := 3, sd_dp := 3);
+--| @output
+--| solution | answers
+--| ---------+----------------------
+--|        1 | [1, 1, 2, 3, 4, 4, 5]
+--|        2 | [1, 2, 2, 2, 3, 5, 5]
+--| @source Derrick, Green, Ritchie and White (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_moment_solutions(n, mean := NULL, sd := NULL, low := NULL, high := NULL, mean_dp := 2, sd_dp := 2, median := NULL, max_solutions := 1000) AS TABLE
+    SELECT * FROM query(_sdc_plan_moment_solutions(n, mean, sd, low, high, mean_dp, sd_dp, median, max_solutions));
+
+--| sdc_unique_share(k, n, statistics := 'mean_sd', dp := 2, type := 7) -> TABLE
+--| Of all lists that n people may answer on a scale of k: how many are disclosed by their statistics.
+--|
+--| @arg k BIGINT: points of the scale
+--| @arg n BIGINT: people
+--| @arg statistics VARCHAR: what is published: 'mean_sd', 'quartiles' (with the median) or 'median_min_max'
+--| @arg dp BIGINT: decimals of mean and standard deviation; NULL: all
+--| @arg type BIGINT: how quartiles are computed: 2 (SAS), 6 (SPSS) or 7 (R, DuckDB's quantile_cont), after Hyndman and Fan
+--| @column lists BIGINT: possible lists, order aside
+--| @column unique_lists BIGINT: those that no other one shares its statistics with
+--| @column share DOUBLE: their share
+--| @example
+--| FROM sdc_unique_share(5, 5);
+--| @output
+--| lists | unique_lists |             share
+--| ------+--------------+------------------
+--|   126 |           79 | 0.626984126984127
+--| @source Derrick, Green, Ritchie and White (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_unique_share(k, n, statistics := 'mean_sd', dp := 2, type := 7) AS TABLE
+    SELECT * FROM query(_sdc_plan_unique_share(k, n, statistics::VARCHAR, dp, type));
+
+--| sdc_summary_risk(source, value := NULL, by := [], low := NULL, high := NULL, statistics := 'mean_sd', dp := 2, type := 7, max_solutions := 1000) -> TABLE
+--| By group, what its mean and standard deviation, or its quartiles, would give away of the answers behind them.
+--|
+--| Asks of every group how many lists of answers fit what would be published. `verdict` is 'disclosed': only the true one;
+--| 'insider': somebody who knows the own answer can tell all the others; 'certain': some answers must have been given;
+--| 'open': none of these; 'not enumerated': too many lists to go through, and mostly as good as open.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row an answer
+--| @arg value VARCHAR: column of whole numbers; NULLs are left out
+--| @arg by VARCHAR[]: columns of the groups; none: all are one
+--| @arg low BIGINT: the lowest number of the scale; NULL: there is none
+--| @arg high BIGINT: the highest number of the scale; NULL: there is none
+--| @arg statistics VARCHAR: what would be published: 'mean_sd', 'quartiles' (with the median) or 'median_min_max'
+--| @arg dp BIGINT: decimals of mean and standard deviation; NULL: all
+--| @arg type BIGINT: how quartiles are computed: 2, 6 or 7
+--| @arg max_solutions BIGINT: how many lists are looked for
+--| @column .. as in `source`: the columns of `by`
+--| @column n BIGINT: answers
+--| @column solutions BIGINT: lists that fit; as many as `max_solutions`: there may be more
+--| @column certain BIGINT[]: answers that are in all of them; NULL where not all were looked at
+--| @column insider BIGINT[]: answers whose owner can tell all the others
+--| @column verdict VARCHAR: 'disclosed', 'insider', 'certain', 'open' or 'not enumerated'
+--| @example
+--| FROM sdc_summary_risk('(SELECT region, age // 20 AS band FROM people)', value := 'band', by := ['region'], low := 0, high := 5);
+--| @output
+--| region | n | solutions | certain   | insider   | verdict
+--| -------+---+-----------+-----------+-----------+----------
+--| East   | 2 |         1 | [1, 2]    | [1, 2]    | disclosed
+--| North  | 5 |         1 | [1, 2, 3] | [1, 2, 3] | disclosed
+--| South  | 5 |         1 | [1, 2, 3] | [1, 2, 3] | disclosed
+--| @source Derrick, Green, Ritchie and White (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_summary_risk(source, value := NULL, "by" := [], low := NULL, high := NULL, statistics := 'mean_sd', dp := 2, type := 7, max_solutions := 1000) AS TABLE
+    SELECT * FROM query(_sdc_plan_summary_risk(source::VARCHAR, value::VARCHAR, "by"::VARCHAR[], low, high, statistics::VARCHAR, dp, type, max_solutions));
+
+--| sdc_modal_guess(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
+--| How well somebody does who only reads the released table and guesses the most frequent category of everybody's area.
+--|
+--| The yardstick of every attack: what is told about people by the statistics that were meant to be told. `precision` is the
+--| chance that a person of the unit is guessed right.
+--|
+--| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
+--| @arg truth VARCHAR: the original counts, with the same columns
+--| @arg unit VARCHAR: column of the units, such as blocks; no NULL
+--| @arg category VARCHAR: column of the categories; NULL is one
+--| @arg n VARCHAR: column of the counts; those that are released may be noisy, and negative
+--| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
+--| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
+--| @column .. as in `truth`: the unit
+--| @column modal_category VARCHAR: the most frequent category in the release; the first in order among equals
+--| @column is_tie BOOLEAN: whether there were equals
+--| @column modal_released DOUBLE: its released count
+--| @column modal_true DOUBLE: its original count
+--| @column unit_true DOUBLE: people of the unit
+--| @column predicted BOOLEAN: whether a guess is made
+--| @column precision DOUBLE: the share of people guessed right; 0 where no guess is made
+--| @example
+--| FROM sdc_modal_guess(
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--| @output
+--| region | modal_category | is_tie | modal_released | modal_true | unit_true | predicted | precision
+--| -------+----------------+--------+----------------+------------+-----------+-----------+----------
+--| East   | f              |   true |            1.0 |        1.0 |       2.0 |     false |       0.0
+--| North  | m              |  false |            3.0 |        3.0 |       5.0 |      true |       0.6
+--| South  | f              |  false |            2.0 |        3.0 |       5.0 |      true |       0.6
+--| @source Francis (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_modal_guess(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') AS TABLE
+    SELECT * FROM query(_sdc_plan_modal_guess(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR));
+
+--| sdc_modal_guess_curve(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) -> TABLE
+--| For how many people the guess of the most frequent category is at least so good.
+--|
+--| The last point, precision 1, is people in units of one category only: whoever knows where they live knows it.
+--|
+--| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
+--| @arg truth VARCHAR: the original counts, with the same columns
+--| @arg unit VARCHAR: column of the units, such as blocks; no NULL
+--| @arg category VARCHAR: column of the categories; NULL is one
+--| @arg n VARCHAR: column of the counts
+--| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
+--| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
+--| @arg grid DOUBLE[]: the precisions asked for
+--| @column precision_at_least DOUBLE: a precision
+--| @column persons DOUBLE: people who are guessed with that precision or a higher one
+--| @column recall DOUBLE: their share of all
+--| @example
+--| FROM sdc_modal_guess_curve(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--| @output
+--| precision_at_least | persons |             recall
+--| -------------------+---------+-------------------
+--|                0.5 |    10.0 | 0.8333333333333334
+--|               0.75 |     0.0 |                0.0
+--|                0.9 |     0.0 |                0.0
+--|               0.95 |     0.0 |                0.0
+--|                1.0 |     0.0 |                0.0
+--| @source Francis (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_modal_guess_curve(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) AS TABLE
+    SELECT * FROM query(_sdc_plan_modal_guess_curve(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR, grid::DOUBLE[]));
+
+--| sdc_modal_guess_summary(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
+--| How well the guess of the most frequent category does over all people.
+--|
+--| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
+--| @arg truth VARCHAR: the original counts, with the same columns
+--| @arg unit VARCHAR: column of the units, such as blocks; no NULL
+--| @arg category VARCHAR: column of the categories; NULL is one
+--| @arg n VARCHAR: column of the counts
+--| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
+--| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
+--| @column persons DOUBLE: people
+--| @column guessed DOUBLE: those for whom a guess is made
+--| @column right DOUBLE: those guessed right
+--| @column precision DOUBLE: of the guesses, the share that is right
+--| @column recall DOUBLE: of the people, the share for whom a guess is made
+--| @column accuracy DOUBLE: of the people, the share guessed right
+--| @column unmatched_units BIGINT: units of the release without people in truth
+--| @example
+--| FROM sdc_modal_guess_summary(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--| @output
+--| persons | guessed | right | precision |             recall | accuracy | unmatched_units
+--| --------+---------+-------+-----------+--------------------+----------+----------------
+--|    12.0 |    10.0 |   6.0 |       0.6 | 0.8333333333333334 |      0.5 |               0
+--| @source Francis (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_modal_guess_summary(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') AS TABLE
+    SELECT * FROM query(_sdc_plan_modal_guess_summary(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR));
+
+--| sdc_attack_score(attack, released, unit := NULL, category := NULL, n := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) -> TABLE
+--| An attack beside the guess of the most frequent category, on the same people.
+--|
+--| An attack that is right no more often than the guess has learned nothing about anybody. Look at small units apart, and at
+--| the people whom the guess always gets wrong (`precision_nonmodal`): there an attack has to prove itself.
+--|
+--| @arg attack VARCHAR: a table, view or query in parentheses: one row a person who was attacked
+--| @arg released VARCHAR: the released counts that the guess is made from, one row a unit and category
+--| @arg unit VARCHAR: column of the units, in both
+--| @arg category VARCHAR: column of the categories in `released`
+--| @arg n VARCHAR: column of the counts in `released`
+--| @arg linked VARCHAR: BOOLEAN column of `attack`: whether it says anything about the person
+--| @arg predicted VARCHAR: column of `attack`: what it says
+--| @arg actual VARCHAR: column of `attack`: what is so
+--| @arg size_bins BIGINT[]: the smallest size of each class of units, in people attacked
+--| @column size_from BIGINT: smallest size of the class; NULL in the first row: all
+--| @column targets BIGINT: people attacked
+--| @column linked BIGINT: those about whom it says something
+--| @column correct BIGINT: those about whom it is right
+--| @column precision DOUBLE: correct of linked
+--| @column recall_linked DOUBLE: linked of targets: an attacker does not know who is right
+--| @column recall_confirmed DOUBLE: correct of targets
+--| @column baseline_precision DOUBLE: precision of the guess
+--| @column lift DOUBLE: precision less that of the guess
+--| @column relative_gain DOUBLE: the lift as a share of what was left to gain
+--| @column precision_nonmodal DOUBLE: precision among those whom the guess gets wrong
+--| @example
+--| SELECT targets, linked, correct, precision, baseline_precision, lift
+--| FROM sdc_attack_score(
+--|     '(SELECT region, true AS linked, sex AS actual, ''m'' AS predicted FROM people)',
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', size_bins := [1]);
+--| @output
+--| targets | linked | correct | precision | baseline_precision |                 lift
+--| --------+--------+---------+-----------+--------------------+---------------------
+--|      12 |     12 |       6 |       0.5 | 0.5833333333333334 | -0.08333333333333337
+--|      12 |     12 |       6 |       0.5 | 0.5833333333333334 | -0.08333333333333337
+--| @source Francis (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_attack_score(attack, released, unit := NULL, category := NULL, n := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) AS TABLE
+    SELECT * FROM query(_sdc_plan_attack_score(attack::VARCHAR, released::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, linked::VARCHAR, predicted::VARCHAR, actual::VARCHAR, size_bins::BIGINT[]));
+
+--| sdc_recon_bounds(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
+--| Between what the cells must lie that two published tables leave open: units by detail.
+--|
+--| One table has small units by group, the other a wider area by group and detail, such as blocks by race, and the tract by race
+--| and year of age. A cell with equal bounds is determined: published, whatever was meant.
+--|
+--| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg coarse VARCHAR: counts of the wider area by group and detail
+--| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg detail VARCHAR: column of the detail, in `coarse`
+--| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg n VARCHAR: column of the counts, in both
+--| @column .. as in `fine`: the columns of `by`, the unit, and the detail as in `coarse`
+--| @column low BIGINT: the least that the cell can be
+--| @column high BIGINT: the most
+--| @column determined BOOLEAN: whether they are the same
+--| @column posterior DOUBLE: share of the group that has the detail: the chance for anybody in it, wherever
+--| @example
+--| FROM sdc_recon_bounds(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
+--|     unit := 'region', detail := 'band', by := ['sex']) LIMIT 4;
+--| @output
+--| sex | region | band | low | high | determined |           posterior
+--| ----+--------+------+-----+------+------------+--------------------
+--| f   | East   |    1 |   0 |    1 |      false |                 0.5
+--| f   | East   |    2 |   0 |    1 |      false |  0.3333333333333333
+--| f   | East   |    3 |   0 |    1 |      false | 0.16666666666666666
+--| f   | North  |    1 |   0 |    2 |      false |                 0.5
+--| @source Muralidhar (2022), PSD; Fréchet bounds
+CREATE OR REPLACE TEMP MACRO sdc_recon_bounds(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n') AS TABLE
+    SELECT * FROM query(_sdc_plan_recon_bounds(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR));
+
+--| sdc_recon_count(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
+--| How many files of records fit two published tables, and how many persons are determined all the same.
+--|
+--| Many files are no protection for a person who is the same in all of them: look at `determined_persons` too.
+--|
+--| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg coarse VARCHAR: counts of the wider area by group and detail
+--| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg detail VARCHAR: column of the detail, in `coarse`
+--| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg n VARCHAR: column of the counts, in both
+--| @column .. as in `fine`: the columns of `by`
+--| @column persons BIGINT: of the group
+--| @column log10_assignments DOUBLE: logarithm of the ways to deal the details out to the persons
+--| @column distinct_tables DOUBLE: different files, order within a unit aside; NULL: too many to count
+--| @column determined_persons BIGINT: persons of units whose cells are all determined
+--| @example
+--| SELECT sex, persons, round(log10_assignments, 3) AS log10_assignments, distinct_tables, determined_persons
+--| FROM sdc_recon_count(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
+--|     unit := 'region', detail := 'band', by := ['sex']);
+--| @output
+--| sex | persons | log10_assignments | distinct_tables | determined_persons
+--| ----+---------+-------------------+-----------------+-------------------
+--| f   |       6 |             1.778 |            12.0 |                  0
+--| m   |       6 |             1.778 |            12.0 |                  0
+--| @source Muralidhar (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_recon_count(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n') AS TABLE
+    SELECT * FROM query(_sdc_plan_recon_count(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR));
+
+--| sdc_reconstruct(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n', draws := 10, seed := NULL) -> TABLE
+--| Files of records that fit two published tables: what an attacker takes for the data.
+--|
+--| The details are dealt out at random to the persons of the units, every way being as likely. Link each draw to names, and see
+--| whether the same record gets the same name: `sdc_recon_stability`.
+--|
+--| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg coarse VARCHAR: counts of the wider area by group and detail
+--| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg detail VARCHAR: column of the detail, in `coarse`
+--| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg n VARCHAR: column of the counts, in both
+--| @arg draws BIGINT: files wanted
+--| @arg seed BIGINT: the same seed draws the same files; NULL: others each time
+--| @column .. as in `fine`: the columns of `by`, the unit, and the detail as in `coarse`
+--| @column draw BIGINT: number of the file, from 1
+--| @column slot BIGINT: number of the record: the same unit and group in all files
+--| @example
+--| FROM sdc_reconstruct(
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
+--|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
+--|     unit := 'region', detail := 'band', by := ['sex'], draws := 2, seed := 1) LIMIT 3;
+--| @output
+--| sex | region | band | draw | slot
+--| ----+--------+------+------+-----
+--| f   | East   |    1 |    1 |    1
+--| f   | North  |    1 |    1 |    2
+--| f   | North  |    2 |    1 |    3
+--| @source Muralidhar (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_reconstruct(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n', draws := 10, seed := NULL) AS TABLE
+    SELECT * FROM query(_sdc_plan_reconstruct(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR, draws, seed::VARCHAR));
+
+--| sdc_recon_stability(links, slot := 'slot', draw := 'draw', id := 'id') -> TABLE
+--| For every record of a reconstruction, how often it got the same name.
+--|
+--| @arg links VARCHAR: a table, view or query in parentheses: one row a draw and record, with the name it was linked to
+--| @arg slot VARCHAR: column of the records
+--| @arg draw VARCHAR: column of the draws
+--| @arg id VARCHAR: column of the names; NULL: not linked
+--| @column .. as in `links`: the record
+--| @column matched BIGINT: draws in which it was linked
+--| @column max_same BIGINT: draws in which it got its most frequent name
+--| @column ids BIGINT: different names
+--| @column ids_with_none BIGINT: the same, no name counting as one
+--| @example
+--| FROM sdc_recon_stability('(FROM (VALUES (1, 1, ''ann''), (1, 2, ''bob''), (1, 3, ''ann''), (2, 1, NULL)) v(slot, draw, id))');
+--| @output
+--| slot | matched | max_same | ids | ids_with_none
+--| -----+---------+----------+-----+--------------
+--|    1 |       3 |        2 |   2 |             2
+--|    2 |       0 |        0 |   0 |             1
+--| @source Muralidhar (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_recon_stability(links, slot := 'slot', draw := 'draw', id := 'id') AS TABLE
+    SELECT * FROM query(_sdc_plan_recon_stability(links::VARCHAR, slot::VARCHAR, draw::VARCHAR, id::VARCHAR));
+
+--| sdc_recon_agreement(links, slot := 'slot', draw := 'draw', id := 'id', stable := 0.9) -> TABLE
+--| How far two draws of a reconstruction agree on who is who.
+--|
+--| @arg links VARCHAR: a table, view or query in parentheses: one row a draw and record, with the name it was linked to
+--| @arg slot VARCHAR: column of the records
+--| @arg draw VARCHAR: column of the draws
+--| @arg id VARCHAR: column of the names; NULL: not linked
+--| @arg stable DOUBLE: share of the draws in which a stable record has the same name
+--| @column records BIGINT: records
+--| @column draws BIGINT: draws
+--| @column putative_rate DOUBLE: share of the records that are linked
+--| @column agreement DOUBLE: share of the records with the same name in two draws, mean over the pairs
+--| @column min_agreement DOUBLE: the least of a pair
+--| @column max_agreement DOUBLE: the most of a pair
+--| @column stable_share DOUBLE: share of the records that are stable
+--| @example
+--| FROM sdc_recon_agreement('(FROM (VALUES (1, 1, ''ann''), (1, 2, ''bob''), (2, 1, ''bob''), (2, 2, ''bob'')) v(slot, draw, id))');
+--| @output
+--| records | draws | putative_rate | agreement | min_agreement | max_agreement | stable_share
+--| --------+-------+---------------+-----------+---------------+---------------+-------------
+--|       2 |     2 |           1.0 |       0.5 |           0.5 |           0.5 |          0.5
+--| @source Muralidhar (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_recon_agreement(links, slot := 'slot', draw := 'draw', id := 'id', stable := 0.9) AS TABLE
+    SELECT * FROM query(_sdc_plan_recon_agreement(links::VARCHAR, slot::VARCHAR, draw::VARCHAR, id::VARCHAR, stable));

@@ -1,0 +1,102 @@
+-- Special uniques among records (temporary macros of a connection with sdcduck).
+
+--| sdc_suda(source, keys := [], max_size := NULL, dis := 0.01, missing := NULL, nulls := 'category') -> TABLE
+--| Every record with its SUDA score: how few keys are enough to make it unique, and in how many ways.
+--|
+--| A minimal sample unique is a set of keys whose values nobody else shares, while somebody shares any fewer of them. One of
+--| k among m keys counts (m - k)(m - k - 1).. down to the largest size searched: (m - k)! when all sizes are. A high score
+--| means a special unique: likely to be alone in the population too. `dis_suda` says how likely: the chance that a match with
+--| the record is right, if `dis` is the share of the population in the data. All sets of keys are searched.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg max_size BIGINT: keys that a minimal unique may have; NULL: as many as there are
+--| @arg dis DOUBLE: the share of the population that is in the data, for `dis_suda`
+--| @arg missing VARCHAR: a code that stands for a value not known, such as '-999': no unique holds it
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'ignore': no unique holds it
+--| @column .. as in `source`
+--| @column uniques BIGINT: minimal sample uniques of the record
+--| @column smallest BIGINT: keys of the smallest of them; NULL: there is none
+--| @column suda DOUBLE: the score; 0 for records that are not unique
+--| @column dis_suda DOUBLE: the chance that a match with the record is right
+--| @column contributions MAP(VARCHAR, DOUBLE): for each key, per cent of the score that is from uniques with it
+--| @example
+--| SELECT person_id, region, sex, uniques, smallest, suda, round(dis_suda, 4) AS dis_suda, contributions
+--| FROM sdc_suda('(SELECT *, age // 20 AS band FROM people)', keys := ['region', 'sex', 'band'])
+--| WHERE suda > 0 ORDER BY suda DESC, person_id;
+--| @output
+--| person_id | region | sex | uniques | smallest | suda | dis_suda | contributions
+--| ----------+--------+-----+---------+----------+------+----------+-----------------------------------------------
+--|         4 | North  | f   |       2 |        2 |  2.0 |   0.0315 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
+--|         8 | South  | m   |       2 |        2 |  2.0 |   0.0315 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
+--|        11 | East   | f   |       2 |        2 |  2.0 |   0.0315 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
+--|        12 | East   | m   |       2 |        2 |  2.0 |   0.0315 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
+--|         2 | North  | m   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|         3 | North  | f   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|         7 | South  | f   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|        10 | South  | m   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002)
+CREATE OR REPLACE TEMP MACRO sdc_suda(source, keys := [], max_size := NULL, dis := 0.01, missing := NULL, nulls := 'category') AS TABLE
+    SELECT * FROM query(_sdc_plan_suda(source::VARCHAR, keys::VARCHAR[], max_size, dis, missing::VARCHAR, nulls::VARCHAR));
+
+--| sdc_suda_contributions(source, keys := [], max_size := NULL, missing := NULL, nulls := 'category') -> TABLE
+--| Which key makes records special: its part in all SUDA scores of a table.
+--|
+--| Per cent of the sum of the scores that is from minimal uniques with the key. A unique has several keys, so the figures add
+--| up to more than 100. The highest one is the key to coarsen first.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg max_size BIGINT: keys that a minimal unique may have; NULL: as many as there are
+--| @arg missing VARCHAR: a code that stands for a value not known, such as '-999': no unique holds it
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'ignore': no unique holds it
+--| @column variable VARCHAR: the key
+--| @column records BIGINT: records with a minimal unique that holds it
+--| @column contribution DOUBLE: per cent of all scores; NULL where no record is unique
+--| @example
+--| FROM sdc_suda_contributions('(SELECT *, age // 20 AS band FROM people)', keys := ['region', 'sex', 'band']);
+--| @output
+--| variable | records |      contribution
+--| ---------+---------+------------------
+--| band     |       8 | 83.33333333333333
+--| region   |       8 | 83.33333333333333
+--| sex      |       8 | 66.66666666666667
+--| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008)
+CREATE OR REPLACE TEMP MACRO sdc_suda_contributions(source, keys := [], max_size := NULL, missing := NULL, nulls := 'category') AS TABLE
+    SELECT * FROM query(_sdc_plan_suda_contributions(source::VARCHAR, keys::VARCHAR[], max_size, missing::VARCHAR, nulls::VARCHAR));
+
+--| sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') -> TABLE
+--| How many uniques of a sample are unique in the population, by a log-linear model of the classes.
+--|
+--| The size of a class in the population is taken for Poisson, with a mean that the keys explain: by main effects only, or by
+--| interactions of pairs, which usually fit better. A model that is too simple gives too high a risk, one too rich too low a
+--| risk. Combinations of keys that nobody in the sample has are part of the model, as classes of nobody.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg weight VARCHAR: column of sampling weights, all positive
+--| @arg fraction DOUBLE: in place of weights: the share of the population that is in the sample
+--| @arg interactions BIGINT: how many keys may interact: 1: main effects only, 2: all pairs
+--| @arg trends VARCHAR[]: keys that are numbers and have a linear effect in place of one for each value
+--| @arg method VARCHAR: 'poisson': frequencies of the sample, divided by the share sampled; 'pseudo': sums of the weights; 'sdcmicro': the figures of its method "default", which takes frequencies of the sample for those of the population
+--| @column records BIGINT: records
+--| @column classes BIGINT: classes with records
+--| @column cells BIGINT: combinations of keys
+--| @column uniques BIGINT: records that are unique in the sample
+--| @column tau1 DOUBLE: how many of them are expected to be unique in the population
+--| @column tau2 DOUBLE: how many right matches are expected, if each is matched with somebody of its class
+--| @column share1 DOUBLE: tau1 as a share of the uniques
+--| @column share2 DOUBLE: tau2 as a share of the uniques
+--| @column gr1 DOUBLE: tau1 divided by the classes, as sdcMicro does
+--| @column gr2 DOUBLE: tau2 divided by the classes, as sdcMicro does
+--| @column deviance DOUBLE: of the model from the frequencies
+--| @example
+--| SELECT records, cells, uniques, round(tau1, 3) AS tau1, round(tau2, 3) AS tau2, round(share2, 3) AS share2
+--| FROM sdc_model_risk('people', keys := ['region', 'sex'], fraction := 0.2, interactions := 1);
+--| @output
+--| records | cells | uniques |  tau1 |  tau2 | share2
+--| --------+-------+---------+-------+-------+-------
+--|      12 |     6 |       2 | 0.037 | 0.491 |  0.245
+--| @source Skinner and Shlomo (2008)
+CREATE OR REPLACE TEMP MACRO sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') AS TABLE
+    SELECT * FROM query(_sdc_plan_model_risk(source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, fraction, interactions, trends::VARCHAR[], method::VARCHAR));

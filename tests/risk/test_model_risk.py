@@ -1,0 +1,115 @@
+"""Uniques of the population by a log-linear model: statsmodels, the figures of R, and populations that are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
+
+SURVEY_KEYS = "keys := ['urbrur', 'roof', 'walls', 'water', 'electcon', 'relat', 'sex']"
+
+
+def test_a_household_survey_as_in_r(con: duckdb.DuckDBPyConnection, reference_data: Path) -> None:
+    # modRisk with its defaults, all keys as numbers: gr1 and gr2 of index.json.
+    con.execute(f"CREATE TABLE survey AS FROM read_csv('{reference_data}/sdcmicro/input_testdata.csv.gz')")
+    trends = SURVEY_KEYS.replace("keys", "trends")
+    found = con.execute(
+        f"SELECT gr1, gr2, uniques FROM sdc_model_risk('survey', {SURVEY_KEYS}, {trends}, "
+        "weight := 'sampling_weight', interactions := 1, method := 'sdcmicro')"
+    ).fetchone()
+    assert found == (pytest.approx(0.20871064159, rel=1e-8), pytest.approx(0.27264656697, rel=1e-8), 157)
+    # With equal weights it is the same whether records or weights are fitted, or the share is given.
+    models = [f"weight := 'sampling_weight', method := '{method}'" for method in ("poisson", "pseudo")]
+    rows = [
+        con.execute(f"SELECT tau1, tau2 FROM sdc_model_risk('survey', {SURVEY_KEYS}, {model})").fetchone()
+        for model in [*models, "fraction := 0.01"]
+    ]
+    assert rows[0] == pytest.approx(rows[1])
+    assert rows[0] == pytest.approx(rows[2])
+
+
+def test_the_fit_is_that_of_statsmodels() -> None:
+    rng = np.random.default_rng(5)
+    observed = rng.poisson(4, (3, 4, 2)).astype(float)
+    scores = np.array([1.0, 2.0, 5.0, 9.0])
+    a, b, c = (grid.ravel() for grid in np.indices(observed.shape))
+    fitted = expected_frequencies(observed, [(0, 2)], {1: scores}, lambda: None)
+    design = np.column_stack([*[(a == i) & (c == j) for i in range(3) for j in range(2)], scores[b]]).astype(float)
+    wanted = sm.GLM(observed.ravel(), design, family=sm.families.Poisson()).fit()
+    assert fitted.ravel() == pytest.approx(wanted.fittedvalues, rel=1e-6)
+    assert deviance(observed, fitted) == pytest.approx(wanted.deviance, rel=1e-8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_margins_of_the_terms_are_kept(seed: int) -> None:
+    observed = np.random.default_rng(seed).poisson(0.7, (3, 3, 4)).astype(float)
+    observed[0, 0, 0] += 1
+    fitted = expected_frequencies(observed, [(0, 1), (1, 2)], {}, lambda: None)
+    assert fitted.sum(axis=2) == pytest.approx(observed.sum(axis=2), abs=1e-6)
+    assert fitted.sum(axis=0) == pytest.approx(observed.sum(axis=0), abs=1e-6)
+
+
+def test_the_risk_of_a_unique() -> None:
+    alone, match = unique_risks(np.array([0.0, 2.0, 1e9, 3.0]), np.array([0.5, 0.5, 0.5, 1.0]))
+    assert alone == pytest.approx([1, np.exp(-1), 0, 1])
+    assert match == pytest.approx([1, 1 - np.exp(-1), 2e-9, 1])
+
+
+def test_a_population_that_follows_the_model(con: duckdb.DuckDBPyConnection) -> None:
+    # Four independent keys, a sample of a tenth: what the model expects beside what is so.
+    con.execute(
+        "CREATE TABLE everybody AS SELECT i, (60 * pow(hash(i) % 10007 / 10007, 2))::INTEGER AS a, "
+        "hash(3 * i + 1) % 12 AS b, hash(5 * i + 2) % 6 AS c, hash(7 * i + 3) % 4 AS d, hash(11 * i + 5) % 10 = 0 AS taken "
+        "FROM range(60000) r(i)"
+    )
+    true1, true2 = con.execute(
+        "SELECT count(*) FILTER (everybody = 1), sum(1 / everybody) FROM (SELECT count(*) AS everybody, "
+        "count(*) FILTER (taken) AS sampled FROM everybody GROUP BY a, b, c, d) WHERE sampled = 1"
+    ).fetchall()[0]
+    tau1, tau2 = con.execute(
+        "SELECT tau1, tau2 FROM sdc_model_risk('(FROM everybody WHERE taken)', keys := ['a', 'b', 'c', 'd'], "
+        "fraction := 0.1, interactions := 1)"
+    ).fetchall()[0]
+    assert tau1 == pytest.approx(true1, rel=0.15)
+    assert tau2 == pytest.approx(true2, rel=0.05)
+
+
+def test_no_records_and_no_uniques(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (a INTEGER, b VARCHAR)")
+    call = "SELECT records, uniques, tau1, share1, gr1 FROM sdc_model_risk('t', keys := ['a', 'b'], fraction := 0.5)"
+    assert con.execute(call).fetchall() == [(0, 0, None, None, None)]
+    con.execute("INSERT INTO t VALUES (1, NULL), (1, NULL)")
+    assert con.execute(call).fetchall() == [(2, 0, 0.0, None, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("keys := ['a']", "give either 'weight'"),
+        ("keys := ['a'], weight := 'w', fraction := 0.5", "give either 'weight'"),
+        ("keys := ['a'], fraction := 0", "argument 'fraction' must be above 0"),
+        ("keys := ['a'], weight := 'zero'", "a weight is NULL, not positive or infinite"),
+        ("keys := ['a'], weight := 'w', interactions := 0", "argument 'interactions' must be"),
+        ("keys := ['a'], weight := 'w', method := 'CE'", "argument 'method' must be"),
+        ("keys := ['a'], fraction := 0.5, method := 'pseudo'", "fits the sums of the weights"),
+        ("keys := ['a'], weight := 'w', trends := ['w']", "which is not one of the keys"),
+        ("keys := ['word'], weight := 'w', trends := ['word']", "which is no number"),
+        ("keys := ['hole'], weight := 'w', trends := ['hole']", "which holds NULL"),
+        ("keys := ['i', 'j', 'k'], weight := 'w'", "take fewer keys, or coarser ones"),
+    ],
+)
+def test_bad_arguments(con: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT 1 AS a, 2.0 AS w, 0 AS zero, 'x' AS word, NULL::INTEGER AS hole, i, i AS j, i AS k "
+        "FROM range(300) r(i)"
+    )
+    with pytest.raises(duckdb.Error, match=text):
+        con.execute(f"FROM sdc_model_risk('t', {arguments})").fetchall()

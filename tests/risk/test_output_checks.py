@@ -1,0 +1,294 @@
+"""What output checkers look for, cell by cell; that hidden cells stay hidden; and the record of who let what go."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sdcduck
+
+CUBE = "SELECT r, c, count(*) AS n FROM t GROUP BY CUBE (r, c)"
+
+
+def people(con: duckdb.DuckDBPyConnection, cells: Sequence[Sequence[int]]) -> None:
+    """A table `t` of records with these counts by row and column."""
+    rows = ", ".join(f"({r}, {c}, {n})" for r, row in enumerate(cells) for c, n in enumerate(row))
+    con.execute(
+        f"CREATE OR REPLACE TABLE t AS SELECT r, c, 1 + place AS y FROM (VALUES {rows}) v(r, c, n), range(n) s(place)"
+    )
+
+
+def failing(con: duckdb.DuckDBPyConnection, query: str, arguments: str = "") -> list[tuple[object, ...]]:
+    return con.execute(
+        f"SELECT r, c, why FROM sdc_check_table($$ {query} $$ {arguments}) WHERE status = 'fail' AND level = 'r x c' "
+        "ORDER BY ALL"
+    ).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    [
+        ([[12, 30], [9, 40]], [(1, 0, "n: threshold")]),  # 9 < 10
+        ([[10, 30], [15, 40]], []),  # 10 is allowed
+        ([[90, 10], [20, 15]], []),  # a share of exactly 0.9 is allowed
+        ([[100, 10], [20, 15]], [(0, 0, "n: share")]),  # 100 of 110
+        ([[0, 30], [15, 40]], [(0, 0, "n: zero"), *[(one, 1 - one, "n: all in one cell") for one in (0, 1)]]),
+    ],
+)
+def test_the_rule_for_tables_of_counts(
+    con: duckdb.DuckDBPyConnection, cells: list[list[int]], wanted: list[tuple[object, ...]]
+) -> None:
+    people(con, cells)
+    assert failing(con, CUBE) == wanted
+    # Totals are taken whether they are published or not.
+    assert failing(con, "SELECT r, c, count(*) AS n FROM t GROUP BY r, c") == wanted
+
+
+def test_zeros(con: duckdb.DuckDBPyConnection) -> None:
+    people(con, [[0, 30], [15, 40]])
+    status = "SELECT status FROM sdc_check_table('{}', zeros := '{}') WHERE r = 0 AND c = 0"
+    for zeros, wanted in (("fail", [("fail",)]), ("review", [("review",)]), ("ignore", [])):
+        assert con.execute(status.format(CUBE, zeros)).fetchall() == wanted
+    impossible = ", structural_zeros := 'r = 0 AND c = 0'"
+    assert failing(con, CUBE, impossible) == [(0, 1, "n: all in one cell"), (1, 0, "n: all in one cell")]
+
+
+def test_a_dimension_of_one_category_says_nothing_about_anybody(con: duckdb.DuckDBPyConnection) -> None:
+    people(con, [[20, 30, 25]])
+    assert con.execute(f"SELECT DISTINCT status FROM sdc_check_table('{CUBE}')").fetchall() == [("pass",)]
+    con.execute("UPDATE t SET c = NULL WHERE c = 0")  # NULL is a category
+    assert con.execute(f"SELECT DISTINCT status FROM sdc_check_table('{CUBE}')").fetchall() == [("pass",)]
+    con.execute("UPDATE t SET c = 0 WHERE c IS NOT NULL")  # 55 beside 20
+    assert failing(con, CUBE) == []
+    assert failing(con, CUBE, ", max_share := 0.7") == [(0, 0, "n: share")]
+
+
+def test_sums(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE firms AS SELECT 'even' AS kind, i AS firm, 100 AS y FROM range(20) r(i) UNION ALL "
+        "SELECT 'giant', i, CASE WHEN i = 100 THEN 100000 ELSE 10 END FROM range(100, 120) r(i) UNION ALL "
+        "SELECT 'few', i % 3, 50 FROM range(20) r(i) UNION ALL "
+        "SELECT 'debts', i, 100 * (i % 3 - 1) FROM range(200, 240) r(i)"
+    )
+    query = "SELECT kind, count(*) AS n, sum(y) AS y FROM firms GROUP BY kind"
+
+    def found(arguments: str = "") -> dict[str, tuple[str, str]]:
+        rows = con.execute(
+            f"SELECT kind, status, why FROM sdc_check_table('{query}', contributor := 'firm'{arguments})"
+        )
+        return {kind: (status, why) for kind, status, why in rows.fetchall()}
+
+    assert found() == {
+        "even": ("pass", None),
+        "giant": ("fail", "y: dominance (2, 90), p_percent"),
+        "few": ("fail", "y: min_contributors"),
+        "debts": ("review", "y: negative values"),
+    }
+    assert found(", dominance := NULL, p_percent := NULL")["giant"] == ("pass", None)
+    two = query.replace("sum(y) AS y", "sum(1) AS one, sum(y) AS y")
+    both = con.execute(f"SELECT why FROM sdc_check_table('{two}') WHERE kind = 'giant'").fetchall()
+    assert both == [("y: dominance (2, 90), p_percent",)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=3))
+def test_no_published_numbers_add_up_to_a_hidden_cell(cells: list[list[int]]) -> None:
+    with sdcduck.connect() as con:
+        people(con, cells)
+        if sum(map(sum, cells)) == 0:
+            return
+        query = "SELECT r, c, count(*) AS n, sum(y) AS y FROM t GROUP BY CUBE (r, c)"
+        rows = con.execute(
+            f"SELECT r, c, level, n, y, status FROM sdc_check_table('{query}', dominance := NULL, p_percent := NULL, "
+            "hide := true)"
+        ).fetchall()
+        inner = {row[:2]: row for row in rows if row[2] == "r x c"}
+        for _, _, _, n, y, status in inner.values():
+            assert (n is None) == (y is None) == (status == "hidden")
+            assert n is None or n >= 10
+        for r, c, _level, n, y, status in rows:
+            if (r, c) in inner:
+                continue
+            shown = [
+                row for key, row in inner.items() if r in (None, key[0]) and c in (None, key[1]) and row[3] is not None
+            ]
+            # Every margin is a function of inner cells that are shown anyway.
+            assert (n, y) == ((sum(row[3] for row in shown), sum(row[4] for row in shown)) if shown else (None, None))
+            assert (status == "hidden") == (not shown)
+
+
+def test_hiding_needs_the_inner_cells(con: duckdb.DuckDBPyConnection) -> None:
+    people(con, [[20, 3], [15, 40]])
+    with pytest.raises(duckdb.Error, match="use sdc_suppress"):
+        con.execute(
+            "FROM sdc_check_table('SELECT r, c, count(*) AS n FROM t GROUP BY GROUPING SETS ((r), (c))', hide := true)"
+        )
+
+
+def test_statistics(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT 'many' AS g, greatest(i, 12) AS x, i AS person FROM range(100) r(i) UNION ALL "
+        "SELECT 'few', i, i FROM range(9) r(i) UNION ALL SELECT 'twice', i, i % 6 FROM range(12) r(i) UNION ALL "
+        "SELECT 'same', 5, i FROM range(50) r(i) UNION ALL SELECT 'eleven', i, i FROM range(10) r(i) UNION ALL "
+        "SELECT 'many', NULL, 7"
+    )
+    rows = con.execute(
+        "SELECT g, statistic, status, why, units, support FROM sdc_check_statistics('t', value := 'x', by := ['g'], "
+        "statistics := ['min', 'max', 'range', 'median', 'p5', 'p90', 'mode', 'sd'], contributor := 'person')"
+    ).fetchall()
+    found = {(row[0], row[1]): row[2:] for row in rows}
+    assert found["many", "min"] == ("pass", None, 100, 13)
+    assert found["many", "max"] == ("fail", "too few behind it", 100, 1)
+    assert found["many", "range"] == ("fail", "too few behind it", 100, 1)
+    assert found["many", "median"][:2] == ("pass", None)
+    assert found["many", "p5"] == ("pass", None, 100, 13)
+    assert found["many", "p90"] == ("pass", None, 100, 11)
+    assert found["many", "mode"] == ("pass", None, 100, 13)
+    assert found["same", "mode"] == ("fail", "share", 50, 50)
+    assert found["eleven", "sd"] == ("fail", "degrees of freedom", 10, 10)
+    assert {found[g, s][1] for g, s in itertools.product(("few", "twice"), ("median", "sd", "mode"))} == {"threshold"}
+    assert found["twice", "median"][2] == 6
+    assert con.execute(
+        "SELECT * FROM sdc_check_statistics('(FROM t WHERE g = ''many'')', value := 'x', statistics := ['variance'])"
+    ).fetchall() == [("variance", 100, 100, "pass", None)]
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "why"),
+    [
+        ("100, 3", "pass", None), ("13, 3", "pass", None), ("12, 3", "fail", "degrees of freedom"),
+        ("NULL, 3", "fail", "degrees of freedom"), ("100, 0", "fail", "degrees of freedom"),
+        ("100, 3, saturated := true", "review", "saturated: check it as a table"),
+        ("100, 3, saturated := NULL", "review", "saturated: check it as a table"),
+        ("100, 80, min_df := 30", "fail", "degrees of freedom"), ("100, 3, min_df := NULL", "fail", "degrees of freedom"),
+    ],
+)  # fmt: skip
+def test_regressions(con: duckdb.DuckDBPyConnection, call: str, status: str, why: str | None) -> None:
+    assert con.execute(f"SELECT status, why FROM sdc_check_regression({call})").fetchall() == [(status, why)]
+
+
+def test_the_record(con: duckdb.DuckDBPyConnection) -> None:
+    people(con, [[12, 30], [9, 40]])
+    check = f"(FROM sdc_check_table(''{CUBE}''))"
+    submit = f"FROM sdc_check_submit('by region', '{check}', by := 'ann'"
+    assert con.execute(submit + ")").fetchall() == [("by region", "sdc_check_table", "fail", 9, 1, 0)]
+    assert con.execute(submit + ", exception := 'these nine are public')").fetchall()[0][2] == "fail"
+    seen = (
+        "SELECT name, status, why, submitted_by, exception, decision, decided_by, reason, releasable FROM sdc_outputs()"
+    )
+    assert con.execute(seen).fetchall() == [
+        ("by region", "fail", "n: threshold", "ann", "these nine are public", None, None, None, False)
+    ]
+    decide = "FROM sdc_check_decide('by region', 'approve', by := '{}', reason := {})"
+    for who, reason, text in (
+        ("Ann", "'I say so'", "somebody else"),
+        ("bob", "NULL", "must say why"),
+        ("", "'x'", "name a person"),
+    ):
+        with pytest.raises(duckdb.Error, match=text):
+            con.execute(decide.format(who, reason)).fetchall()
+    con.execute(decide.format("bob", "'published by the ministry'")).fetchall()
+    assert con.execute(seen).fetchall()[0][5:] == ("approve", "bob", "published by the ministry", True)
+    for again in (decide.format("eve", "'no'"), submit + ")"):
+        with pytest.raises(duckdb.Error, match="decided already"):
+            con.execute(again).fetchall()
+    con.execute("FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := 'ann')").fetchall()
+    assert con.execute("SELECT releasable FROM sdc_outputs() WHERE name = 'model'").fetchall() == [(True,)]
+    con.execute("FROM sdc_check_decide('model', 'reject', by := 'bob', reason := 'same as another one')").fetchall()
+    assert con.execute("SELECT releasable FROM sdc_outputs() WHERE name = 'model'").fetchall() == [(False,)]
+    con.execute("FROM sdc_check_drop('model')").fetchall()
+    with pytest.raises(duckdb.Error, match="unknown output 'model'"):
+        con.execute("FROM sdc_check_drop('model')")
+    assert con.execute("SELECT count(*) FROM sdc_outputs()").fetchall() == [(1,)]
+
+
+def test_the_fingerprint_tells_whether_the_check_said_the_same(con: duckdb.DuckDBPyConnection) -> None:
+    def fingerprint() -> object:
+        con.execute(f"FROM sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}''))', by := 'ann')").fetchall()
+        return con.execute("SELECT fingerprint FROM sdc_outputs()").fetchall()[0][0]
+
+    people(con, [[12, 30], [19, 40]])
+    before = fingerprint()
+    assert fingerprint() == before
+    con.execute("DELETE FROM t WHERE rowid = 0")
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        "(SELECT ''pass'' AS status, NULL AS why)",
+        "(FROM sdc_check_regression(5, 4) WHERE status = ''pass'')",
+        "(SELECT * REPLACE (''pass'' AS status) FROM sdc_check_regression(5, 4))",
+        "(SELECT * EXCLUDE (df) FROM sdc_check_regression(5, 4))",
+        "(SELECT * RENAME (why AS status, status AS why) FROM sdc_check_regression(5, 4))",
+        "(SELECT ''pass'' AS status, * FROM sdc_check_regression(5, 4))",
+        "(FROM sdc_check_regression(5, 4) LIMIT 0)",
+        "(FROM sdc_check_regression(5, 4) USING SAMPLE 1)",
+        "(FROM sdc_check_regression(5, 4) QUALIFY true)",
+        "(FROM sdc_check_regression(5, 4) AS x(a, status))",
+        "(FROM sdc_check_regression(5, 4) TABLESAMPLE 1)",
+        "(SELECT DISTINCT * FROM sdc_check_regression(5, 4))",
+        "(FROM sdc_check_regression(5, 4), range(0))",
+        "(FROM sdc_check_keys(''people''))",
+        "(WITH x AS (SELECT 1) FROM sdc_check_regression(5, 4))",
+        "(FROM sdc_check_regression(5, 4) UNION ALL FROM sdc_check_regression(5, 4))",
+        "(SELECT COLUMNS(*) FROM sdc_check_regression(5, 4))",
+        "(FROM sdc_check_regression(5, 4)); SELECT 1",
+        "(FROM sdc_check_regression(5, 4)) (SELECT 1)",
+        "FROM sdc_check_regression(5, 4)",
+        "nonsense",
+        "",
+    ],
+)
+def test_nothing_but_a_check_is_recorded(con: duckdb.DuckDBPyConnection, checked: str) -> None:
+    with pytest.raises(duckdb.Error, match="argument 'checked' must be one call of a check"):
+        con.execute(f"FROM sdc_check_submit('a', '{checked}', by := 'ann')").fetchall()
+    assert con.execute("FROM sdc_outputs()").fetchall() == []
+
+
+def test_no_macro_of_the_same_name_stands_in_for_a_check(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE SCHEMA other; CREATE MACRO other.sdc_check_table(x) AS TABLE SELECT 'pass' AS status, '' AS why"
+    )
+    with pytest.raises(duckdb.Error, match="argument 'checked' must be one call of a check"):
+        con.execute("FROM sdc_check_submit('a', '(FROM other.sdc_check_table(1))', by := 'ann')").fetchall()
+
+
+def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (g INTEGER, x INTEGER)")
+    con.execute(
+        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''x'', by := [''g''], "
+        "statistics := [''sd'']))', by := 'ann')"
+    ).fetchall()
+    assert con.execute("SELECT status, cells, releasable FROM sdc_outputs()").fetchall() == [("fail", 0, False)]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (f"sdc_check_table('{CUBE}', threshold := 0)", "argument 'threshold' must be"),
+        (f"sdc_check_table('{CUBE}', max_share := 0)", "argument 'max_share' must be"),
+        (f"sdc_check_table('{CUBE}', zeros := 'maybe')", "argument 'zeros' must be"),
+        (f"sdc_check_table('{CUBE}', contributor := 'r')", "go with a sum"),
+        ("sdc_check_table('SELECT r, sum(y) AS y FROM t GROUP BY r')", "needs a count"),
+        ("sdc_check_table('SELECT r AS why, count(*) AS n FROM t GROUP BY r')", "why"),
+        ("sdc_check_statistics('t', value := 'y')", "argument 'statistics' must name"),
+        ("sdc_check_statistics('t', value := 'z', statistics := ['min'])", "unknown column 'z'"),
+        ("sdc_check_statistics('t', value := 'y', statistics := ['mean'])", "unknown statistic 'mean'"),
+        ("sdc_check_statistics('t', value := 'y', statistics := ['p0'])", "unknown statistic 'p0'"),
+        ("sdc_check_statistics('t', value := 'y', by := ['r', 'R'], statistics := ['min'])", "names column 'R' twice"),
+        ("sdc_check_submit(' ', '(FROM sdc_check_regression(5, 4))', by := 'ann')", "must name the output"),
+        ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4))', by := NULL)", "must name a person"),
+        ("sdc_check_decide('a', 'approve', by := 'bob')", "unknown output 'a'"),
+    ],
+)
+def test_bad_arguments(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    people(con, [[12, 30], [9, 40]])
+    with pytest.raises(duckdb.Error, match=text):
+        con.execute(f"FROM {call}").fetchall()

@@ -1,0 +1,433 @@
+"""Checking what is to leave a safe room, and keeping the record: planners behind ``sql/output_checks_tables.sql``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sdcduck.udfs.pattern import resolve
+from sdcduck.udfs.publication import Measure, Publication, clusters
+from sdcduck.udfs.rules import Rules, marked_cells, read_rules, with_structural_zeros
+from sdcduck.udfs.source import source
+
+from sdcduck import catalog
+from sdcduck.catalog import first_row, identifier, literal
+from sdcduck.errors import SDCError, unknown
+from sdcduck.registry import Family, Planner, Rows, Session
+
+_ZEROS = ("fail", "review", "ignore")
+_ADDED = ("level", "status", "why")
+CHECKS = ("sdc_check_table", "sdc_check_statistics", "sdc_check_regression")
+"""The functions whose answers can be recorded: each has the columns ``status`` and ``why``."""
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def plan_check_table(
+    session: Session, text: str | None, threshold: int | None, max_share: float | None, zeros: str | None,
+    dominance: str | None, p_percent: float | None, contributor: str | None, weight: str | None,
+    structural_zeros: str | None, hide: bool | None,
+) -> str:  # fmt: skip
+    """``sdc_check_table``: every cell of a publication under the rules of output checking."""
+    publication = resolve(session, text, _ADDED)
+    least = _threshold(threshold)
+    if max_share is None or not 0 < max_share <= 1:
+        raise SDCError("argument 'max_share' must be above 0 and at most 1")
+    if zeros not in _ZEROS:
+        raise SDCError("argument 'zeros' must be 'fail', 'review' or 'ignore'")
+    finest = len(publication.sets) - 1
+    if hide and len(publication.sets[finest]) < len(publication.dimensions):
+        raise SDCError(
+            "argument 'hide' goes with a table that shows its inner cells, as CUBE and ROLLUP do: margins become the "
+            "sums of those that are shown; for other tables use sdc_suppress"
+        )
+    sums = [measure for measure in publication.measures if measure.kind == "sum"]
+    if not sums and (contributor is not None or weight is not None):
+        raise SDCError("arguments 'contributor' and 'weight' go with a sum(..) column")
+    cursor = session.cursor()
+    publication = with_structural_zeros(cursor, publication, structural_zeros, zeros != "ignore")
+    extend = clusters(cursor, publication) if zeros != "ignore" else ()
+    findings = _count_findings(publication, least, max_share, zeros)
+    rules = [
+        read_rules(
+            None, False, max(least, 2), dominance, p_percent, None, None, measure.name, None, contributor, None, weight
+        )
+        for measure in sums
+    ]
+    # Everything about a cell is said by one list of (status, rule); sums are looked at one by one.
+    marked = [marked_cells(publication, rule, extend=extend, members=False) for rule in rules or [Rules()]]
+    joined = f"({marked[0]}) c" + "".join(
+        f" JOIN (SELECT _sdc_cell, _sdc_why AS _sdc_why{place} FROM ({more})) USING (_sdc_cell)"
+        for place, more in enumerate(marked[1:], start=1)
+    )
+    renamed = "c.* EXCLUDE (_sdc_why), _sdc_why AS _sdc_why0"
+    shown = ", ".join([renamed, *(f"_sdc_why{place}" for place in range(1, len(marked)))])
+    for place, measure in enumerate(sums):
+        findings.append((f"_sdc_why{place} <> ''", "fail", f"{literal(measure.name + ': ')} || _sdc_why{place}"))
+    negative, joined_negative = _negative_values(publication, sums)
+    findings += negative
+    fail = ", ".join(f"CASE WHEN {condition} THEN {why} END" for condition, kind, why in findings if kind == "fail")
+    review = ", ".join(f"CASE WHEN {condition} THEN {why} END" for condition, kind, why in findings if kind == "review")
+    statement = f"""
+        WITH _sdc_cells AS MATERIALIZED (SELECT {shown} FROM {joined}),
+        _sdc_totals AS (
+            SELECT *{_totals(publication)}
+            FROM _sdc_cells c JOIN ({_several(publication)}) USING (_sdc_set) {joined_negative}
+        ),
+        _sdc_found AS MATERIALIZED (
+            SELECT *, concat_ws(', ', {fail or "NULL"}) AS _sdc_fail,
+                concat_ws(', ', {review or "NULL"}) AS _sdc_review
+            FROM _sdc_totals
+        ),
+        _sdc_judged AS MATERIALIZED (
+            SELECT *,
+                CASE WHEN _sdc_fail <> '' THEN 'fail' WHEN _sdc_review <> '' THEN 'review' ELSE 'pass' END AS status,
+                nullif(concat_ws(', ', nullif(_sdc_fail, ''), nullif(_sdc_review, '')), '') AS why
+            FROM _sdc_found
+        )"""
+    columns = ", ".join(identifier(name) for name in publication.columns)
+    if not hide:
+        return f"{statement} SELECT {columns}, level, status, why FROM _sdc_judged ORDER BY _sdc_cell"
+    return statement + _with_cells_hidden(publication, finest)
+
+
+def _threshold(threshold: int | None) -> int:
+    if threshold is None or threshold < 1:
+        raise SDCError("argument 'threshold' must be a whole number of at least 1")
+    return int(threshold)
+
+
+def _count_findings(publication: Publication, least: int, max_share: float, zeros: str) -> list[tuple[str, str, str]]:
+    """Condition, status and rule, as SQL, for every count(..) of a publication."""
+    findings = []
+    for place, measure in enumerate(publication.measures):
+        if measure.kind != "count":
+            continue
+        n, name = identifier(measure.name), measure.name
+        findings.append((f"{n} > 0 AND {n} < {least}", "fail", literal(f"{name}: threshold")))
+        if zeros != "ignore":
+            findings.append((f"{n} = 0", zeros, literal(f"{name}: zero")))
+        shares = [
+            (f"_sdc_row{place}_{axis}", f"_sdc_set IN ({', '.join(map(str, sets))}) AND _sdc_several{axis}")
+            for axis in range(len(publication.dimensions))
+            if (sets := [number for number, columns in enumerate(publication.sets) if axis in columns])
+        ]
+        if shares:
+            alone = " OR ".join(f"({known} AND {n} = {total})" for total, known in shares)
+            most = " OR ".join(f"({known} AND {n} > {max_share!r}::DOUBLE * {total})" for total, known in shares)
+            findings.append((f"{n} > 0 AND ({alone})", "fail", literal(f"{name}: all in one cell")))
+            findings.append((f"{n} > 0 AND NOT ({alone}) AND ({most})", "fail", literal(f"{name}: share")))
+    return findings
+
+
+def _totals(publication: Publication) -> str:
+    """Columns for the total that a cell is part of along each dimension."""
+    names = publication.quoted_dimensions
+    parts = []
+    for axis, name in enumerate(names):
+        others = ", ".join(["_sdc_set", *(other for other in names if other != name)])
+        for place, measure in enumerate(publication.measures):
+            if measure.kind == "count":
+                parts.append(f"sum({identifier(measure.name)}) OVER (PARTITION BY {others}) AS _sdc_row{place}_{axis}")
+    return "".join(", " + part for part in parts)
+
+
+def _several(publication: Publication) -> str:
+    """A query for the dimensions that have several categories, by grouping set."""
+    parts = [
+        f"min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)) AS _sdc_several{axis}"
+        for axis, name in enumerate(publication.quoted_dimensions)
+    ]
+    return f"SELECT {', '.join(['_sdc_set', *parts])} FROM _sdc_cells GROUP BY _sdc_set"
+
+
+def _negative_values(publication: Publication, sums: list[Measure]) -> tuple[list[tuple[str, str, str]], str]:
+    """Findings for sums with negative contributions, which rules take for positive; and what to join for them."""
+    if not sums:
+        return [], ""
+    keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
+    flags = [f"_sdc_m{publication.measures.index(measure)}" for measure in sums]
+    inner = ", ".join([*keys, *(f"coalesce(bool_or({flag} < 0), false) AS {flag}" for flag in flags)])
+    outer = ", ".join([*keys, *(f"bool_or({flag}) AS _sdc_negative{place}" for place, flag in enumerate(flags))])
+    match = " AND ".join(
+        ["c._sdc_set = s._sdc_in", *(
+            f"c.{name} IS NOT DISTINCT FROM s.{key}"
+            for name, key in zip(publication.quoted_dimensions, keys, strict=True)
+        )]
+    )  # fmt: skip
+    joined = f"""LEFT JOIN (
+            SELECT {publication.set_number(keys)} AS _sdc_in, {outer}
+            FROM (SELECT {inner} FROM ({publication.records}) GROUP BY {", ".join(keys) or "()"})
+            GROUP BY {publication.grouping_sets(keys)}
+        ) s ON {match}"""
+    return [
+        (f"_sdc_negative{place}", "review", literal(f"{measure.name}: negative values"))
+        for place, measure in enumerate(sums)
+    ], joined
+
+
+def _with_cells_hidden(publication: Publication, finest: int) -> str:
+    """The end of the statement where inner cells that fail are NULL, and margins the sums of those that are left."""
+    names = publication.quoted_dimensions
+    measures = [identifier(measure.name) for measure in publication.measures]
+    added = ", ".join(
+        f"sum({name})::{measure.sql_type} AS {name}"
+        for name, measure in zip(measures, publication.measures, strict=True)
+    )
+    match = " AND ".join(["j._sdc_set = m._sdc_margin", *(f"j.{name} IS NOT DISTINCT FROM m.{name}" for name in names)])
+    columns = ", ".join(
+        f"j.{identifier(name)}" if identifier(name) in names else f"m.{identifier(name)}"
+        for name in publication.columns
+    )
+    listed = "".join(f", {name}" for name in names)
+    kept = f"m.{measures[0]} IS NOT NULL" if measures else "true"
+    return f""",
+        _sdc_margins AS (
+            SELECT {publication.set_number(names)} AS _sdc_margin{listed}, {added}
+            FROM (FROM _sdc_judged WHERE _sdc_set = {finest} AND status <> 'fail')
+            GROUP BY {publication.grouping_sets(names)}
+        )
+        SELECT {columns}, level, CASE WHEN {kept} THEN status ELSE 'hidden' END AS status, why
+        FROM _sdc_judged j LEFT JOIN _sdc_margins m ON {match} ORDER BY _sdc_cell"""
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+_STATISTICS = ("min", "max", "range", "median", "mode", "sd", "variance")
+
+
+def plan_check_statistics(
+    session: Session, text: str | None, value: str | None, statistics: list[str] | None, by: list[str] | None,
+    contributor: str | None, threshold: int | None, max_share: float | None,
+) -> str:  # fmt: skip
+    """``sdc_check_statistics``: how many stand behind an extreme, a percentile, a mode or a spread."""
+    relation = source(session.cursor(), text, "source")
+    x = relation.column(value, "value")
+    least = _threshold(threshold)
+    if max_share is None or not 0 < max_share <= 1:
+        raise SDCError("argument 'max_share' must be above 0 and at most 1")
+    if not statistics:
+        raise SDCError(f"argument 'statistics' must name some of {', '.join(_STATISTICS)}, p1 .. p99")
+    groups = []
+    for name in by or []:
+        column = relation.column(name, "by")
+        if name.lower() in ("statistic", "units", "support", "status", "why"):
+            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
+        if column in groups:
+            raise SDCError(f"argument 'by' names column '{name}' twice")
+        groups.append(column)
+    whose = "_sdc_number" if contributor is None else relation.column(contributor, "contributor")
+    units = "count(DISTINCT _sdc_who)"
+    listed = "".join(f", {column}" for column in groups)
+    shown = ", ".join([*groups, "statistic", "units", "support"])
+    parts = []
+    for place, name in enumerate(statistics):
+        support, quantile, need = _support(name, units)
+        parts.append(f"""
+            SELECT {place} AS _sdc_place{listed}, {literal(str(name).lower())} AS statistic,
+                {units} AS units, {support} AS support, {need}::BIGINT AS _sdc_need
+            FROM (SELECT *, {quantile.format(over=f"OVER (PARTITION BY 1{listed})")} AS _sdc_q FROM _sdc_values)
+            {f"GROUP BY {', '.join(groups)}" if groups else ""}""")
+    return f"""
+        WITH _sdc_values AS MATERIALIZED (
+            SELECT {"".join(column + ", " for column in groups)}{x} AS _sdc_x, {whose} AS _sdc_who
+            FROM (SELECT *, row_number() OVER () AS _sdc_number FROM {relation.sql}) WHERE {x} IS NOT NULL
+        ),
+        _sdc_all AS ({" UNION ALL ".join(parts)})
+        SELECT {shown}, CASE WHEN why IS NULL THEN 'pass' ELSE 'fail' END AS status, why
+        FROM (
+            SELECT *, CASE
+                WHEN units < {least} THEN 'threshold'
+                WHEN support < {least} + _sdc_need THEN
+                    CASE WHEN _sdc_need > 0 THEN 'degrees of freedom' ELSE 'too few behind it' END
+                WHEN statistic = 'mode' AND support > {max_share!r}::DOUBLE * units THEN 'share'
+                END AS why
+            FROM _sdc_all
+        ) ORDER BY {"".join(column + " NULLS FIRST, " for column in groups)}_sdc_place"""
+
+
+def _support(name: str | None, units: str) -> tuple[str, str, int]:
+    """SQL for the units behind a statistic, for the value that tells who they are, and what they need in addition.
+
+    The value is computed over a window, which stands as ``{over}``.
+    """
+    text = str(name).lower()
+
+    def those(condition: str) -> str:
+        return f"{units} FILTER ({condition})"
+
+    if text == "min":
+        return those("_sdc_x = _sdc_q"), "min(_sdc_x) {over}", 0
+    if text == "max":
+        return those("_sdc_x = _sdc_q"), "max(_sdc_x) {over}", 0
+    if text == "range":
+        low, high = those("_sdc_x = _sdc_q.low"), those("_sdc_x = _sdc_q.high")
+        return f"least({low}, {high})", "struct_pack(low := min(_sdc_x) {over}, high := max(_sdc_x) {over})", 0
+    if text == "mode":
+        return those("_sdc_x = _sdc_q"), "mode(_sdc_x) {over}", 0
+    if text in ("sd", "variance"):
+        return units, "NULL", 1
+    found = _PERCENTILE.fullmatch("p50" if text == "median" else text)
+    if found is None or not 0 < float(found[1]) < 100:
+        raise unknown("statistic", str(name), [*_STATISTICS, "p10", "p90"], where="argument 'statistics'")
+    return (
+        f"least({those('_sdc_x <= _sdc_q')}, {those('_sdc_x >= _sdc_q')})",
+        f"quantile_disc(_sdc_x, {float(found[1]) / 100!r}::DOUBLE) {{over}}",
+        0,
+    )
+
+
+# --- the record ------------------------------------------------------------------------------------------------------
+
+
+def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> str:
+    """The name of the check that a query consists of; nothing else may be in it, or it could call anything a pass.
+
+    Raises:
+        SDCError: another query.
+    """
+    wanted = f"argument 'checked' must be one call of a check in parentheses: (FROM {CHECKS[0]}(..))"
+    text = (text or "").strip()
+    if not text.startswith("(") or not text.endswith(")"):
+        raise SDCError(wanted)
+    given = _parsed(cursor, text[1:-1])
+    function = ((given.get("node") or {}).get("from_table") or {}).get("function") or {}
+    name = str(function.get("function_name", "")).lower()
+    if name not in CHECKS or function.get("schema") or function.get("catalog"):
+        raise SDCError(wanted)
+    plain = _parsed(cursor, f"FROM {name}(0)")
+    plain["node"]["from_table"]["function"] = function
+    if given != plain:
+        raise SDCError(wanted)
+    return name
+
+
+def _parsed(cursor: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Any]:
+    """One statement as DuckDB's parser reads it, without the places of its words; empty if it is none, or several."""
+    row = first_row(cursor, "SELECT json_serialize_sql(?)", [statement])
+    tree = json.loads(row[0], object_hook=_without_places) if row else {}
+    found = tree.get("statements", [])
+    return found[0] if len(found) == 1 else {}
+
+
+def _without_places(node: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in ("query_location", "query_location_length")}
+
+
+def _person(name: str | None, argument: str) -> str:
+    if name is None or not name.strip():
+        raise SDCError(f"argument '{argument}' must name a person")
+    return name.strip()
+
+
+def plan_check_submit(
+    session: Session, name: str | None, checked: str | None, by: str | None, exception: str | None
+) -> Rows:
+    """``sdc_check_submit``: runs a check and stores what came of it."""
+    if name is None or not name.strip():
+        raise SDCError("argument 'name' must name the output")
+    who = _person(by, "by")
+    kind = _checked_call(session.cursor(), checked)
+    title, reason = name.strip(), (exception or "").strip() or None
+    known = catalog.output(session.cursor(), title)
+    if known is not None and known.decision is not None:
+        raise SDCError(f"output '{title}' is decided already; drop it with sdc_check_drop, or take another name")
+
+    def submit() -> pa.Table:
+        with session.cursor() as cursor:
+            found = cursor.execute(
+                "SELECT count(*), count(*) FILTER (status = 'fail'), count(*) FILTER (status = 'review'), "
+                "count(*) FILTER (coalesce(status NOT IN ('pass', 'hidden', 'fail', 'review'), true)), "
+                f"string_agg(DISTINCT why, '; ' ORDER BY why) FILTER (status <> 'pass') FROM {checked}"
+            ).fetchone()
+            assert found is not None
+            cells, failed, review, strange, why = found
+            # A status that nobody knows, or none, is no pass.
+            status = "fail" if failed or strange or not cells else "review" if review else "pass"
+            rows = cursor.execute(f"SELECT _sdc_row::VARCHAR FROM {checked} _sdc_row ORDER BY ALL").fetchall()
+            fingerprint = hashlib.sha256("\n".join(str(row[0]) for row in rows).encode()).hexdigest()
+            catalog.store_output(
+                cursor,
+                catalog.Output(title, kind, str(checked), status, cells, failed, review, why, fingerprint, who, reason),
+            )
+        return pa.table(
+            {"name": [title], "kind": [kind], "status": [status], "cells": [cells], "failed": [failed],
+             "review": [review]}
+        )  # fmt: skip
+
+    return Rows(submit)
+
+
+def plan_check_decide(
+    session: Session, name: str | None, decision: str | None, by: str | None, reason: str | None
+) -> Rows:
+    """``sdc_check_decide``: approves or rejects a stored output."""
+    who = _person(by, "by")
+    title = (name or "").strip()
+    known = catalog.output(session.cursor(), title)
+    if known is None:
+        raise unknown("output", title, catalog.outputs(session.cursor()))
+    if decision not in ("approve", "reject"):
+        raise SDCError("argument 'decision' must be 'approve' or 'reject'")
+    if known.decision is not None:
+        raise SDCError(f"output '{title}' is decided already")
+    if who.casefold() == known.submitted_by.casefold():
+        raise SDCError("an output is decided by somebody else than who submitted it")
+    why = (reason or "").strip() or None
+    if why is None and (decision == "reject" or known.status != "pass"):
+        raise SDCError("argument 'reason' must say why: the output did not pass, or is not to go")
+
+    def decide() -> pa.Table:
+        catalog.decide_output(session.cursor(), title, decision, who, why)
+        return pa.table({"name": [title], "status": [known.status], "decision": [decision], "by": [who]})
+
+    return Rows(decide)
+
+
+def plan_check_drop(session: Session, name: str | None) -> Rows:
+    """``sdc_check_drop``: fails while binding if there is no such output."""
+    title = (name or "").strip()
+    if catalog.output(session.cursor(), title) is None:
+        raise unknown("output", title, catalog.outputs(session.cursor()))
+
+    def drop() -> pa.Table:
+        catalog.drop_output(session.cursor(), title)
+        return pa.table({"name": [title]})
+
+    return Rows(drop)
+
+
+_SUBMITTED: Mapping[str, str] = {
+    "name": "VARCHAR", "kind": "VARCHAR", "status": "VARCHAR", "cells": "BIGINT", "failed": "BIGINT",
+    "review": "BIGINT",
+}  # fmt: skip
+
+FAMILY = Family(
+    name="output_checks",
+    stored=("output_checks.sql",),
+    temporary=("output_checks_tables.sql",),
+    planners=(
+        Planner(
+            "sdc_check_table",
+            ("VARCHAR", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN"),
+            plan_check_table,
+        ),
+        Planner(
+            "sdc_check_statistics",
+            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "BIGINT", "DOUBLE"), plan_check_statistics,
+        ),
+        Planner("sdc_check_submit", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"), plan_check_submit, _SUBMITTED),
+        Planner(
+            "sdc_check_decide", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"), plan_check_decide,
+            {"name": "VARCHAR", "status": "VARCHAR", "decision": "VARCHAR", "by": "VARCHAR"},
+        ),
+        Planner("sdc_check_drop", ("VARCHAR",), plan_check_drop, {"name": "VARCHAR"}),
+    ),
+)  # fmt: skip
