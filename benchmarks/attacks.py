@@ -76,7 +76,7 @@ def main() -> None:
             figures = "attack_rate, control_rate, baseline_rate, modal_rate, risk, risk_low, risk_high"
             row, wall, cpu = timed(con, f"SELECT {figures} FROM {call.format(tables=tables)}")
             *rates, low, high = row
-            shown = [f"{rate:.3f}" for rate in rates]
+            shown = ["" if rate is None else f"{rate:.3f}" for rate in rates]
             table.add_row(label, attack, *shown, f"{low:.3f} to {high:.3f}", f"{cpu:.2f}", f"{wall:.2f}")
         figures = "share, expected, corrected_low, corrected_high"
         row, wall, cpu = timed(con, f"SELECT {figures} FROM {SUBSETS.format(tables=tables)} WHERE largest")
@@ -85,7 +85,7 @@ def main() -> None:
     Console(width=120).print(table)
 
 
-def timed(con: duckdb.DuckDBPyConnection, query: str) -> tuple[tuple[float, ...], float, float]:
+def timed(con: duckdb.DuckDBPyConnection, query: str) -> tuple[tuple[float | None, ...], float, float]:
     """The row of a query, and its seconds on the clock and of the processors."""
     wall, cpu = time.perf_counter(), time.process_time()
     (row,) = con.execute(query).fetchall()

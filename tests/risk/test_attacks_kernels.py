@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, hypergeom
 
 from sdcduck.methods.risk import attacks, predicates
 from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
@@ -99,6 +99,13 @@ def test_what_several_columns_say_is_true_of_one_synthetic_record(
     assert made.matches(synthetic).alone.all()
     assert len({tuple(map(str, np.r_[c, o, v])) for c, o, v in zip(made.columns, made.operators, made.values, strict=True)}) == len(made) <= 20  # fmt: skip
     assert all(len(set(chosen)) == terms for chosen in made.columns)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5000), st.integers(1, 5000), st.lists(st.integers(0, 5000), min_size=1, max_size=5))
+def test_a_sample_holds_one_as_often_as_the_hypergeometric_law_says(records: int, size: int, counts: list[int]) -> None:
+    size, met = min(size, records), np.minimum(counts, records)
+    assert predicates.holds_one(met, records, size) == pytest.approx(hypergeom.pmf(1, records, met, size), abs=1e-9)
 
 
 def counted(counts: np.ndarray) -> Matches:

@@ -120,7 +120,8 @@ def _neighbours(
 def _meet(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether two rows of numbers, each without repetition, have one in common."""
     both = np.sort(np.concatenate([one, other], axis=1), axis=1)
-    return (both[:, 1:] == both[:, :-1]).any(axis=1)
+    met: NDArray[np.bool_] = (both[:, 1:] == both[:, :-1]).any(axis=1)
+    return met
 
 
 # --- inference -------------------------------------------------------------------------------------------------------

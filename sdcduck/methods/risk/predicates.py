@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.special import gammaln
 
 from sdcduck.methods.risk.attacks import Rate, wilson
 
@@ -81,7 +81,8 @@ class Matches:
     @property
     def alone(self) -> NDArray[np.bool_]:
         """Which predicates single out a row."""
-        return self.counts == 1
+        alone: NDArray[np.bool_] = self.counts == 1
+        return alone
 
     @property
     def repetition(self) -> float:
@@ -212,6 +213,18 @@ def at_random(
 # --- who is singled out ----------------------------------------------------------------------------------------------
 
 
+def holds_one(counts: NDArray[np.int64], records: int, size: int) -> Matrix:
+    """The probability that a random sample holds exactly one of the records counted: hypergeometric."""
+    if size == records:
+        return np.array(counts == 1, np.float64)
+    others = records - counts
+    spare = others - (size - 1)  # of the others, those that stay out
+    ways = gammaln(others + 1) - gammaln(size) - gammaln(np.maximum(spare, 0) + 1)
+    all_ways = gammaln(records + 1) - gammaln(size + 1) - gammaln(records - size + 1)
+    found: Matrix = np.where(spare >= 0, counts * np.exp(ways - all_ways), 0.0)
+    return found
+
+
 def success_rates(
     in_original: Matches, originals: int, in_control: Matches | None, controls: int, confidence: float
 ) -> tuple[Rate, Rate | None]:
@@ -235,8 +248,8 @@ def success_rates(
     if in_control is None:
         return rate, None
     size = min(originals, controls)
-    ours = float(hypergeom.pmf(1, originals, in_original.counts, size).mean())
-    theirs = min(float(hypergeom.pmf(1, controls, in_control.counts, size).mean()), 1.0)
+    ours = float(holds_one(in_original.counts, originals, size).mean())
+    theirs = min(float(holds_one(in_control.counts, controls, size).mean()), 1.0)
     scale = originals / size
     near = wilson(theirs, attacks, confidence)
 
