@@ -25,6 +25,7 @@ _DISTANCES = ("gower", "buckets")
 _RANGES = ("all", "original")
 _MOST_BUCKETS = 65_000
 _MOST_BINS = 1000
+_MANY_TIES = 0.05
 _LEAST_P = 0.05
 
 Matrix = NDArray[np.float64]
@@ -404,8 +405,15 @@ def overlap_warning(matches: int, holdouts: int, doubles: int, originals: int) -
     )
 
 
-def _warning(cursor: duckdb.DuckDBPyConnection, call: Call, records: Records) -> str | None:
+def _warning(cursor: duckdb.DuckDBPyConnection, call: Call, records: Records, ties: float = 0.0) -> str | None:
     found = [call.compared.warning, overlap_warning(*holdout_counts(cursor, call.compared))]
+    sizes = sorted(len(records.tables[name]) for name in ("original", "holdout"))
+    if ties > _MANY_TIES and sizes[1] > 1.05 * sizes[0]:
+        # Each of them counts as half, which is what chance makes of them only between tables of one size.
+        found.append(
+            f"{100 * ties:.1f} % of the records are as near to the one table as to the other, and these differ in size: "
+            "the share is pulled away from what is expected; take as many records of both, or ask sdc_dcr_subsets"
+        )
     few = min(len(records.tables["holdout"]), len(records.tables["original"]))
     if few < 100:
         found.append(f"only {few} records to compare with: chance decides")
@@ -495,7 +503,9 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
                     "dcr_ratio": means[0] / means[1] if means[0] is not None and means[1] else None,
                     "copies": int((near == 0).sum()), "copies_holdout": int((other == 0).sum()),
                     "pass": None if p_value is None else p_value > _LEAST_P,
-                    "warning": _warning(cursor, call, records) if part == "synthetic" else None,
+                    "warning": (
+                        _warning(cursor, call, records, ties / max(int(known.sum()), 1)) if part == "synthetic" else None
+                    ),
                 }
             )  # fmt: skip
         return _table(rows, SHARE_COLUMNS)

@@ -408,3 +408,16 @@ def test_columns_that_not_all_tables_have_are_named(con: duckdb.DuckDBPyConnecti
         assert rows(
             con, f"SELECT contains(coalesce(warning, ''), 'not compared') FROM {function}('t', 's', 'h') LIMIT 1"
         ) == [(False,)]
+
+
+@pytest.mark.parametrize(("holdouts", "wide", "told"), [(250, 5, True), (1000, 5, False), (250, 10**6, False)])
+def test_ties_between_tables_of_different_size_are_warned_of(holdouts: int, wide: int, told: bool) -> None:
+    """Each tie counts as half, which is too little or too much where one table has more records."""
+    with sdcduck.connect() as con:
+        [(warning,)] = con.execute(f"""
+            SELECT warning FROM sdc_holdout_share(
+                '(SELECT i * 7919 % 10007 % {wide} AS a, i * 104729 % 7919 % {wide} AS b FROM range(1000) t(i))',
+                '(SELECT i * 7907 % 10009 % {wide} AS a, i * 15485863 % 6007 % {wide} AS b FROM range(1000) t(i))',
+                '(SELECT i * 6311 % 9001 % {wide} AS a, i * 49999 % 8009 % {wide} AS b FROM range({holdouts}) t(i))')
+            WHERE part = 'synthetic'""").fetchall()
+    assert ("differ in size" in (warning or "")) == told

@@ -389,9 +389,9 @@ def _walk(records, roots, codes, nodes, orders, leaves):  # type: ignore[no-unty
     all_codes, columns = codes.reshape(-1), _U(codes.shape[1])
     for first in range(0, len(records), _ABREAST):
         for lane in range(_ABREAST):
-            place = _U(min(first + lane, len(records) - 1))
-            at[_U(lane)] = _U(roots[place]) * _WIDTH
-            begins[_U(lane)] = _U(records[place]) * columns
+            walker = _U(min(first + lane, len(records) - 1))
+            at[_U(lane)] = _U(roots[walker]) * _WIDTH
+            begins[_U(lane)] = _U(records[walker]) * columns
         walking = True
         while walking:
             walking = False
@@ -432,9 +432,9 @@ def _draw(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     count = 0
     drawn = np.empty(len(numbers), np.int64)
-    for record in range(len(numbers)):
-        if chosen[record]:
-            drawn[count] = record
+    for index in range(len(numbers)):
+        if chosen[index]:
+            drawn[count] = index
             count += 1
     drawn = drawn[:count]
     left, roots, leaves = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
