@@ -411,7 +411,7 @@ def _warning(cursor: duckdb.DuckDBPyConnection, call: Call, records: Records, ti
     if ties > _MANY_TIES and sizes[1] > 1.05 * sizes[0]:
         # Each of them counts as half, which is what chance makes of them only between tables of one size.
         found.append(
-            f"{100 * ties:.1f} % of the records are as near to the one table as to the other, and these differ in size: "
+            f"{100 * ties:.1f} % of the records are as near to one table as to the other, and these differ in size: "
             "the share is pulled away from what is expected; take as many records of both, or ask sdc_dcr_subsets"
         )
     few = min(len(records.tables["holdout"]), len(records.tables["original"]))
@@ -503,9 +503,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
                     "dcr_ratio": means[0] / means[1] if means[0] is not None and means[1] else None,
                     "copies": int((near == 0).sum()), "copies_holdout": int((other == 0).sum()),
                     "pass": None if p_value is None else p_value > _LEAST_P,
-                    "warning": (
-                        _warning(cursor, call, records, ties / max(int(known.sum()), 1)) if part == "synthetic" else None
-                    ),
+                    "warning": _warning(cursor, call, records, ties / max(len(near), 1)) if part == "synthetic" else None,
                 }
             )  # fmt: skip
         return _table(rows, SHARE_COLUMNS)
