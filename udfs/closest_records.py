@@ -494,6 +494,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
             share = holdout_share(near[known], other[known], originals, holdouts, confidence)
             means = [float(values[known].mean()) if known.any() else None for values in (near, other)]
             closer, farther, ties, strict, *figures, p_value = astuple(share)
+            tied = ties / max(len(near), 1)
             rows.append(
                 {
                     "part": part, "records": len(near), "closer_original": closer, "closer_holdout": farther,
@@ -503,7 +504,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
                     "dcr_ratio": means[0] / means[1] if means[0] is not None and means[1] else None,
                     "copies": int((near == 0).sum()), "copies_holdout": int((other == 0).sum()),
                     "pass": None if p_value is None else p_value > _LEAST_P,
-                    "warning": _warning(cursor, call, records, ties / max(len(near), 1)) if part == "synthetic" else None,
+                    "warning": _warning(cursor, call, records, tied) if part == "synthetic" else None,
                 }
             )  # fmt: skip
         return _table(rows, SHARE_COLUMNS)
