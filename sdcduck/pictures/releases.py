@@ -89,8 +89,8 @@ def accuracy_map(
         columns: what is shown; None: all columns that both have.
 
     Raises:
-        SDCError: too many columns, or only one.
-        duckdb.Error: whatever else is wrong with the arguments.
+        SDCError: too many columns.
+        duckdb.Error: whatever else is wrong with the arguments, such as a single column.
     """
     install(con)
     rows = con.execute(
@@ -99,8 +99,6 @@ def accuracy_map(
         [original, release, list(columns or ())],
     ).fetchall()
     names = list(dict.fromkeys(name for row in rows for name in row[:2]))
-    if len(names) < 2:
-        raise SDCError("a table of two columns needs two columns")
     if len(names) > _MOST_COLUMNS:
         raise SDCError(f"{len(names)} columns are too many for one picture: name at most {_MOST_COLUMNS} in 'columns'")
     found = {frozenset((one, other)): (accuracy, far) for one, other, accuracy, far in rows}
