@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import NUMBERS, Source, shared_columns, source
 
 from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
 
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BIGNUM")  # fmt: skip
 _KINDS = {
-    **dict.fromkeys(_NUMBERS, "number"), "DATE": "instant", "TIMESTAMP": "instant", "TIMESTAMP_S": "instant",
-    "TIMESTAMP_MS": "instant", "TIMESTAMP_NS": "instant", "TIMESTAMP WITH TIME ZONE": "instant with time zone",
-    "TIME": "time", "VARCHAR": "text", "ENUM": "text", "UUID": "text", "JSON": "text", "BOOLEAN": "boolean",
+    **dict.fromkeys(NUMBERS, "number"), "BIGNUM": "number", "BOOLEAN": "boolean",
+    "DATE": "instant", "TIMESTAMP": "instant", "TIMESTAMP_S": "instant", "TIMESTAMP_MS": "instant",
+    "TIMESTAMP_NS": "instant", "TIMESTAMP WITH TIME ZONE": "instant with time zone", "TIME": "time",
+    "VARCHAR": "text", "ENUM": "text", "UUID": "text", "JSON": "text",
 }  # fmt: skip
 
 
@@ -68,23 +67,7 @@ class Compared:
         found = {
             name: source(cursor, text, name) for name, text in tables.items() if text is not None or name != "holdout"
         }
-        first, *others = found.values()
-        names: list[str] = []
-        for name in columns or ():
-            if name is None:
-                raise SDCError(f"argument '{argument}' holds a NULL")
-            for table in found.values():
-                table.column(name, argument)
-            known = next(known for known in first.columns if known.lower() == name.lower())
-            if known in names:
-                raise SDCError(f"argument '{argument}' names column '{known}' twice")
-            names.append(known)
-        if not columns:
-            wanted = [{name.lower() for name in table.columns} for table in others]
-            kept = (name for name in first.columns if leaving_out is None or name.lower() != leaving_out.lower())
-            names = [name for name in kept if all(name.lower() in others for others in wanted)]
-        if not names:
-            raise SDCError(f"{' and '.join(found)} have no column in common")
+        names = shared_columns(found, columns, argument, leaving_out=[leaving_out] if leaving_out else [])
         out = {leaving_out.lower()} if leaving_out else set()
         others_only = {
             name.lower(): name
@@ -92,7 +75,7 @@ class Compared:
             for name in table.columns
             if not columns and name.lower() not in out | {name.lower() for name in names}
         }
-        compared = cls(found, tuple(names), tuple(others_only.values()))
+        compared = cls(found, names, tuple(others_only.values()))
         for name in names:
             compared.kind(name)
         return compared

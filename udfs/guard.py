@@ -109,14 +109,18 @@ def plan_protect(
 
 
 def _noise_secret(session: Session, table: Source, key: str) -> str:
-    """What the keys of quantities are made of, if the database has no such secret yet.
+    """What the keys of quantities are made of: what the database has, or what it is to keep from now on.
 
     Of the secret of the record keys, so that the same records have the same numbers in every database; where there is
     none, of the record keys.
     """
+    cursor = session.cursor()
+    stored = catalog.setting(cursor, "noise_secret")
+    if stored is not None:
+        return stored
     secret = session.secret()
     if secret is None:
-        return catalog.key_fingerprint(session.cursor(), table.sql, key)
+        return catalog.key_fingerprint(cursor, table.sql, key)
     return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
 
 

@@ -215,14 +215,7 @@ def plan_check_statistics(
         raise SDCError("argument 'max_share' must be above 0 and at most 1")
     if not statistics:
         raise SDCError(f"argument 'statistics' must name some of {', '.join(_STATISTICS)}, p1 .. p99")
-    groups = []
-    for name in by or []:
-        column = relation.column(name, "by")
-        if name.lower() in ("statistic", "units", "support", "status", "why"):
-            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
-        if column in groups:
-            raise SDCError(f"argument 'by' names column '{name}' twice")
-        groups.append(column)
+    groups = list(map(identifier, relation.named(by, "by", ("statistic", "units", "support", "status", "why"))))
     whose = "_sdc_number" if contributor is None else relation.column(contributor, "contributor")
     units = "count(DISTINCT _sdc_who)"
     listed = "".join(f", {column}" for column in groups)

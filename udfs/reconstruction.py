@@ -11,9 +11,9 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 from sdcduck.udfs.seeds import seed_of
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import source
 
-from sdcduck.catalog import literal
+from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.risk.reconstruction import (
     Reported,
@@ -130,7 +130,7 @@ def plan_summary_risk(
         raise SDCError("arguments 'low' and 'high' must give the scale: only mean_sd can do without")
     if low is not None and high is not None and low > high:
         raise SDCError("argument 'low' must not be above 'high'")
-    groups = _distinct(relation, by, "by", ("n", "solutions", "certain", "insider", "verdict"))
+    groups = list(map(identifier, relation.named(by, "by", ("n", "solutions", "certain", "insider", "verdict"))))
     whole = (
         f"CASE WHEN {x}::DOUBLE = round({x}::DOUBLE) AND abs({x}::DOUBLE) < 1e9 THEN {x}::BIGINT "
         "ELSE error('argument ''value'' must name a column of whole numbers') END"
@@ -201,19 +201,6 @@ def _judged(
     return given.solutions, list(map(float, given.certain)), list(map(float, given.insider)), told
 
 
-def _distinct(relation: Source, names: Sequence[str] | None, argument: str, taken: Sequence[str]) -> list[str]:
-    """Columns of a relation, quoted, each once."""
-    found: list[str] = []
-    for name in names or []:
-        column = relation.column(name, argument)
-        if column in found:
-            raise SDCError(f"argument '{argument}' names column '{name}' twice")
-        if name.lower() in taken:
-            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
-        found.append(column)
-    return found
-
-
 # --- the modal guess -------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +260,7 @@ def plan_modal_guess(
     """``sdc_modal_guess``: one row a unit."""
     scored = _modal(session, released, truth, unit, category, n, min_modal, gate)
     known = source(session.cursor(), truth, "truth")
-    (shown,) = _distinct(known, [str(unit)], "unit", _GUESSED)
+    [shown] = map(identifier, known.named([unit], "unit", _GUESSED))
     return f"""{scored}
         SELECT _unit AS {shown}, modal_category, is_tie, modal_released, modal_true, unit_true, predicted, precision
         FROM _scored ORDER BY _unit"""
@@ -417,10 +404,10 @@ def _tables(
 ) -> _Tables:  # fmt: skip
     cursor = session.cursor()
     small, wide = source(cursor, fine, "fine"), source(cursor, coarse, "coarse")
-    groups = _distinct(small, by, "by", taken)
-    other = _distinct(wide, by, "by", taken)
-    where = _distinct(small, [unit] if unit else None, "unit", taken)
-    what = _distinct(wide, [detail] if detail else None, "detail", taken)
+    groups = list(map(identifier, small.named(by, "by", taken)))
+    other = list(map(identifier, wide.named(by, "by", taken)))
+    where = list(map(identifier, small.named([unit] if unit else None, "unit", taken)))
+    what = list(map(identifier, wide.named([detail] if detail else None, "detail", taken)))
     if not where or not what:
         raise SDCError("arguments 'unit' and 'detail' must name a column of 'fine' and one of 'coarse'")
     wrong = f"error({literal('a count is NULL, negative or no whole number')})"
@@ -558,7 +545,7 @@ def plan_recon_stability(
     session: Session, links: str | None, slot: str | None, draw: str | None, id: str | None
 ) -> str:
     """``sdc_recon_stability``: how often the same record gets the same name."""
-    (shown,) = _distinct(source(session.cursor(), links, "links"), [str(slot)], "slot", _STABLE)
+    [shown] = map(identifier, source(session.cursor(), links, "links").named([slot], "slot", _STABLE))
     return f"""
         WITH _links AS ({_links(session, links, slot, draw, id)}),
         _counted AS (SELECT _slot, _id, count(*) AS _n FROM _links GROUP BY ALL)

@@ -63,17 +63,6 @@ def _lists(text: str | None) -> list[list[str]]:
     return profiles
 
 
-def _columns(relation: Source, names: list[str] | None, argument: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for name in names or []:
-        relation.column(name, argument)
-        known = next(column for column in relation.columns if column.lower() == name.lower())
-        if known in found:
-            raise SDCError(f"argument '{argument}' names column '{known}' twice")
-        found.append(known)
-    return tuple(found)
-
-
 def _read_call(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     risk: list[str] | None, k: int | None, rate: float | None, carried: list[str] | None, seed: str | None,
@@ -90,9 +79,9 @@ def _read_call(
     given = seed_of(seed)
     need_seed_or_secret(session, given, "a swap can be undone")
     call = _Call(
-        relation, _columns(relation, [household], "household")[0], _columns(relation, hierarchy, "hierarchy"),
-        tuple(_columns(relation, profile, "similar") for profile in _lists(similar)),
-        _columns(relation, risk, "risk_variables"), _columns(relation, carried, "carry_along"), k, float(rate),
+        relation, relation.named([household], "household")[0], relation.named(hierarchy, "hierarchy"),
+        tuple(relation.named(profile, "similar") for profile in _lists(similar)),
+        relation.named(risk, "risk_variables"), relation.named(carried, "carry_along"), k, float(rate),
         given,
     )  # fmt: skip
     others = (("risk_variables", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))

@@ -16,8 +16,9 @@ import duckdb
 import pyarrow as pa
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.seeds import seed_of
+from sdcduck.udfs.source import shared_columns
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, Planner, Rows, Session
 from sdcduck.running import shown_checkpoint
@@ -288,32 +289,22 @@ def plan_report(
     tables = {"original": original, "release": release, "holdout": holdout}
     cursor = session.cursor()
     compared = Compared.read(cursor, tables, columns)
-    chosen = _chosen(compared, keys, "keys"), _chosen(compared, targets, "targets")
-    both = sorted({*chosen[0]} & {*chosen[1]})
+    known = shared_columns(compared.tables, keys, "keys") if keys else ()
+    wanted = shared_columns(compared.tables, targets, "targets") if targets else ()
+    both = sorted({*known} & {*wanted})
     if both:
         raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
-    if len(chosen[1]) > _MOST_TARGETS:
-        raise SDCError(f"{len(chosen[1])} targets are too many for one report: name at most {_MOST_TARGETS}")
+    if len(wanted) > _MOST_TARGETS:
+        raise SDCError(f"{len(wanted)} targets are too many for one report: name at most {_MOST_TARGETS}")
     for name, table in compared.tables.items():
         counted = cursor.execute(f"SELECT count(*) FROM (FROM {table.sql} LIMIT 1)").fetchall()
         if counted == [(0,)]:
             raise SDCError(f"argument '{name}': there are no records")
     asked = _Release(
         compared.tables["original"].text, compared.tables["release"].text,
-        None if holdout is None else compared.tables["holdout"].text, *chosen, compared.names, seed_of(seed) or 0,
+        None if holdout is None else compared.tables["holdout"].text, known, wanted, compared.names, seed_of(seed) or 0,
     )  # fmt: skip
     return Rows(lambda: _report(session, tuple(asked.parts())))
-
-
-def _chosen(compared: Compared, names: Sequence[str] | None, argument: str) -> tuple[str, ...]:
-    """Columns that the release has, as the original writes them."""
-    found = []
-    for name in names or ():
-        quoted = [table.column(name, argument) for table in compared.tables.values()]
-        found.append(next(known for known in compared.tables["original"].columns if identifier(known) == quoted[0]))
-    if len(set(found)) < len(found):
-        raise SDCError(f"argument '{argument}' names a column twice")
-    return tuple(found)
 
 
 def _report(session: Session, parts: Sequence[Part]) -> pa.Table:

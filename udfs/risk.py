@@ -68,15 +68,7 @@ class Classes:
         relation = source(cursor, text, argument)
         if not keys:
             raise SDCError("argument 'keys' must name the columns by which a person could be found")
-        names: list[str] = []
-        for key in keys:
-            relation.column(key, "keys")
-            known = next(name for name in relation.columns if name.lower() == key.lower())
-            if known in names:
-                raise SDCError(f"argument 'keys' names column '{known}' twice")
-            if known.lower() in taken:
-                raise SDCError(f"a column called '{known}' is also one of the result; give it another name in a query")
-            names.append(known)
+        names = relation.named(keys, "keys", taken)
         allowed = _NULLS if match else _NULLS[:2]
         if nulls is None or nulls not in allowed:
             raise SDCError(f"argument 'nulls' must be {_listed(allowed)}")

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 
 from sdcduck.catalog import first_row, identifier
 from sdcduck.errors import SDCError, unknown
+
+NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+           "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
+"""SQL types of numbers, without their parameters."""
+
+
+def is_number(sql_type: str) -> bool:
+    """Whether the values of a type are numbers.
+
+    >>> is_number("DECIMAL(9,2)"), is_number("INTEGER[]"), is_number("INTERVAL")
+    (True, False, False)
+    """
+    return sql_type.split("(")[0] in NUMBERS and not sql_type.endswith("]")
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,28 @@ class Source:
             if known.lower() == name.lower():
                 return identifier(known)
         raise unknown("column", name, self.columns, where=self.described)
+
+    def named(self, names: Sequence[str | None] | None, argument: str, taken: Sequence[str] = ()) -> tuple[str, ...]:
+        """The columns of an argument that lists them, as the relation calls them; any case will do.
+
+        Args:
+            taken: names of the result's columns, in lower case, which none of them may have.
+
+        Raises:
+            SDCError: no such column, one named twice, or one that is taken.
+        """
+        found: list[str] = []
+        for name in names or ():
+            if name is None:
+                raise SDCError(f"argument '{argument}' holds a NULL")
+            self.column(name, argument)
+            known = next(known for known in self.columns if known.lower() == name.lower())
+            if known in found:
+                raise SDCError(f"argument '{argument}' names column '{known}' twice")
+            if known.lower() in taken:
+                raise SDCError(f"a column called '{known}' is also one of the result; give it another name in a query")
+            found.append(known)
+        return tuple(found)
 
     def type_of(self, name: str) -> str:
         """The SQL type of a column that is known to exist."""
@@ -83,6 +119,33 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
     return Source(text, sql, {row[0]: row[1] for row in described})
+
+
+def shared_columns(
+    tables: Mapping[str, Source], columns: Sequence[str | None] | None, argument: str = "columns", *,
+    leaving_out: Sequence[str] = (),
+) -> tuple[str, ...]:  # fmt: skip
+    """The columns by which tables are compared, as the first one calls them: those named, or all that every one has.
+
+    Args:
+        tables: by the argument that names them.
+        leaving_out: columns that are compared only if they are named.
+
+    Raises:
+        SDCError: a column that one of them has not, one named twice, or none at all.
+    """
+    first, *others = tables.values()
+    if columns:
+        named = first.named(columns, argument)
+        for table in others:
+            table.named(columns, argument)
+        return named
+    left = {name.lower() for name in leaving_out}
+    known = [{name.lower() for name in table.columns} for table in others]
+    found = [name for name in first.columns if name.lower() not in left and all(name.lower() in one for one in known)]
+    if not found:
+        raise SDCError(f"{' and '.join(tables)} have no column in common")
+    return tuple(found)
 
 
 def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:

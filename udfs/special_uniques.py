@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from sdcduck.udfs.risk import Classes
+from sdcduck.udfs.source import is_number
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
@@ -242,7 +243,7 @@ def _read_model(
         if name.lower() not in lower:
             raise SDCError(f"argument 'trends' names '{name}', which is not one of the keys")
         places.append(lower.index(name.lower()))
-        if not any(kind in classes.relation.type_of(name) for kind in _NUMBERS):
+        if not is_number(classes.relation.type_of(name)):
             raise SDCError(f"argument 'trends' names '{name}', which is no number")
     return _Model(classes, fraction, int(interactions), tuple(dict.fromkeys(places)), method)
 
@@ -325,7 +326,6 @@ def _modelled(
 
 
 _METHODS = ("poisson", "pseudo", "sdcmicro")
-_NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 _MOST_CELLS = 10_000_000
 _MODEL_COLUMNS: Mapping[str, str] = {
     "records": "BIGINT", "classes": "BIGINT", "cells": "BIGINT", "uniques": "BIGINT", "tau1": "DOUBLE",

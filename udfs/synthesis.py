@@ -157,18 +157,7 @@ class Cells:
         relation = source(cursor, text, "source")
         if not by:
             raise SDCError("argument 'by' must name the columns whose combinations are the cells")
-        if any(column is None for column in by):
-            raise SDCError("argument 'by' holds a NULL")
-        names: dict[str, str] = {}
-        for column in by:
-            relation.column(column, "by")
-            known = next(name for name in relation.columns if name.lower() == column.lower())
-            if known in names:
-                raise SDCError(f"argument 'by' names column '{known}' twice")
-            names[known] = column
-        for name in names:
-            if name.lower() in ("replicate", "count"):
-                raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
+        names = relation.named(by, "by", ("replicate", "count"))
         if count is not None:
             relation.column(count, "count")
             if count.lower() in (name.lower() for name in names):
@@ -182,7 +171,7 @@ class Cells:
                     "argument 'structural_zeros' must be a condition on the columns of 'by': "
                     + str(problem).splitlines()[0]
                 ) from None
-        return cls(relation, tuple(names), count, _domains(domains, list(names)), structural)
+        return cls(relation, names, count, _domains(domains, list(names)), structural)
 
     @property
     def columns(self) -> str:

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import duckdb
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Planner, Session
-
-_NUMBER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-           "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
-
-
-def _is_number(sql_type: str) -> bool:
-    return sql_type.split("(")[0] in _NUMBER
-
-
-def _shared(original: Source, synthetic: Source, columns: list[str] | None) -> list[str]:
-    """The columns to be compared, as the original calls them: those named, or all that both have."""
-    if columns and any(name is None for name in columns):
-        raise SDCError("argument 'columns' holds a NULL")
-    if columns:
-        for name in columns:
-            original.column(name, "columns")
-            synthetic.column(name, "columns")
-        wanted = {name.lower() for name in columns}
-        if len(wanted) < len(columns):
-            raise SDCError("argument 'columns' names a column twice")
-    else:
-        wanted = {name.lower() for name in synthetic.columns}
-    found = [name for name in original.columns if name.lower() in wanted]
-    if not found:
-        raise SDCError("the two have no column in common")
-    return found
 
 
 def _both(
     cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, columns: list[str] | None
 ) -> tuple[Source, Source, list[str]]:
     one, other = source(cursor, original, "original"), source(cursor, synthetic, "synthetic")
-    return one, other, _shared(one, other, columns)
+    shared = shared_columns({"original": one, "synthetic": other}, columns)
+    return one, other, [name for name in one.columns if name in shared]
 
 
 def plan_synth_replicas(
@@ -110,7 +85,7 @@ def plan_synth_diversity_records(session: Session, synthetic: str | None, thresh
 
 
 def _numbers(one: Source, other: Source, names: list[str]) -> list[str]:
-    found = [name for name in names if _is_number(one.type_of(name)) and _is_number(other.type_of(name))]
+    found = [name for name in names if is_number(one.type_of(name)) and is_number(other.type_of(name))]
     if not found:
         raise SDCError("the two have no column of numbers in common")
     return found

@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count, quantile_breaks
 
 MOST_BUCKETS = 250  # a code has one byte, and two more codes stand for what is outside and for NULL
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 _KINDS = {"number": "numbers", "time": "dates or times", "category": "categories"}
 _AT_ONCE = 4_000_000  # numbers that are in memory at a time to find breaks, or one column if it has more
 _BATCH = 122_880  # records read at a time: a row group of DuckDB
@@ -30,7 +28,7 @@ def kind_of(sql_type: str) -> str:
     >>> kind_of("DECIMAL(9,2)"), kind_of("TIMESTAMP WITH TIME ZONE"), kind_of("BOOLEAN"), kind_of("INTEGER[]")
     ('number', 'time', 'category', 'category')
     """
-    if sql_type.split("(")[0] in _NUMBERS and not sql_type.endswith("]"):
+    if is_number(sql_type):
         return "number"
     timed = sql_type.startswith(("DATE", "TIME")) and not sql_type.endswith("]")
     return "time" if timed else "category"
@@ -65,11 +63,12 @@ class Compared:
         Raises:
             SDCError: an unknown column, one named twice, or one that is of different kinds in the tables.
         """
-        sides = [source(cursor, original, "original"), source(cursor, synthetic, "synthetic")]
+        tables = {"original": source(cursor, original, "original"), "synthetic": source(cursor, synthetic, "synthetic")}
         if holdout is not None:
-            sides.append(source(cursor, holdout, "holdout"))
-        names = _shared(sides, columns, leave_out)
-        coded = {_named(sides[0], name, "categorical") for name in categorical or []}
+            tables["holdout"] = source(cursor, holdout, "holdout")
+        sides = list(tables.values())
+        names = shared_columns(tables, columns, leaving_out=leave_out)
+        coded = {name for given in categorical or [] for name in sides[0].named([given], "categorical")}
         for name in coded:
             if name not in names:
                 raise SDCError(f"argument 'categorical' names '{name}', which is not one of the columns compared")
@@ -145,32 +144,6 @@ def _is_table(cursor: duckdb.DuckDBPyConnection, side: Source) -> bool:
         [side.text],
     )  # fmt: skip
     return bool(row and row[0])
-
-
-def _named(side: Source, name: str | None, argument: str) -> str:
-    side.column(name, argument)
-    return next(known for known in side.columns if known.lower() == str(name).lower())
-
-
-def _shared(sides: Sequence[Source], columns: list[str] | None, leave_out: Sequence[str]) -> tuple[str, ...]:
-    if columns:
-        if any(name is None for name in columns):
-            raise SDCError("argument 'columns' holds a NULL")
-        names = [_named(sides[0], name, "columns") for name in columns]
-        if len(set(names)) < len(names):
-            raise SDCError("argument 'columns' names a column twice")
-        for side in sides[1:]:
-            for name in names:
-                side.column(name, "columns")
-        return tuple(names)
-    left = {name.lower() for name in leave_out}
-    known = [{name.lower() for name in side.columns} for side in sides[1:]]
-    found = [
-        name for name in sides[0].columns if name.lower() not in left and all(name.lower() in one for one in known)
-    ]
-    if not found:
-        raise SDCError("the tables have no column in common")
-    return tuple(found)
 
 
 # --- buckets of the original -----------------------------------------------------------------------------------------

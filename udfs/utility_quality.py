@@ -40,16 +40,8 @@ class _Call:
         one, other = source(cursor, original, "original"), source(cursor, protected, "protected")
         if not keys:
             raise SDCError("argument 'keys' must name the columns that identify an estimate")
-        names = []
-        for key in keys:
-            one.column(key, "keys")
-            other.column(key, "keys")
-            names.append(next(name for name in one.columns if name.lower() == key.lower()))
-        if len(set(names)) < len(names):
-            raise SDCError("argument 'keys' names a column twice")
-        for name in names:
-            if name.lower() in _TAKEN:
-                raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
+        other.named(keys, "keys")
+        names = one.named(keys, "keys", _TAKEN)
         if percent is None:
             raise SDCError("argument 'percent' must be true or false")
         for column, argument in ((estimate, "estimate"), (se, "se")):

@@ -13,11 +13,9 @@ from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError
 from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture
 from sdcduck.session import install
-from sdcduck.udfs.source import Source
+from sdcduck.udfs.source import NUMBERS, Source, is_number, shared_columns
 from sdcduck.udfs.source import source as resolved
 
-_NUMBER = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-           "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 _MOST_COLUMNS = 30
 _MOST_BARS = 12
 _CLASSES = 10
@@ -34,10 +32,10 @@ class _Pair:
     columns: tuple[str, ...]
 
     def is_number(self, name: str) -> bool:
-        return self.original.type_of(name).split("(")[0] in _NUMBER
+        return is_number(self.original.type_of(name))
 
     def is_whole(self, name: str) -> bool:
-        return self.original.type_of(name) in _NUMBER[:10]
+        return self.original.type_of(name) in NUMBERS[:10]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.con.execute(sql).fetchall()
@@ -46,14 +44,8 @@ class _Pair:
 def _pair(con: duckdb.DuckDBPyConnection, original: str, synthetic: str, columns: Sequence[str] | None) -> _Pair:
     install(con)
     one, other = resolved(con, original, "original"), resolved(con, synthetic, "synthetic")
-    for name in columns or ():
-        one.column(name, "columns")
-        other.column(name, "columns")
-    also = {name.lower() for name in other.columns}
-    wanted = None if columns is None else {name.lower() for name in columns}
-    shared = tuple(name for name in one.columns if name.lower() in (also if wanted is None else wanted))
-    if not shared:
-        raise SDCError("the two have no column in common")
+    named = shared_columns({"original": one, "synthetic": other}, columns)
+    shared = tuple(name for name in one.columns if name in named)
     if len(shared) > _MOST_COLUMNS:
         raise SDCError(f"{len(shared)} columns are too many for one picture: name at most {_MOST_COLUMNS} in 'columns'")
     return _Pair(con, one, other, shared)

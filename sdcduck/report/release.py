@@ -12,6 +12,7 @@ import duckdb
 import sdcduck
 from sdcduck.errors import SDCError
 from sdcduck.report.html import document, grid, td, th, written
+from sdcduck.udfs.source import shared_columns, source
 
 _SECTIONS = {
     "re-identification": "Who could be found",
@@ -74,8 +75,10 @@ def assess(
         if section == "copies":
             parts.append(_picture(lambda: sdcduck.pictures.closest_records(con, original, release, holdout, columns)))
     parts.append("<h2>Tables and columns</h2>")
-    parts.append(_worst_cells(con, original, release, columns))
-    shown = _shown(con, original, release, columns)
+    tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
+    compared = shared_columns(tables, columns)
+    parts.append(_worst_cells(con, original, release, compared))
+    shown = compared[:_MOST_COLUMNS]
     for draw in (
         lambda: sdcduck.pictures.accuracy_map(con, original, release, shown),
         lambda: sdcduck.pictures.marginals(con, original, release, shown),
@@ -119,22 +122,12 @@ def _worst_cells(con: duckdb.DuckDBPyConnection, original: str, release: str, co
     rows = con.execute(
         "SELECT concat_ws(' x ', column_a, column_b), concat_ws(' x ', bucket_a, bucket_b), original, synthetic, "
         'difference FROM sdc_accuracy_cells($1, $2, "columns" := $3, ways := $4, worst := $5)',
-        [original, release, list(columns), 2 if len(_shown(con, original, release, columns)) > 1 else 1, _WORST],
+        [original, release, list(columns), min(2, len(columns)), _WORST],
     ).fetchall()
     if not rows:
         return '<p class="note">No cell of these tables differs.</p>'
     cells = [[th(str(row[0])), *(td(_short(value)) for value in row[1:])] for row in rows]
     return grid("Cells that differ most", ["table", "cell", "original", "release", "difference of shares"], cells)
-
-
-def _shown(con: duckdb.DuckDBPyConnection, original: str, release: str, columns: Sequence[str]) -> list[str]:
-    """The columns that pictures have room for."""
-    if columns:
-        return list(columns)[:_MOST_COLUMNS]
-    rows = con.execute(
-        "SELECT DISTINCT column_a FROM sdc_accuracy_margins($1, $2, ways := 1)", [original, release]
-    ).fetchall()
-    return [row[0] for row in rows][:_MOST_COLUMNS]
 
 
 def _picture(draw: Callable[[], sdcduck.pictures.Picture]) -> str:

@@ -120,7 +120,7 @@ def test_what_cannot_be_measured_is_a_row_that_says_why(con: duckdb.DuckDBPyConn
         ("'originals', '(SELECT 1 AS other)'", "column"),
         ("'originals', 'copied', keys := ['ages']", "did you mean 'age'"),
         ("'originals', 'copied', keys := ['age'], targets := ['age']", "both a key and a target"),
-        ("'originals', 'copied', keys := ['age', 'AGE']", "names a column twice"),
+        ("'originals', 'copied', keys := ['age', 'AGE']", "names column 'age' twice"),
         ("'originals', '(FROM copied LIMIT 0)'", "argument 'release': there are no records"),
         ("'originals', 'copied', holdout := '(FROM others LIMIT 0)'", "argument 'holdout': there are no records"),
         ("'originals', 'copied', seed := 'x'", "argument 'seed' must be a whole number"),

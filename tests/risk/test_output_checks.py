@@ -282,7 +282,7 @@ def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_check_statistics('t', value := 'z', statistics := ['min'])", "unknown column 'z'"),
         ("sdc_check_statistics('t', value := 'y', statistics := ['mean'])", "unknown statistic 'mean'"),
         ("sdc_check_statistics('t', value := 'y', statistics := ['p0'])", "unknown statistic 'p0'"),
-        ("sdc_check_statistics('t', value := 'y', by := ['r', 'R'], statistics := ['min'])", "names column 'R' twice"),
+        ("sdc_check_statistics('t', value := 'y', by := ['r', 'R'], statistics := ['min'])", "names column 'r' twice"),
         ("sdc_check_submit(' ', '(FROM sdc_check_regression(5, 4))', by := 'ann')", "must name the output"),
         ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4))', by := NULL)", "must name a person"),
         ("sdc_check_decide('a', 'approve', by := 'bob')", "unknown output 'a'"),

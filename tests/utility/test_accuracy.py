@@ -295,7 +295,7 @@ def test_the_worst_cells_say_where(con: duckdb.DuckDBPyConnection) -> None:
         ("'o', 's', buckets := 0", "argument 'buckets' must lie between 1 and 250"),
         ("'o', 's', buckets := 251", "argument 'buckets' must lie between 1 and 250"),
         ("'o', 's', columns := ['txt', 'flag']", "unknown column 'txt' in 'o'; did you mean 'text'"),
-        ("'o', 's', columns := ['text', 'TEXT']", "names a column twice"),
+        ("'o', 's', columns := ['text', 'TEXT']", "names column 'text' twice"),
         ("'o', 's', columns := ['text', NULL]", "holds a NULL"),
         ("'o', 's', columns := ['text']", "ways := 2 needs at least 2 columns, there are 1"),
         ("'o', 's', categorical := ['sipked']", "did you mean 'spiked'"),

@@ -166,7 +166,7 @@ def test_coefficients_that_are_not_determined_and_separated_groups(con: duckdb.D
         ("outcome := 'y'", "argument 'predictors' must name"),
         ("predictors := ['x']", "argument 'outcome' must name a column"),
         ("outcome := 'z', predictors := ['x']", "unknown column 'z'"),
-        ("outcome := 'y', predictors := ['y']", "names a column twice"),
+        ("outcome := 'y', predictors := ['y']", "names column 'y' twice"),
         ("outcome := 'k', predictors := ['x']", "outcome 'k' must be a column of numbers"),
         ("outcome := 'y', predictors := ['x'], family := 'binomial'", "outcome 'y' must be 0 or 1"),
         ("outcome := 'y', predictors := ['x'], family := 'poisson'", "argument 'family' must be"),
