@@ -380,7 +380,11 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
 
 @dataclass(frozen=True)
 class Policy:
-    """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields."""
+    """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
+
+    Two are not declared but known of data that nobody can change: ``without_null`` and ``without_zero``, measures of which
+    no record has such a value.
+    """
 
     name: str
     label: str
@@ -402,6 +406,8 @@ class Policy:
     records: int = 0
     preview: str | None = None
     noise_secret: str = field(default="", repr=False)
+    without_null: frozenset[str] = frozenset()
+    without_zero: frozenset[str] = frozenset()
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:

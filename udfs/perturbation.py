@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.sums import total
 
 from sdcduck import catalog
 from sdcduck.catalog import StoredPTable, identifier, literal
@@ -511,8 +512,8 @@ def _paired_cells(
         WHERE CASE
             WHEN coalesce(o.copies, 1) > 1 OR coalesce(p.copies, 1) > 1
                 THEN error('the keys do not identify the cells: some cells appear more than once')
-            WHEN least(n, n_hat) < 0 OR greatest(n, n_hat) >= 'infinity'::DOUBLE
-                THEN error('a count is negative, NaN or infinite'){sums}
+            WHEN least(n, n_hat) < 0 OR greatest(n, n_hat) >= 1e18
+                THEN error('a count is negative, NaN or infinite (1e18 or more)'){sums}
             ELSE true END"""
     return sql, {key: f"label{place}" for place, key in enumerate(labels)}
 
@@ -544,9 +545,9 @@ def plan_table_risk_utility(
                 count(*) FILTER ({single}) / nullif(count(*) FILTER (n = 1), 0) AS R_true,
                 CASE
                     WHEN any_value(n_total) = 0 AND any_value(n_hat_total) = 0 THEN 0
-                    ELSE sqrt(greatest(0, 1 - sum(sqrt(n / nullif(n_total, 0) * (n_hat / nullif(n_hat_total, 0))))))
+                    ELSE sqrt(greatest(0, 1 - {_AGREEMENT}))
                 END AS hellinger,
-                sqrt(0.5 * sum((sqrt(n) - sqrt(n_hat)) ** 2)) AS hellinger_raw,
+                sqrt(0.5 * {total("(sqrt(n) - sqrt(n_hat)) ** 2")}) AS hellinger_raw,
                 count(*) FILTER (n > 0 AND n_hat = 0) AS false_zero,
                 count(*) FILTER (n = 0 AND n_hat > 0) AS false_nonzero
             FROM checked JOIN totals ON checked.level IS NOT DISTINCT FROM totals.level GROUP BY checked.level
@@ -554,6 +555,9 @@ def plan_table_risk_utility(
         SELECT {literal(x or n or "n")} AS variable, level, cells, U, U_single, R_pert, R_true,
             (1 - least(1, U_single)) * R_pert AS R, hellinger, hellinger_raw, false_zero, false_nonzero
         FROM measures ORDER BY level"""
+
+
+_AGREEMENT = total("sqrt(n / nullif(n_total, 0) * (n_hat / nullif(n_hat_total, 0)))")
 
 
 def _loss(which: str) -> str:

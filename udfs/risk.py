@@ -12,6 +12,7 @@ from itertools import combinations
 import duckdb
 import pyarrow as pa
 from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.sums import total
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
@@ -94,8 +95,8 @@ class Classes:
 
     def counted(self) -> str:
         """A query for the classes: keys, ``records``, and ``population``, NULL without weights."""
-        total = "NULL::DOUBLE" if self.weight is None else f"sum({_checked_weight(self.weight)})"
-        plain = f"SELECT {self.columns}, count(*) AS records, {total} AS population FROM {self.records()} GROUP BY ALL"
+        weights = "NULL::DOUBLE" if self.weight is None else total(_checked_weight(self.weight))
+        plain = f"SELECT {self.columns}, count(*) AS records, {weights} AS population FROM {self.records()} GROUP BY ALL"
         return plain if self.nulls != "match" else self._matched(plain)
 
     def _matched(self, plain: str) -> str:
@@ -134,8 +135,8 @@ def _listed(values: Sequence[str]) -> str:
 
 def _checked_weight(column: str) -> str:
     return (
-        f"CASE WHEN {column} > 0 AND isfinite({column}::DOUBLE) THEN {column}::DOUBLE "
-        "ELSE error('a weight is NULL, not positive or infinite') END"
+        f"CASE WHEN {column} > 0 AND {column} < 1e18 THEN {column}::DOUBLE "
+        "ELSE error('a weight is NULL, not positive or infinite (1e18 or more)') END"
     )
 
 
@@ -165,7 +166,7 @@ def plan_k_anonymity(
         FROM (
             SELECT coalesce(sum({own}), 0)::BIGINT AS records, count(*) AS classes, min(records) AS k,
                 coalesce(sum({own}) FILTER (records = 1), 0)::BIGINT AS uniques,
-                coalesce(sum({own}) FILTER (records < {below}), 0)::BIGINT AS below_k, sum({own} / records) AS _mean
+                coalesce(sum({own}) FILTER (records < {below}), 0)::BIGINT AS below_k, {total(f"{own} / records")} AS _mean
             FROM ({classes.counted()})
         )"""
 
@@ -195,7 +196,7 @@ def _diversity(
         classes,
         f"""
         SELECT {by}, sum(_n)::BIGINT AS records, count(*) AS distinct_l,
-            exp(ln(sum(_n)) - sum(_n * ln(_n)) / sum(_n)) AS entropy_l,
+            exp(ln(sum(_n)) - {total("_n * ln(_n)")} / sum(_n)) AS entropy_l,
             count(*) FILTER (_most < {c!r}::DOUBLE * _tail) AS recursive_l
         FROM (
             SELECT {by}, _n, max(_n) OVER (PARTITION BY {by}) AS _most,
@@ -230,6 +231,13 @@ def plan_l_diversity(
         )"""
 
 
+# The distance between the two distribution functions from a value of the class to its next, times the ranks.
+_PIECE = """
+    CASE WHEN _first THEN _before / _total ELSE 0 END
+    + _mine / _all * ((_pass - _rank + 1) - (_next - 1 - _pass))
+    + ((_then - _until) - (_until - _before)) / _total"""
+
+
 def _closeness(
     session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
     nulls: str | None,
@@ -248,7 +256,7 @@ def _closeness(
             _whole AS (
                 SELECT _value AS _known, sum(_n) / (SELECT sum(_n) FROM _values) AS _share FROM _values GROUP BY ALL
             )
-            SELECT {shown}, any_value(_all) AS records, sum(greatest(_n / _all - _share, 0)) AS distance
+            SELECT {shown}, any_value(_all) AS records, {total("greatest(_n / _all - _share, 0)")} AS distance
             FROM _values v JOIN ({sizes}) c ON {classes.alike("v", "c")}
             JOIN _whole ON _value IS NOT DISTINCT FROM _known GROUP BY ALL"""
     # Between two values of the class its distribution function is flat, and that of the whole climbs: the distance
@@ -286,11 +294,7 @@ def _closeness(
             FROM _flat ASOF LEFT JOIN _whole p ON _flat._level >= p._below
         )
         SELECT {by}, any_value(_all)::BIGINT AS records,
-            coalesce(sum(
-                CASE WHEN _first THEN _before / _total ELSE 0 END
-                + _mine / _all * ((_pass - _rank + 1) - (_next - 1 - _pass))
-                + ((_then - _until) - (_until - _before)) / _total
-            ) / nullif(any_value(_ranks) - 1, 0), 0) AS distance
+            coalesce({total(_PIECE)} / nullif(any_value(_ranks) - 1, 0), 0) AS distance
         FROM _passed GROUP BY {by}"""
 
 
@@ -310,7 +314,7 @@ def plan_t_closeness(
     by_class = _closeness(session, text, keys, sensitive, ordered, nulls)
     return f"""
         SELECT coalesce(sum(records), 0)::BIGINT AS records, count(*) AS classes, max(distance) AS t,
-            sum(records * distance) / sum(records) AS mean_distance
+            {total("records * distance")} / sum(records) AS mean_distance
         FROM ({by_class})"""
 
 
@@ -332,13 +336,17 @@ def _threshold(threshold: float | None) -> str:
     return f"{threshold!r}::DOUBLE"
 
 
+# A product depends on the order of its factors, in its last digit.
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
 def _risks(classes: Classes, household: str | None, method: str | None) -> str:
     """A query for the records with the class and the risk of each, and of its household."""
     together = "NULL::DOUBLE"
     if household is not None:
         column = classes.relation.column(household, "household")
         # Who has no household is one.
-        together = f"CASE WHEN {column} IS NULL THEN risk ELSE 1 - product(1 - risk) OVER (PARTITION BY {column}) END"
+        together = f"CASE WHEN {column} IS NULL THEN risk ELSE 1 - product(1 - risk) OVER (PARTITION BY {column} ORDER BY risk {_WHOLE}) END"
     return f"""
         SELECT *, {together} AS household_risk
         FROM (
@@ -386,9 +394,9 @@ def plan_global_risk(
             unsafe / nullif(records, 0) AS share_unsafe, uniques, household_expected,
             household_expected / nullif(records, 0) AS household_risk
         FROM (
-            SELECT coalesce(sum(_n), 0)::BIGINT AS records, sum(_n * _risk) AS expected, max(_risk) AS max_risk,
+            SELECT coalesce(sum(_n), 0)::BIGINT AS records, {total("_n * _risk")} AS expected, max(_risk) AS max_risk,
                 coalesce(sum(_n) FILTER (_risk > {_threshold(threshold)}), 0)::BIGINT AS unsafe,
-                coalesce(sum(_n) FILTER (_f = 1), 0)::BIGINT AS uniques, sum(_n * _together) AS household_expected
+                coalesce(sum(_n) FILTER (_f = 1), 0)::BIGINT AS uniques, {total("_n * _together")} AS household_expected
             FROM ({rows})
         )"""
 
@@ -455,6 +463,9 @@ def _is_text(kind: str) -> bool:
     return kind == "VARCHAR" or kind.startswith("ENUM")
 
 
+_OREM = total("_f / _there", "_f <= _there")
+
+
 def _marketer(paired: str, k: int) -> str:
     """The measures over classes with ``_f`` and ``_there``: columns of ``sdc_marketer_risk``."""
     limit = f"1 / {k} + 1e-12"  # a mean of ninths may come out above a ninth in its last digit
@@ -469,10 +480,10 @@ def _marketer(paired: str, k: int) -> str:
             SELECT coalesce(sum(_f), 0)::BIGINT AS records, count(*) AS classes,
                 CASE WHEN count(_there) > 0 THEN coalesce(sum(_f) FILTER (_f > _there), 0)::BIGINT END AS invalid,
                 count(*) / nullif(sum(_f), 0) AS im,
-                sum(_f / greatest(_there, _f)) FILTER (_there IS NOT NULL) / nullif(sum(_f), 0) AS cem,
-                sum(_f / _there) FILTER (_f <= _there) / sum(_f) FILTER (_f <= _there) AS orem,
+                {total("_f / greatest(_there, _f)", "_there IS NOT NULL")} / nullif(sum(_f), 0) AS cem,
+                {_OREM} / sum(_f) FILTER (_f <= _there) AS orem,
                 CASE WHEN count(_there) > 0
-                    THEN coalesce(sum(_f / _there) FILTER (_f <= _there), 0) / nullif(sum(_f), 0) END AS arem,
+                    THEN coalesce({_OREM}, 0) / nullif(sum(_f), 0) END AS arem,
                 min(_f) AS k, min(greatest(_there, _f)) FILTER (_there IS NOT NULL) AS _journalist,
                 coalesce(sum(_f) FILTER (_f = 1), 0)::BIGINT AS uniques,
                 coalesce(sum(_f) FILTER (_f < {k}), 0)::BIGINT AS below_k

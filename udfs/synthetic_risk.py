@@ -10,6 +10,7 @@ import pyarrow as pa
 from sdcduck.udfs import closest_records
 from sdcduck.udfs.closest_records import overlap_warning
 from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.sums import total
 
 from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
@@ -152,14 +153,14 @@ def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[st
     )
 
 
-_BASELINE = "(SELECT sum((o / nullif((SELECT sum(o) FROM _margins), 0)) ** 2) FROM _margins)"
+_BASELINE = "(SELECT sum(o::HUGEINT * o) / nullif(sum(o)::DOUBLE ** 2, 0) FROM _margins)"
 _IS_MODAL = "v IS NOT DISTINCT FROM (SELECT v FROM _modal)"
 _TCAP_FIGURES = f"""
     coalesce(sum(o) FILTER (r), 0)::BIGINT AS hits, coalesce(sum(o) FILTER (t), 0)::BIGINT AS correct,
     coalesce(sum(o), 0)::BIGINT AS originals,
     coalesce(sum(o) FILTER (r AND {_IS_MODAL}), 0)::BIGINT AS _modal_hits,
     coalesce(sum(o) FILTER (t AND {_IS_MODAL}), 0)::BIGINT AS _modal_correct,
-    sum(mx * o / oq) FILTER (t AND oq > 0) / nullif(sum(mx) FILTER (t AND oq > 0), 0) AS _by_synthetic,
+    {total("mx * o / oq", "t AND oq > 0")} / nullif(sum(mx) FILTER (t AND oq > 0), 0) AS _by_synthetic,
     {_BASELINE} AS baseline"""
 
 
@@ -230,8 +231,8 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
             SELECT {_TCAP_FIGURES}, coalesce(sum(x), 0)::BIGINT AS synthetic_records,
                 coalesce(sum(o) FILTER (xq > 0), 0) AS _met, coalesce(sum(o) FILTER (t AND ko = 1), 0) AS _both,
                 coalesce(sum(o) FILTER (ko = 1), 0) AS _orig, coalesce(sum(x) FILTER (kx = 1), 0) AS _syn,
-                coalesce(sum(x / xq * o) FILTER (xq > 0), 0) AS _dcap, sum(x * x / xq) FILTER (xq > 0) AS _weap,
-                sum(o * o / oq) FILTER (oq > 0) AS _cap, sum(o) FILTER ({_IS_MODAL}) AS _modal_originals
+                coalesce({total("x / xq * o", "xq > 0")}, 0) AS _dcap, {total("x * x / xq", "xq > 0")} AS _weap,
+                {total("o * o / oq", "oq > 0")} AS _cap, sum(o) FILTER ({_IS_MODAL}) AS _modal_originals
             FROM _cells
         )
         SELECT {place} AS _place, {literal(target)} AS target, f.originals AS original_records, synthetic_records,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from dataclasses import replace
 from functools import lru_cache
 
 import duckdb
@@ -73,8 +75,27 @@ class Known:
             if self._raw:
                 # Tables only: a view or a macro may look into the schema with the secret and the users.
                 held = {name.lower(): Policy(name, "public", method=RAW) for name in self._tables()}
+            if self._unchanging:
+                held = {name: self._with_facts(policy) for name, policy in held.items()}
             self._policies = (version, held)
         return self._policies[1]
+
+    def _with_facts(self, policy: Policy) -> Policy:
+        """A policy that knows which measures are never NULL or zero: what is asked of records need not provide for it.
+
+        DuckDB keeps this of every column of a table; where it does not know, nothing is said.
+        """
+        table, measures = identifier(policy.name), list(policy.measures)
+        if not measures or table not in self._unchanging_sources:
+            return policy
+        shown = ", ".join(f"stats({identifier(measure)})::VARCHAR" for measure in measures)
+        rows = self._con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+        found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
+        return replace(
+            policy,
+            without_null=frozenset(measure for measure, text in found.items() if never_null(text)),
+            without_zero=frozenset(measure for measure, text in found.items() if never_zero(text)),
+        )
 
     def _tables(self) -> list[str]:
         """The tables of the schema in which custodians have theirs."""
@@ -150,6 +171,36 @@ class Known:
             raise Refused("SDC034", ", ".join(columns))
         if source in self._unchanging_sources:
             self._as_declared.add(asked)
+
+
+_STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
+
+
+def _statistics(text: str) -> dict[str, str]:
+    return dict(_STATISTIC.findall(text.lower().replace("has null", "has_null")))
+
+
+def never_null(text: str) -> bool:
+    """Whether a column has no NULL, by what DuckDB's ``stats`` says of it.
+
+    >>> never_null("[Min: 0, Max: 3][Has Null: false, Has No Null: true]"), never_null("{'has_null': true, 'max': 3}")
+    (True, False)
+    """
+    return _statistics(text).get("has_null") == "false"
+
+
+def never_zero(text: str) -> bool:
+    """Whether all numbers of a column are positive, or all negative.
+
+    >>> never_zero("{'has_null': false, 'max': 3, 'min': 1}"), never_zero("[Min: 0, Max: 3][Has Null: false]")
+    (True, False)
+    """
+    known = _statistics(text)
+    try:
+        least, most = float(known["min"]), float(known["max"])
+    except (KeyError, ValueError):
+        return False
+    return least > 0 or most < 0
 
 
 @lru_cache(1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.methods import cell_key, rounding, suppression, threshold
@@ -57,7 +57,7 @@ def method_of(policy: Policy, *, carried: bool) -> Method:
     """The method of a unit-level table, for the table itself or for a subquery that carries its hidden columns."""
     first, second = (f"{CARRIED}{place}" for place in (0, 1))
     if policy.method == "cell_key":
-        return cell_key.CellKey(replace(policy, record_key=first, unit=second) if carried else policy)
+        return cell_key.CellKey(_carried(policy, record_key=first, unit=second) if carried else policy)
     if policy.method == "suppression":
         return suppression.Suppression(policy, first, second) if carried else suppression.Suppression(policy)
     if policy.method == "threshold":
@@ -67,7 +67,12 @@ def method_of(policy: Policy, *, carried: bool) -> Method:
     raise Refused("SDC052", f"method of {identifier(policy.name)}")
 
 
+def _carried(policy: Policy, **changes: Any) -> Policy:
+    """A policy for a subquery, in which a column may be another than that of the table."""
+    return replace(policy, **changes, without_null=frozenset(), without_zero=frozenset())
+
+
 def cell_key_of_units(policy: Policy) -> cell_key.CellKey:
     """The method for records that are units: their rows brought together, with the hidden columns carried along."""
     first, second = (f"{CARRIED}{place}" for place in (0, 1))
-    return cell_key.CellKey(replace(policy, record_key=first, unit=second, one_row_per_unit=True))
+    return cell_key.CellKey(_carried(policy, record_key=first, unit=second, one_row_per_unit=True))

@@ -79,9 +79,10 @@ class CellKey:
     def total_of_units(self, records: str, measure: str, condition: str, called: str, repeated: str) -> str:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
+        every = str(self._is_among(self.policy.without_zero, records, measure)).lower()
         kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
         added_up = f"_sdc_exact_sum({chosen}, 4)"
-        keys = f"_sdc_contributors_key_sum({measure}, {key}, {condition}, false)"
+        keys = f"_sdc_contributors_key_sum({measure}, {key}, {condition}, {every})"
         own = f"_sdc_own_key({keys}, {added_up} / {repeated}, {self._own(f'sum of {called}')})"
         ptable = literal(str(self.policy.magnitude_ptable))
         added = (
@@ -92,8 +93,18 @@ class CellKey:
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
         """A number where the published count of records with a value is not 0: NULL would tell that nobody has one."""
-        known = f"({condition}) AND {measure} IS NOT NULL"
+        known = self._has_value(records, measure, condition)
         return self._enough(records, known, f"CASE WHEN {self._counted(records, known)} > 0 THEN {value} END")
+
+    def _has_value(self, records: str, measure: str, condition: str) -> str:
+        if self._is_among(self.policy.without_null, records, measure):
+            return condition
+        return f"({condition}) AND {measure} IS NOT NULL"
+
+    @staticmethod
+    def _is_among(columns: frozenset[str], records: str, measure: str) -> bool:
+        """Whether a measure is one of these columns as it is. Where a join has no record, there is no record key either."""
+        return measure.lower() in {f"{records}.{identifier(column)}".lower() for column in columns}
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """``sdc_variance`` with a key of its own, where the published count makes sure that there are two values.
@@ -101,7 +112,7 @@ class CellKey:
         NULL where there is one would tell of it.
         """
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
-        known = f"({condition}) AND {measure} IS NOT NULL"
+        known = self._has_value(records, measure, condition)
         spread = (
             f"_sdc_own_variance({measure}, {self._key(records)}, {ptable}, {counts}, 0.1, {condition}, 8, 4, "
             f"{self._own(f'variance of {called}')})"
@@ -126,11 +137,11 @@ class CellKey:
         """``sdc_quantile``, NULL for small groups."""
         ptable = literal(str(self.policy.ptable))
         found = f"sdc_quantile({measure}, {self._key(records)}, {share}, ptable := {ptable}, filter := {condition})"
-        return self._enough(records, f"({condition}) AND {measure} IS NOT NULL", found)
+        return self._enough(records, self._has_value(records, measure, condition), found)
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""
-        return self.count(records, f"({condition}) AND {measure} IS NOT NULL")
+        return self.count(records, self._has_value(records, measure, condition))
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
