@@ -382,8 +382,8 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
-    Two are not declared but known of data that nobody can change: ``without_null`` and ``without_zero``, measures of which
-    no record has such a value.
+    Two are not declared but known of data that nobody can change: ``without_null`` and ``without_zero``, measures of
+    which no record has such a value.
     """
 
     name: str

@@ -96,7 +96,8 @@ class Classes:
     def counted(self) -> str:
         """A query for the classes: keys, ``records``, and ``population``, NULL without weights."""
         weights = "NULL::DOUBLE" if self.weight is None else total(_checked_weight(self.weight))
-        plain = f"SELECT {self.columns}, count(*) AS records, {weights} AS population FROM {self.records()} GROUP BY ALL"
+        counts = f"count(*) AS records, {weights} AS population"
+        plain = f"SELECT {self.columns}, {counts} FROM {self.records()} GROUP BY ALL"
         return plain if self.nulls != "match" else self._matched(plain)
 
     def _matched(self, plain: str) -> str:
@@ -166,7 +167,8 @@ def plan_k_anonymity(
         FROM (
             SELECT coalesce(sum({own}), 0)::BIGINT AS records, count(*) AS classes, min(records) AS k,
                 coalesce(sum({own}) FILTER (records = 1), 0)::BIGINT AS uniques,
-                coalesce(sum({own}) FILTER (records < {below}), 0)::BIGINT AS below_k, {total(f"{own} / records")} AS _mean
+                coalesce(sum({own}) FILTER (records < {below}), 0)::BIGINT AS below_k,
+                {total(f"{own} / records")} AS _mean
             FROM ({classes.counted()})
         )"""
 
@@ -336,17 +338,15 @@ def _threshold(threshold: float | None) -> str:
     return f"{threshold!r}::DOUBLE"
 
 
-# A product depends on the order of its factors, in its last digit.
-_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-
-
 def _risks(classes: Classes, household: str | None, method: str | None) -> str:
     """A query for the records with the class and the risk of each, and of its household."""
     together = "NULL::DOUBLE"
     if household is not None:
         column = classes.relation.column(household, "household")
+        # A product depends on the order of its factors, in its last digit.
+        members = f"(PARTITION BY {column} ORDER BY risk ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
         # Who has no household is one.
-        together = f"CASE WHEN {column} IS NULL THEN risk ELSE 1 - product(1 - risk) OVER (PARTITION BY {column} ORDER BY risk {_WHOLE}) END"
+        together = f"CASE WHEN {column} IS NULL THEN risk ELSE 1 - product(1 - risk) OVER {members} END"
     return f"""
         SELECT *, {together} AS household_risk
         FROM (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ def rows(one: Guard, question: str) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture(scope="module")
-def guards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[pa.Table], Guard]]:
+def guards(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[pa.Table], Guard]:
     """Answers over a connection, where nothing is known, and a guard over the file, opened again, where something is."""
     path = tmp_path_factory.mktemp("known") / "people.duckdb"
     with sdcduck.connect(path, secret="a secret for the tests of columns") as con:
@@ -46,7 +45,7 @@ def guards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[pa.T
         con.execute("FROM sdc_public('areas')").fetchall()
         connected = sdcduck.guard(con)
         answered = [connected.sql(question) for question in QUESTIONS]
-    yield answered, sdcduck.guard(path)
+    return answered, sdcduck.guard(path)
 
 
 @pytest.mark.parametrize("place", range(len(QUESTIONS)))

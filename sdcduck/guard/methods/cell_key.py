@@ -103,7 +103,7 @@ class CellKey:
 
     @staticmethod
     def _is_among(columns: frozenset[str], records: str, measure: str) -> bool:
-        """Whether a measure is one of these columns as it is. Where a join has no record, there is no record key either."""
+        """Whether a measure is one of these columns as it is; where a join has no record, it has no key either."""
         return measure.lower() in {f"{records}.{identifier(column)}".lower() for column in columns}
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
