@@ -25,7 +25,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 BOTH, KEYS = "'originals', 'made'", "keys := ['age', 'region', 'job']"
-COUNTS = ", ".join(f"'(SELECT region, job, count(*) AS n FROM {table} GROUP BY ALL)'" for table in ("originals", "made"))
+COUNTS = ", ".join(
+    f"'(SELECT region, job, count(*) AS n FROM {table} GROUP BY ALL)'" for table in ("originals", "made")
+)
 
 
 @pytest.mark.parametrize(
