@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -32,8 +31,8 @@ from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import RAW
-from sdcduck.guard.running import Limited
-from sdcduck.guard.shapes import conjuncts, has_aggregate, is_number
+from sdcduck.guard.running import Limited, Parameters, begun
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 
 _LONGEST = 100_000  # characters
@@ -41,6 +40,7 @@ _DEEPEST = 200
 _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
+_ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
 
@@ -77,6 +77,7 @@ class Rewritten:
         policies: of the unit-level tables, which must still be as they were declared.
         notice: what whoever asked has to be told with the answer.
         columns: what each column of the answer is made of.
+        grouped: the rows are groups of units, or some of them.
     """
 
     sql: str
@@ -87,6 +88,7 @@ class Rewritten:
     policies: tuple[Policy, ...]
     notice: str = ""
     columns: tuple[Origin, ...] = ()
+    grouped: bool = False
 
 
 class Guard:
@@ -153,7 +155,7 @@ class Guard:
         rewritten: Rewritten | None = None
         try:
             rewritten = self._rewrite(query, version)
-            answer = self._run(rewritten.sql, parameters)
+            answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.write(query, user, start, refused.code, 0, rewritten, version)
             raise
@@ -240,8 +242,12 @@ class Guard:
         batches = (batch.cast(schema) for batch in asked.batches()) if asked.notice else asked.batches()
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def _run(self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None) -> pa.Table:
-        return self._limited.ask(lambda cursor: cursor.sql(sql, params=_numbered(parameters)).to_arrow_table())
+    def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
+        def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
+            _, reader = begun(cursor, rewritten.sql, parameters, _ROWS, grouped=rewritten.grouped)
+            return reader.read_all()
+
+        return self._limited.ask(ask)
 
     def write(
         self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
@@ -354,7 +360,7 @@ class Guard:
         protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
-        now = _output_names(tree)
+        now, grouped = _output_names(tree), _is_grouped(tree)
         rendered = _rendered(tree)
         if rendered is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
@@ -376,6 +382,7 @@ class Guard:
             tuple(sorted({policy.method for policy in named if policy.method is not None})),
             tuple(policy for policy in named if policy.label == "unit-level"),
             columns=columns,
+            grouped=grouped,
         )
 
 
@@ -592,6 +599,17 @@ def _asks_for_columns(tree: exp.Expr) -> bool:
     return isinstance(inner, exp.Subquery) and _asks_for_columns(inner.this)
 
 
+def _is_grouped(tree: exp.Expr) -> bool:
+    """Whether the rows of a protected query are those of one block, or some of them."""
+    if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("laterals"):
+        return False
+    from_ = tree.args.get("from_")
+    inner = from_.this if from_ is not None else None
+    if not isinstance(inner, exp.Subquery) or any("unnest" in item.sql("duckdb").lower() for item in tree.expressions):
+        return False
+    return inner.alias == RELEASED or _is_grouped(inner.this)
+
+
 def _is_never(condition: exp.Expr) -> bool:
     """FALSE, and 1 = 0."""
     if isinstance(condition, exp.Boolean):
@@ -613,10 +631,6 @@ def _empty(tree: exp.Expr) -> str:
         sql = kind.sql("duckdb") if kind is not None and known else "VARCHAR"
         columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
     return f"SELECT {', '.join(columns)} LIMIT 0"
-
-
-def _numbered(parameters: Sequence[object] | Mapping[str, object] | None) -> Any:
-    return parameters if parameters is not None else []
 
 
 def _named_in(text: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.running import watched
+from sdcduck.guard.running import Parameters, begun, watched
 
 if TYPE_CHECKING:
     from sdcduck.guard.guard import Guard, Rewritten
@@ -22,7 +22,6 @@ _HELD = 65_536
 _ABANDONED = "abandoned"
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)")
 
-Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
 
 
@@ -70,7 +69,7 @@ class Question:
             self._rewritten, self._version = self._guard.rewritten(self._query)
             if self._stopped:
                 raise Refused("SDC091")
-            columns = self._begin(self._rewritten.sql, parameters)
+            columns = self._begin(self._rewritten, parameters)
             while self._rows < _HELD and (batch := self._next()) is not None:
                 self._held.append(batch)
             self._write("answered" if self._over else "begun")
@@ -136,11 +135,11 @@ class Question:
         if abandoned:
             self._write(_ABANDONED)
 
-    def _begin(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+    def _begin(self, rewritten: Rewritten, parameters: Parameters) -> list[tuple[str, str]]:
         def begin() -> list[tuple[str, str]]:
-            relation = self._cursor.sql(sql, params=parameters if parameters is not None else [])
-            columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-            self._reader = relation.to_arrow_reader(self._most)
+            columns, self._reader = begun(
+                self._cursor, rewritten.sql, parameters, self._most, grouped=rewritten.grouped
+            )
             return columns
 
         columns = self._in_time(begin)

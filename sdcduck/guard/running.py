@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import duckdb
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from sdcduck.guard.refusals import Refused
 
+Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
 
 
@@ -34,6 +36,33 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         over.set()
         if seconds is not None:
             watch.join()
+
+
+def begun(
+    cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters, rows: int, *, grouped: bool
+) -> tuple[list[tuple[str, str]], pa.RecordBatchReader]:
+    """The names and DuckDB types of the columns of an answer, and its rows.
+
+    Args:
+        rows: of a batch, at most.
+        grouped: the rows are no more than the groups that DuckDB holds in memory anyway. They may then be held as a
+            result, which is planned once; a relation, which holds no more than a batch, is planned for its columns, and
+            again to run. Protected numbers take longer to plan than to compute, unless there are millions of records.
+    """
+    given = parameters if parameters is not None else []
+    if grouped:
+        cursor.execute(sql, given)
+        columns = [(str(column[0]), str(column[1])) for column in cursor.description or []]
+        try:
+            return columns, cursor.to_arrow_reader(rows)
+        except UserWarning:  # in a program to which every warning is an error
+            cursor.fetchall()
+    relation = cursor.sql(sql, params=given)
+    return list(zip(relation.columns, map(str, relation.types), strict=True)), relation.to_arrow_reader(rows)
+
+
+# DuckDB 2.0 warns of results as Arrow: they are one copy more, here of few rows.
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, r"sdcduck\.guard\.running")
 
 
 class Limited:
