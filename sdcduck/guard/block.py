@@ -228,10 +228,11 @@ class Block:
     def _values_apart(self, query: exp.Query, *, scalar: bool = False) -> exp.Subquery:
         """The subquery that stands in place of one that records are compared with."""
         inner = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
-        whole = exp.Select(expressions=[exp.Subquery(this=inner)]) if scalar else inner
         if scalar:  # that there is one row is found out there
-            self.protection.made_around(whole)
-        table = set_apart(self.select, whole, self.protection.number(), columns=len(query.selects))
+            one = exp.Select(expressions=[exp.Subquery(this=inner)])
+            self.protection.made_around(one)
+            inner = one
+        table = set_apart(self.select, inner, self.protection.number(), columns=len(query.selects))
         self.protection.made(table)
         made = values_of(table, query)
         self.protection.made_around(made)
