@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
@@ -32,6 +33,7 @@ from sdcduck.guard.shapes import (
     is_aggregate,
     is_number,
     is_query,
+    is_wide,
     is_zero,
     leaves,
     released,
@@ -164,6 +166,7 @@ class Block:
             if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
                 raise Refused("SDC034", alias)
             pairs = []
+            identifying = []
             for condition in conjuncts(join.args["on"]):
                 if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
                     alias
@@ -171,6 +174,7 @@ class Block:
                     condition.replace(self._condition(condition))  # narrows the public side only
                 else:
                     pairs.append(self._joined_columns(condition, alias))
+                    identifying.append(self._compared_as_known(*pairs[-1]))
             if not pairs:
                 raise Refused("SDC034", alias)
             if relation.label is Label.UNIT:
@@ -178,7 +182,9 @@ class Block:
                     raise Refused("SDC035", f"join {alias} on the unit")
             else:
                 assert relation.source is not None
-                self.protection.unique.append((relation.source, tuple(mine.name for mine, _ in pairs)))
+                self.protection.unique.append((relation.source, tuple(identifying)))
+                if relation.table is None:
+                    join.set("this", self._apart(join.this))
 
     def _joined_columns(self, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
         """The two columns of an equality that joins a relation: its own, and one of those before."""
@@ -193,6 +199,44 @@ class Block:
         if family(mine[0]) != family(other[0]) or family(mine[0]) in (None, "real"):
             raise Refused("SDC034", f"{alias}: columns of different types")
         return mine[0], other[0]
+
+    def _compared_as_known(self, mine: exp.Column, other: exp.Column) -> tuple[str, str]:
+        """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone."""
+        kind = family(mine)
+        own = identifier(mine.name)
+        if kind is None or self._is_unit(mine):
+            return mine.name, own
+        for column in (mine, other):
+            if self.sources[column.table].table is None:
+                column.replace(compared(column.copy(), kind))
+                if column is mine:
+                    own = compared(exp.column(mine.name, quoted=True), kind).sql("duckdb")
+        return mine.name, own
+
+    def _apart(self, relation: exp.Expr) -> exp.Table:
+        """The table that stands in place of a public relation that is none, under the same name."""
+        alias = relation.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(relation.alias_or_name, quoted=True)
+        )
+        query = joined(relation)
+        self.protection.made_around(query)
+        table = set_apart(self.select, query, self.protection.number())
+        table.set("alias", exp.TableAlias(this=alias.this.copy()))
+        self.protection.made(table)
+        return table
+
+    def _values_apart(self, query: exp.Query, *, scalar: bool = False) -> exp.Subquery:
+        """The subquery that stands in place of one that records are compared with."""
+        inner = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
+        if scalar:  # that there is one row is found out there
+            one = exp.Select(expressions=[exp.Subquery(this=inner)])
+            self.protection.made_around(one)
+            inner = one
+        table = set_apart(self.select, inner, self.protection.number(), columns=len(query.selects))
+        self.protection.made(table)
+        made = values_of(table, query)
+        self.protection.made_around(made)
+        return exp.Subquery(this=made)
 
     def _is_unit(self, column: exp.Expr) -> bool:
         return isinstance(column, exp.Column) and self._role(column) is Role.UNIT
@@ -285,7 +329,11 @@ class Block:
         ):
             return exp.Coalesce(this=self._compared_with_query(node.this), expressions=node.expressions)
         if isinstance(node, exp.Exists):
-            return node
+            table = set_apart(self.select, node.this, self.protection.number())
+            self.protection.made(table)
+            found = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=table))
+            self.protection.made_around(found)
+            return exp.Exists(this=found)
         columns: list[exp.Expr] = []
         query: exp.Expr | None = None
         if isinstance(node, exp.In) and node.args.get("query") is not None:
@@ -304,6 +352,14 @@ class Block:
             families = (family(column), family(selected))
             if None in families or (families[0] != families[1] and not set(families) <= {"whole", "real"}):
                 raise Refused("SDC005", "compare a column with a subquery of the same type")
+            if self.sources[column.table].table is None:
+                column.replace(compared(column.copy(), str(families[0])))
+        if isinstance(node, exp.In):
+            node.set("query", self._values_apart(query))
+        else:
+            place = exp.Null()
+            query.replace(place)
+            place.replace(self._values_apart(query, scalar=True))
         return node
 
     # --- Records --------------------------------------------------------------------------------------------------
@@ -643,8 +699,10 @@ class Block:
                 return numbers.units(self._with_units(node.this, sql))
             if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
                 return numbers.count(sql)
-            chosen, column, _ = case(node.this)
-            if chosen is not None:
+            chosen, column, otherwise = case(node.this)
+            if otherwise:  # 0 is a value: what is counted are not the rows for which the condition holds
+                column = node.this
+            elif chosen is not None:
                 sql = f"({sql}) AND {self._condition(chosen).sql('duckdb')}"
             if isinstance(column, exp.Literal):
                 return numbers.count(sql)
@@ -665,8 +723,8 @@ class Block:
         """The condition under which count(DISTINCT unit) counts a row."""
         column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
         if isinstance(column, (exp.Case, exp.If)):
-            chosen, value, _ = case(column)
-            if chosen is not None:
+            chosen, value, otherwise = case(column)
+            if chosen is not None and not otherwise:
                 condition, column = f"({condition}) AND {self._condition(chosen).sql('duckdb')}", value
         if isinstance(column, exp.Coalesce):
             # What sqlglot makes of the column of JOIN .. USING.
@@ -706,8 +764,9 @@ class Block:
             raise Refused("SDC041", "sum and avg take measures")
         # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
         safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
-        added = bounded(text(value)) if family(value) == "real" and not safe else text(value)
-        total = numbers.total(added, condition, self._called(value), exact=family(value) != "real")
+        wide = is_wide(value) and self.policy.method != "suppression"
+        added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
+        total = numbers.total(added, condition, self._called(value), exact=family(value) != "real" and not wide)
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:

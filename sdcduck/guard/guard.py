@@ -30,7 +30,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Question, columns_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.relations import RAW
+from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
@@ -71,7 +71,7 @@ class Rewritten:
     Attributes:
         sql: what runs.
         notes: what was protected.
-        unique: SQL of public relations, and columns that must identify their rows at the time it runs.
+        unique: public relations with columns that must identify their rows at the time it runs.
         tables: that have a policy and that the query names, for the audit log.
         methods: that protect those of unit-level records.
         policies: of the unit-level tables, which must still be as they were declared.
@@ -82,7 +82,7 @@ class Rewritten:
 
     sql: str
     notes: tuple[str, ...]
-    unique: tuple[tuple[str, tuple[str, ...]], ...]
+    unique: tuple[Unique, ...]
     tables: tuple[str, ...]
     methods: tuple[str, ...]
     policies: tuple[Policy, ...]
@@ -309,8 +309,8 @@ class Guard:
         # Not part of what is remembered: tables may have changed.
         for policy in rewritten.policies:
             self._known.check_facts(policy)
-        for source, columns in rewritten.unique:
-            self._known.check_unique(source, columns)
+        for unique in rewritten.unique:
+            self._known.check_unique(unique)
         return rewritten
 
     def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:

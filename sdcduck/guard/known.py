@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import RAW
+from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
 
 
@@ -43,10 +43,11 @@ class Known:
         self._con, self._alone, self._limited = con, alone, limited
         self._role, self._raw, self._unchanging = role, raw, unchanging
         self._version: str | None = None
+        self._collated: bool | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
         self._columns: dict[str, dict[str, exp.DataType]] = {}
         self._rows: dict[tuple[str, str], int] = {}
-        self._as_declared: set[tuple[str, str] | tuple[str, tuple[str, ...]]] = set()
+        self._as_declared: set[tuple[str, str] | Unique] = set()
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         if unchanging:
@@ -153,22 +154,30 @@ class Known:
         if name in self._unchanging_sources:
             self._as_declared.add(asked)
 
-    def check_unique(self, source: str, columns: tuple[str, ...]) -> None:
-        """Refuse to join a relation with columns that do not identify its rows.
+    def _is_collated(self) -> bool:
+        """Whether texts that differ may be one for DuckDB, in some column or wherever it compares."""
+        if self._collated is not None:
+            return self._collated
+        collated = bool(self._limited.value(_COLLATED))
+        if self._unchanging:
+            self._collated = collated
+        return collated
 
-        Args:
-            source: its SQL.
+    def check_unique(self, asked: Unique) -> None:
+        """Refuse to join a relation with columns that do not identify its rows.
 
         Raises:
             Refused: two rows have the same values.
         """
-        asked = (source, columns)
+        source, columns = asked
         if asked in self._as_declared:
             return
-        listed = ", ".join(identifier(column) for column in columns)
+        # By a collation, which is part of a column that they may be joined to, 'n' and 'N' are one.
+        written = "lower(strip_accents(CAST({} AS VARCHAR)))" if self._is_collated() else "{}"
+        listed = ", ".join(written.format(column) for _, column in columns)
         counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
         if not self._limited.value(f"SELECT coalesce(max(n), 0) <= 1 FROM ({counted})"):
-            raise Refused("SDC034", ", ".join(columns))
+            raise Refused("SDC034", ", ".join(name for name, _ in columns))
         if source in self._unchanging_sources:
             self._as_declared.add(asked)
 
@@ -201,6 +210,12 @@ def never_zero(text: str) -> bool:
     except (KeyError, ValueError):
         return False
     return least > 0 or most < 0
+
+
+_COLLATED = (
+    "SELECT coalesce(bool_or(contains(lower(sql), 'collate')), false) OR current_setting('default_collation') <> '' "
+    "FROM duckdb_tables()"
+)
 
 
 @lru_cache(1000)

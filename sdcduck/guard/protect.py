@@ -23,7 +23,7 @@ from sqlglot import exp
 from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import Label, Relation, of_policy
+from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.shapes import column_names, is_number, normalize, owner, tables_of, value_of
 
@@ -36,18 +36,20 @@ class Protection:
         policies: by lower-case name.
         columns: that analysts see of these tables.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
-        unique: SQL of public relations, and columns that must identify their rows, each time the query runs.
+        unique: public relations with columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
         counted: how many queries were made to count values; they stand inside each other.
+        apart: how many relations were set apart from records.
         blocks: the policy of each SELECT that stands around protected numbers, by its identity.
     """
 
     policies: Mapping[str, Policy]
     columns: Mapping[str, frozenset[str]]
     unit_expressions: list[str] = field(default_factory=list)
-    unique: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    unique: list[Unique] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     counted: int = 0
+    apart: int = 0
     blocks: dict[int, Policy] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _over_units: set[int] = field(default_factory=set)
@@ -71,6 +73,11 @@ class Protection:
         """The guard wrote this part itself: it needs no look."""
         self._seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
 
+    def number(self) -> int:
+        """Another number for what is set apart."""
+        self.apart += 1
+        return self.apart
+
     def made_around(self, select: exp.Select) -> None:
         """The guard wrote this SELECT around parts that were looked at."""
         self._seen.add(id(select))
@@ -83,7 +90,7 @@ class Protection:
             if with_.args.get("recursive"):
                 raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
-                visible[cte.alias.lower()] = self._with_source(self.query(cte.this, visible), cte.this)
+                visible[cte.alias.lower()] = self._with_source(self.query(cte.this, visible), cte.this, visible)
         if isinstance(node, (exp.Subquery, exp.SetOperation)):
             for key, value in node.args.items():
                 if key not in ("this", "expression", "with_", "alias"):
@@ -163,7 +170,7 @@ class Protection:
                 else:
                     raise Refused("SDC020", table.name)
             elif isinstance(table, exp.Subquery):
-                found[table.alias_or_name] = self._with_source(self.query(table, known), table.this)
+                found[table.alias_or_name] = self._with_source(self.query(table, known), table.this, known)
             elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
                 names = frozenset(name.lower() for name in table.alias_column_names)
                 source = f"(FROM {table.sql('duckdb')})"
@@ -172,10 +179,13 @@ class Protection:
                 raise Refused("SDC005", type(table).__name__.lower())
         return found
 
-    def _with_source(self, relation: Relation, query: exp.Expr) -> Relation:
-        """The relation of a subquery, with its SQL if that is about public tables and nothing else."""
+    def _with_source(self, relation: Relation, query: exp.Expr, known: Mapping[str, Relation]) -> Relation:
+        """The relation of a subquery, with its SQL if that is about public tables and nothing else.
+
+        A query around it may give the name of a public table to something else.
+        """
         tables = {table.name.lower() for table in query.find_all(exp.Table)}
-        public = {name for name, policy in self.policies.items() if policy.label == "public"}
+        public = {name for name, policy in self.policies.items() if policy.label == "public"} - set(known)
         if relation.label is Label.PUBLIC and tables <= public and query.find(exp.Placeholder, exp.Parameter) is None:
             return replace(relation, source=f"({query.sql('duckdb')})")
         return relation

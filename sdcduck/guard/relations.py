@@ -11,6 +11,10 @@ RAW = "raw"
 """The method of relations that are shown as they are to whoever may see the records themselves (`Guard`)."""
 
 
+Unique = tuple[str, tuple[tuple[str, str], ...]]
+"""The SQL of a relation, and columns that must identify its rows: of each the name, and the SQL."""
+
+
 class Label(Enum):
     """What a relation holds."""
 

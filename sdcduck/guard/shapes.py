@@ -22,6 +22,8 @@ SET = "_set"
 Keys = dict[str, tuple[str, exp.Expr]]
 """The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
 
+_WIDE = {exp.DataType.Type.INT128, exp.DataType.Type.UINT128, exp.DataType.Type.INT256, exp.DataType.Type.UINT256}
+_MOST_DIGITS = 27  # 10^11 decimals of so many add up to less than 10^38
 _FAMILIES = {
     "whole": exp.DataType.INTEGER_TYPES,
     "real": exp.DataType.FLOAT_TYPES,
@@ -39,6 +41,17 @@ def family(node: exp.Expr) -> str | None:
     if kind is None:
         return None
     return next((name for name, types in _FAMILIES.items() if kind.this in types), None)
+
+
+def is_wide(node: exp.Expr) -> bool:
+    """Whether a few numbers of this type can be too large to be added up: an error would tell of them."""
+    kind = node.unalias().type
+    if kind is None or family(node) == "real":
+        return False
+    if kind.this in _WIDE:
+        return True
+    digits = kind.expressions[0].name if kind.expressions else ""
+    return family(node) == "decimal" and digits.isdecimal() and int(digits) > _MOST_DIGITS
 
 
 def released(name: str, of: exp.Expr) -> exp.Column:

@@ -223,6 +223,10 @@ REFUSED = {
     "full join": "SELECT count(*) FROM people p FULL JOIN regions r ON p.region = r.region",
     "positional join": "SELECT count(*) FROM people POSITIONAL JOIN regions",
     "asof join": "SELECT count(*) FROM people p ASOF JOIN regions r ON p.region >= r.region",
+    "join with a query called like a table that has one row each": "WITH regions AS (FROM doubled) SELECT count(*) FROM people p JOIN (SELECT * FROM regions) r ON p.region = r.region",
+    "join with a query of such a query": "WITH codes AS (FROM doubled), regions AS (FROM codes) SELECT count(*) FROM people p JOIN regions r ON p.region = r.region",
+    "join with texts that are one number": "SELECT count(*) FROM people p JOIN (SELECT num + 19 AS x FROM regions UNION ALL SELECT '0' || code FROM codes) v ON p.age = v.x",
+    "count of distinct units or 0": "SELECT count(DISTINCT CASE WHEN age > 22 THEN person_id ELSE 0 END) FROM people",
     "join with a query": "SELECT count(*) FROM people p JOIN (FROM doubled) r ON p.region = r.region",
     "self join": "SELECT count(*) FROM people a JOIN people b ON a.region = b.region",
     "join in parentheses": "SELECT count(*) FROM (people CROSS JOIN regions)",
@@ -298,6 +302,16 @@ ANSWERED = {
     "case": (
         "SELECT sum(CASE WHEN age > 22 THEN income END), sum(CASE WHEN age > 22 THEN 1 ELSE 0 END) FROM people",
         "SELECT sum_of_income(income, record_key, filter := age > 22), sdc_count(record_key, filter := age > 22) FROM people",
+    ),
+    "0 is counted": (
+        "SELECT count(CASE WHEN age > 22 THEN 1 ELSE 0 END), count(CASE WHEN age > 22 THEN 0 ELSE age END), count(CASE WHEN age > 22 THEN 1 END) FROM people",
+        f"SELECT {N}, {N}, sdc_count(record_key, filter := age > 22) FROM people",
+    ),
+    "relations that are no tables": (
+        "WITH c AS (SELECT region, label FROM regions) SELECT label, big, count(*), count(DISTINCT age) FROM (SELECT age + 0 AS a, region, age FROM people) p "
+        "JOIN c USING (region) JOIN (VALUES (20, 'x'), (21, 'y')) v(a, big) ON v.a = p.a WHERE p.a IN (SELECT num + 19 FROM regions) "
+        "AND p.age < (SELECT max(num) + 90 FROM regions) AND EXISTS (SELECT 1 FROM codes) GROUP BY ALL",
+        f"SELECT label, CASE age WHEN 20 THEN 'x' ELSE 'y' END, {N}, 1 FROM people JOIN regions USING (region) WHERE age < 22 GROUP BY label, age HAVING {N} > 0",
     ),
     "derived and renamed": (
         "SELECT b, count(*) FROM (SELECT age AS b, region FROM people WHERE region <> 'N') t GROUP BY b",
@@ -582,6 +596,59 @@ def test_no_error_tells_whether_a_unit_is_there(attacked: Attacked, name: str) -
     assert isinstance(there, Refused) == isinstance(missing, Refused), (there, missing)
     if isinstance(there, Refused) and isinstance(missing, Refused):
         assert str(there).replace("99", "98") == str(missing)
+
+
+FAILS = "CAST(CASE WHEN x = {} THEN 'no number' ELSE '1' END AS INTEGER)"
+PROBES = {
+    "joined": f"SELECT y, count(*) FROM few p JOIN (SELECT x, {FAILS} AS y FROM numbers) r ON p.age = r.x WHERE p.region = 'W' GROUP BY y",
+    "joined to the left": f"SELECT y, count(*) FROM few p LEFT JOIN (SELECT x, {FAILS} AS y FROM numbers) r ON p.age = r.x WHERE p.region = 'W' GROUP BY y",
+    "in a cte": f"WITH r AS (SELECT x, {FAILS} AS y FROM numbers) SELECT y, count(*) FROM few p JOIN r ON p.age = r.x WHERE p.region = 'W' GROUP BY y",
+    "added up": f"SELECT s, count(*) FROM few p JOIN (SELECT x, sum({FAILS}) AS s FROM numbers GROUP BY x) r ON p.age = r.x WHERE p.region = 'W' GROUP BY s",
+    "rows": f"SELECT count(*) FROM few p WHERE (age, age) IN (SELECT x, x - 1 + {FAILS} FROM numbers) AND p.region = 'W'",
+    "semi join": f"SELECT count(*) FROM few p SEMI JOIN (SELECT x, {FAILS} AS y FROM numbers) r ON p.age = r.x AND r.y > 0 WHERE p.region = 'W'",
+    "exists": f"SELECT count(*) FROM few p WHERE EXISTS (SELECT 1 FROM (SELECT x, {FAILS} AS y FROM numbers) r WHERE p.age = r.x AND r.y > 0) AND p.region = 'W'",
+    "in a record's subquery": f"SELECT y, count(*) FROM (SELECT y, region FROM few p JOIN (SELECT x, {FAILS} AS y FROM numbers) r ON p.age = r.x) WHERE region = 'W' GROUP BY y",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(PROBES))
+def test_no_error_beside_the_records_tells_a_value(attacked: Attacked, name: str) -> None:
+    """The engine reads only those rows of a joined relation that the records need: the one that fails, if it is 99."""
+    attacked.con.execute("CREATE OR REPLACE TABLE numbers AS SELECT i AS x FROM range(5000) t(i)")
+    attacked.con.execute("FROM sdc_public('numbers')").fetchall()
+    answers = {str(attacked.attempt(PROBES[name].format(age))) for age in (98, 99, 100)}
+    attacked.con.execute("FROM sdc_unprotect('numbers')").fetchall()
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("method", ["cell_key", "threshold"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_no_error_tells_that_a_number_is_long(method: str, rows: int) -> None:
+    """Sums of numbers with 38 digits overflow: those of one unit must not be told from others."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""
+            CREATE TABLE people AS SELECT i AS id, i % 3 AS age, i::HUGEINT AS whole, i::DECIMAL(38, 2) AS part
+            FROM range(60) t(i), range({rows});
+            UPDATE people SET whole = 170141183460469231731687303715884105727, part = {"9" * 36}.99 WHERE id = 7""")
+        con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        con.execute(
+            f"FROM sdc_protect('people', unit := 'id', dimensions := ['age'], measures := ['whole', 'part'], method := '{method}')"
+        ).fetchall()
+        for what in ("sum(whole)", "avg(whole)", "sum(2 * part)", "avg(part)", "variance(part)", "variance(whole)"):
+            assert guard(con).sql(f"SELECT age, {what} AS v FROM people GROUP BY age").num_rows == 3, what
+
+
+def test_a_collation_multiplies_nobody() -> None:
+    """Where 'n' and 'N' are compared as one, two rows of a relation are one value."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("CREATE TABLE people (id INTEGER, region VARCHAR COLLATE NOCASE)")
+        con.execute("INSERT INTO people SELECT i, ['N', 'S'][1 + i % 2] FROM range(40) t(i)")
+        con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region'])").fetchall()
+        joined = "SELECT count(*) AS n FROM people p JOIN (VALUES {}) v(region) ON p.region = v.region"
+        assert guard(con).sql(joined.format("('n'), ('s')")).num_rows == 1
+        with pytest.raises(Refused, match="SDC034"):
+            guard(con).sql(joined.format("('n'), ('N')"))
 
 
 STRANGE = ("'nan'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "1e300", "-1e17", "9e14")

@@ -1,0 +1,69 @@
+"""Relations beside records: worked out in full before any record is looked at, and compared in types that are known.
+
+DuckDB reads of a joined relation only the rows that the records may need, and stops where there are none. So an
+expression of an analyst that fails for one chosen row, or takes long, would tell whether somebody has that value::
+
+    .. FROM people JOIN (SELECT x, CAST(CASE WHEN x = 99 THEN 'bad' END AS INTEGER) AS y FROM numbers) r ON age = x
+
+What is no table is therefore set apart, in a WITH of the block that DuckDB works out on its own. Its columns are
+compared as the type that the guard takes them for: what DuckDB would make of them may be another one, in which '20' and
+'020' are one.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.shapes import family
+
+APART = "_sdc_m"
+"""What relations are called that are set apart."""
+
+_COLUMN = "_k"
+_COMPARED_AS = {
+    "whole": "HUGEINT", "real": "DOUBLE", "decimal": "DOUBLE", "text": "VARCHAR", "date": "DATE",
+    "timestamp": "TIMESTAMP", "truth": "BOOLEAN",
+}  # fmt: skip
+
+
+def compared(column: exp.Expr, kind: str) -> exp.Expr:
+    """A column as a value of a family of types; NULL where it is none.
+
+    >>> print(compared(exp.column("x"), "whole").sql("duckdb"))
+    TRY_CAST(x AS INT128)
+    """
+    return exp.TryCast(this=column, to=exp.DataType.build(_COMPARED_AS[kind], dialect="duckdb"), safe=True)
+
+
+def set_apart(select: exp.Select, query: exp.Query, number: int, *, columns: int = 0) -> exp.Table:
+    """Put a query into the WITH of a block; the table that stands in its place.
+
+    Args:
+        columns: how many of its columns get names of their own.
+    """
+    name = exp.to_identifier(f"{APART}{number}", quoted=True)
+    names = [exp.to_identifier(f"{_COLUMN}{place}", quoted=True) for place in range(columns)]
+    alias = exp.TableAlias(this=name, columns=names) if names else exp.TableAlias(this=name)
+    cte = exp.CTE(this=query, alias=alias, materialized=True)
+    with_ = select.args.get("with_")
+    select.set("with_", exp.With(expressions=[*(with_.expressions if with_ is not None else []), cte]))
+    return exp.Table(this=name.copy())
+
+
+def joined(relation: exp.Expr) -> exp.Select:
+    """All that stands in a relation of FROM."""
+    if isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Select) and not relation.args.get("with_"):
+        return relation.this
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation))
+
+
+def values_of(table: exp.Table, query: exp.Query) -> exp.Select:
+    """What a subquery that was set apart is compared with: its columns, in types that are known."""
+    shown = []
+    for place, item in enumerate(query.selects):
+        kind = family(item)
+        if kind is None:
+            raise Refused("SDC005", "compare a column with a subquery of the same type")
+        shown.append(compared(exp.column(f"{_COLUMN}{place}", table.name, quoted=True), kind))
+    return exp.Select(expressions=shown, from_=exp.From(this=table))
