@@ -34,6 +34,29 @@ def _shown(sql_type: str) -> str:
     return re.split(r"\(", sql_type)[0] if sql_type.startswith(("ENUM", "STRUCT", "UNION", "MAP")) else sql_type
 
 
+def check_kinds(one: tuple[str, Source], other: tuple[str, Source], names: Sequence[str | None], argument: str) -> None:
+    """Refuse two tables whose values of a column are never equal, such as codes that are numbers here and texts there.
+
+    Args:
+        one, other: the name of the argument, and what it names.
+        names: the columns.
+        argument: that named them.
+
+    Raises:
+        SDCError: a column holds another kind of value in the other table, or is not there.
+    """
+    for name in names:
+        for _, table in (one, other):
+            table.column(name, argument)
+        types = [table.type_of(str(name)) for _, table in (one, other)]
+        kinds = [kind_of(sql_type) or sql_type for sql_type in types]
+        if kinds[0] != kinds[1] and '"NULL"' not in types:
+            raise SDCError(
+                f"column '{name}' is {_shown(types[0])} in '{one[0]}' and {_shown(types[1])} in '{other[0]}': "
+                "cast one of them in a query in parentheses"
+            )
+
+
 @dataclass(frozen=True)
 class Compared:
     """The tables, and the columns that are compared.
