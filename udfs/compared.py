@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -34,11 +34,11 @@ def _shown(sql_type: str) -> str:
     return re.split(r"\(", sql_type)[0] if sql_type.startswith(("ENUM", "STRUCT", "UNION", "MAP")) else sql_type
 
 
-def check_kinds(one: tuple[str, Source], other: tuple[str, Source], names: Sequence[str | None], argument: str) -> None:
+def check_kinds(tables: Mapping[str, Source], names: Sequence[str | None], argument: str) -> None:
     """Refuse two tables whose values of a column are never equal, such as codes that are numbers here and texts there.
 
     Args:
-        one, other: the name of the argument, and what it names.
+        tables: two, by the name of their argument.
         names: the columns.
         argument: that named them.
 
@@ -46,13 +46,14 @@ def check_kinds(one: tuple[str, Source], other: tuple[str, Source], names: Seque
         SDCError: a column holds another kind of value in the other table, or is not there.
     """
     for name in names:
-        for _, table in (one, other):
+        for table in tables.values():
             table.column(name, argument)
-        types = [table.type_of(str(name)) for _, table in (one, other)]
+        one, other = tables
+        types = [table.type_of(str(name)) for table in tables.values()]
         kinds = [kind_of(sql_type) or sql_type for sql_type in types]
         if kinds[0] != kinds[1] and '"NULL"' not in types:
             raise SDCError(
-                f"column '{name}' is {_shown(types[0])} in '{one[0]}' and {_shown(types[1])} in '{other[0]}': "
+                f"column '{name}' is {_shown(types[0])} in '{one}' and {_shown(types[1])} in '{other}': "
                 "cast one of them in a query in parentheses"
             )
 

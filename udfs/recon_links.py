@@ -53,7 +53,7 @@ def plan_recon_link(
     if not names:
         raise SDCError("argument 'match' must name the columns by which a record and a person go together")
     others = theirs.named(names, "match")
-    check_kinds(("records", ours), ("external", theirs), names, "match")
+    check_kinds({"records": ours, "external": theirs}, names, "match")
     far = _tolerance(tolerance)
     [person] = map(identifier, theirs.named([id], "id", ("draw", "slot", "exact")))
     first = "".join(f"{identifier(name)} ASC NULLS FIRST, " for name in theirs.named(order, "order"))

@@ -233,8 +233,8 @@ def _modal(
         raise SDCError("argument 'gate' must be 'truth' or 'released'")
     parts = []
     tables = {name: source(cursor, text, name) for name, text in (("released", released), ("truth", truth))}
-    check_kinds(*tables.items(), [unit], "unit")
-    check_kinds(*tables.items(), [category], "category")
+    check_kinds(tables, [unit], "unit")
+    check_kinds(tables, [category], "category")
     words = _as_texts([(relation, str(category)) for relation in tables.values()])
     for (argument, relation), what in zip(tables.items(), words, strict=True):
         where = relation.column(unit, "unit")
@@ -325,7 +325,7 @@ def plan_attack_score(
     bins = sorted({_whole(size, "size_bins", 1) for size in size_bins or []})
     if not bins:
         raise SDCError("argument 'size_bins' must hold the smallest size of each class of units, such as [1, 10, 50]")
-    check_kinds(("attack", targets), ("released", table), [unit], "unit")
+    check_kinds({"attack": targets, "released": table}, [unit], "unit")
     where, place = targets.column(unit, "unit"), table.column(unit, "unit")
     said = targets.column(linked, "linked")
     if targets.type_of(str(linked)) not in ("BOOLEAN", '"NULL"'):
@@ -432,7 +432,7 @@ def _tables(
     cursor = session.cursor()
     small, wide = source(cursor, fine, "fine"), source(cursor, coarse, "coarse")
     groups = list(map(identifier, small.named(by, "by", taken)))
-    check_kinds(("fine", small), ("coarse", wide), by or [], "by")
+    check_kinds({"fine": small, "coarse": wide}, by or [], "by")
     other = list(map(identifier, wide.named(by, "by", taken)))
     where = list(map(identifier, small.named([unit] if unit else None, "unit", taken)))
     what = list(map(identifier, wide.named([detail] if detail else None, "detail", taken)))

@@ -449,7 +449,7 @@ def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | N
     if external is None:
         return f"SELECT *, NULL::BIGINT AS _there FROM ({own})"
     outer = Classes.read(cursor, external, list(inner.keys), inner.nulls, argument="external")
-    check_kinds(("internal", inner.relation), ("external", outer.relation), inner.keys, "keys")
+    check_kinds({"internal": inner.relation, "external": outer.relation}, inner.keys, "keys")
     alike = " AND ".join(
         f"i.{identifier(one)} IS NOT DISTINCT FROM e.{identifier(other)}"
         for one, other in zip(inner.keys, outer.keys, strict=True)

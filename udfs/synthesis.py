@@ -466,7 +466,7 @@ def plan_tau_observed(
     cells = Cells.read(cursor, original, by, count, None, None)
     drawn = source(cursor, synthetic, "synthetic")
     n_hat = drawn.number(synthetic_count, "synthetic_count")
-    check_kinds(("original", cells.relation), ("synthetic", drawn), cells.by, "by")
+    check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "by")
     columns = ", ".join(drawn.column(name, "by") for name in cells.by)
     total = None if cells_total is None else _whole(cells_total, "cells_total")
     alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)

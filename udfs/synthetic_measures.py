@@ -26,7 +26,7 @@ def plan_synth_replicas(
     one, other, names = _both(session.cursor(), original, synthetic, columns)
     if small is None or small < 1:
         raise SDCError("argument 'small' must be a whole number, at least 1")
-    check_kinds(("original", one), ("synthetic", other), names, "columns")
+    check_kinds({"original": one, "synthetic": other}, names, "columns")
     # The union has the wider of two types: a column may have become so on the way.
     shown, also = (
         ", ".join(f"{relation.column(name, 'columns')} AS c{place}" for place, name in enumerate(names))

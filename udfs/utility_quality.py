@@ -55,7 +55,7 @@ class _Call:
         names = one.named(keys, "keys", _TAKEN)
         if percent is None:
             raise SDCError("argument 'percent' must be true or false")
-        check_kinds(("original", one), ("protected", other), keys, "keys")
+        check_kinds({"original": one, "protected": other}, keys, "keys")
         for column, argument in ((estimate, "estimate"), (se, "se")):
             other.number(column, argument)
         hidden = None if suppressed is None else one.column(suppressed, "suppressed")
