@@ -10,7 +10,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -483,7 +482,7 @@ def test_the_more_values_are_replaced_the_less_accurate_are_pairs(flipped: duckd
 _CELL = st.tuples(st.integers(0, 4), st.sampled_from("xyz"), st.one_of(st.none(), st.integers(-3, 3)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(records=st.lists(_CELL, min_size=3, max_size=3), seed=st.integers(1, 99))
 def test_gower_distances_are_a_metric(records: list[tuple[int, str, int | None]], seed: int) -> None:
     """Symmetric, between 0 and 1, no way around is shorter; rescaling a number and renaming categories change nothing."""

@@ -213,6 +213,8 @@ def test_what_groups_would_give_away(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_unique_share(5, 5, type := 8)", "argument 'type' must be"),
         ("sdc_summary_risk('t', value := 'x', statistics := 'quartiles')", "must give the scale"),
         ("sdc_summary_risk('t', value := 'y')", "must name a column of whole numbers"),
+        ("sdc_summary_risk('(SELECT ''a'' AS z)', value := 'z')", "must name a column of whole numbers"),
+        ("sdc_summary_risk('(SELECT DATE ''2020-01-01'' AS z)', value := 'z')", "must name a column of whole numbers"),
         ("sdc_summary_risk('t', value := 'x', high := 1)", "lies outside the scale"),
         ("sdc_summary_risk('t', value := 'x', max_solutions := 1)", "argument 'max_solutions' must be"),
     ],
@@ -394,6 +396,14 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
         ("sdc_recon_count('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
         ("sdc_reconstruct('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
         ("sdc_recon_bounds('f', 'half', unit := 'u', detail := 'd')", "a count is NULL, negative or no whole number"),
+        (
+            "sdc_recon_bounds('f', '(SELECT ''1'' AS g, 1 AS d, 3 AS n)', unit := 'u', detail := 'd', by := ['g'])",
+            "column 'g' is INTEGER in 'fine' and VARCHAR in 'coarse'",
+        ),
+        (
+            "sdc_recon_count('f', '(SELECT 1 AS g, 1 AS d, ''3'' AS n)', unit := 'u', detail := 'd', by := ['g'])",
+            "argument 'n' must name a column of numbers",
+        ),
         ("sdc_recon_bounds('f', 'c', unit := 'u')", "arguments 'unit' and 'detail' must name"),
         ("sdc_recon_bounds('f', 'c', unit := 'x', detail := 'd')", "unknown column 'x'"),
         ("sdc_recon_bounds('f', 'c', unit := 'g', detail := 'd', by := ['g'])", "must name different columns"),
