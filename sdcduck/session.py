@@ -36,6 +36,7 @@ from sdcduck.udfs import (
     output_checks,
     perturbation,
     private_synthesis,
+    recon_links,
     reconstruction,
     record_swapping,
     reference,
@@ -52,9 +53,9 @@ from sdcduck.udfs import (
 
 FAMILIES: tuple[Family, ...] = (
     perturbation.FAMILY, suppression.FAMILY, synthesis.FAMILY, risk.FAMILY, special_uniques.FAMILY,
-    output_checks.FAMILY, reconstruction.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY, hierarchy.FAMILY,
-    record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY, synthetic_risk.FAMILY, attacks.FAMILY,
-    utility.FAMILY, release_report.FAMILY, reference.FAMILY,
+    output_checks.FAMILY, reconstruction.FAMILY, recon_links.FAMILY, guard.FAMILY, audit_log.FAMILY, users.FAMILY,
+    hierarchy.FAMILY, record_swapping.FAMILY, private_synthesis.FAMILY, synthetic_records.FAMILY,
+    synthetic_risk.FAMILY, attacks.FAMILY, utility.FAMILY, release_report.FAMILY, reference.FAMILY,
 )  # fmt: skip
 
 _VERSION = version("sdcduck")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -32,6 +32,30 @@ def kind_of(sql_type: str) -> str | None:
 def _shown(sql_type: str) -> str:
     """A type without the labels of its values, which are data."""
     return re.split(r"\(", sql_type)[0] if sql_type.startswith(("ENUM", "STRUCT", "UNION", "MAP")) else sql_type
+
+
+def check_kinds(tables: Mapping[str, Source], names: Sequence[str | None], argument: str) -> None:
+    """Refuse two tables whose values of a column are never equal, such as codes that are numbers here and texts there.
+
+    Args:
+        tables: two, by the name of their argument.
+        names: the columns.
+        argument: that named them.
+
+    Raises:
+        SDCError: a column holds another kind of value in the other table, or is not there.
+    """
+    for name in names:
+        for table in tables.values():
+            table.column(name, argument)
+        one, other = tables
+        types = [table.type_of(str(name)) for table in tables.values()]
+        kinds = [kind_of(sql_type) or sql_type for sql_type in types]
+        if kinds[0] != kinds[1] and '"NULL"' not in types:
+            raise SDCError(
+                f"column '{name}' is {_shown(types[0])} in '{one}' and {_shown(types[1])} in '{other}': "
+                "cast one of them in a query in parentheses"
+            )
 
 
 @dataclass(frozen=True)

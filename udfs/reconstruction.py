@@ -10,8 +10,9 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
+from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.seeds import seed_of
-from sdcduck.udfs.source import source
+from sdcduck.udfs.source import Source, is_number, source
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
@@ -124,6 +125,8 @@ def plan_summary_risk(
     """``sdc_summary_risk``: by group, what its statistics would give away."""
     relation = source(session.cursor(), text, "source")
     x = relation.column(value, "value")
+    if not is_number(relation.type_of(str(value))):
+        raise SDCError("argument 'value' must name a column of whole numbers")
     which, decimals, kind = _statistics(statistics, dp, type)
     most = _whole(max_solutions, "max_solutions", 2, 100_000)
     if which != "mean_sd" and (low is None or high is None):
@@ -204,6 +207,21 @@ def _judged(
 # --- the modal guess -------------------------------------------------------------------------------------------------
 
 
+def _count_column(relation: Source, n: str | None, *, negative: bool) -> str:
+    """SQL for a column of counts, as DOUBLE: a noisy one may be negative, none may be NULL, NaN or infinite."""
+    number = relation.number(n, "n")
+    known = f"isfinite({number}::DOUBLE)" if negative else f"({number} >= 0 AND isfinite({number}::DOUBLE))"
+    problem = f"a count of {relation.described} is NULL or infinite" + ("" if negative else ", or negative")
+    return f"CASE WHEN {known} THEN {number}::DOUBLE ELSE error({literal(problem)}) END"
+
+
+def _as_texts(columns: Sequence[tuple[Source, str]]) -> list[str]:
+    """SQL for the values of several columns as texts that are equal where the values are: 1.0 is 1."""
+    types = [relation.type_of(name) for relation, name in columns]
+    through = "::DOUBLE" if len(set(types)) > 1 and all(map(is_number, types)) else ""
+    return [f"{relation.column(name, 'category')}{through}::VARCHAR" for relation, name in columns]
+
+
 def _modal(
     session: Session, released: str | None, truth: str | None, unit: str | None, category: str | None, n: str | None,
     min_modal: int | None, gate: str | None,
@@ -214,16 +232,16 @@ def _modal(
     if gate not in ("truth", "released"):
         raise SDCError("argument 'gate' must be 'truth' or 'released'")
     parts = []
-    for text, argument in ((released, "released"), (truth, "truth")):
-        relation = source(cursor, text, argument)
-        where, what, number = (
-            relation.column(unit, "unit"),
-            relation.column(category, "category"),
-            relation.column(n, "n"),
-        )
+    tables = {name: source(cursor, text, name) for name, text in (("released", released), ("truth", truth))}
+    check_kinds(tables, [unit], "unit")
+    check_kinds(tables, [category], "category")
+    words = _as_texts([(relation, str(category)) for relation in tables.values()])
+    for (argument, relation), what in zip(tables.items(), words, strict=True):
+        where = relation.column(unit, "unit")
+        number = _count_column(relation, n, negative=argument == "released")
         checked = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL in ''{argument}''') ELSE {where} END"
         parts.append(
-            f"SELECT {checked} AS _unit, {what}::VARCHAR AS _category, sum({number})::DOUBLE AS _n FROM {relation.sql} "
+            f"SELECT {checked} AS _unit, {what} AS _category, sum({number})::DOUBLE AS _n FROM {relation.sql} "
             "GROUP BY ALL"
         )
     compared = "coalesce(modal_true, 0)" if gate == "truth" else "modal_released"
@@ -304,20 +322,29 @@ def plan_attack_score(
     """``sdc_attack_score``: an attack beside the guess of the most frequent category, by size of the unit."""
     cursor = session.cursor()
     targets, table = source(cursor, attack, "attack"), source(cursor, released, "released")
-    where = targets.column(unit, "unit")
-    columns = [targets.column(name, argument) for name, argument in
-               ((linked, "linked"), (predicted, "predicted"), (actual, "actual"))]  # fmt: skip
-    place, what, number = table.column(unit, "unit"), table.column(category, "category"), table.column(n, "n")
     bins = sorted({_whole(size, "size_bins", 1) for size in size_bins or []})
     if not bins:
         raise SDCError("argument 'size_bins' must hold the smallest size of each class of units, such as [1, 10, 50]")
+    check_kinds({"attack": targets, "released": table}, [unit], "unit")
+    where, place = targets.column(unit, "unit"), table.column(unit, "unit")
+    said = targets.column(linked, "linked")
+    if targets.type_of(str(linked)) not in ("BOOLEAN", '"NULL"'):
+        raise SDCError(f"argument 'linked' must name a column of truth values: '{linked}' is none")
+    table.column(category, "category")
+    for name, argument in ((predicted, "predicted"), (actual, "actual")):
+        targets.column(name, argument)
+        sql_type = targets.type_of(str(name))
+        if kind_of(sql_type) != kind_of(table.type_of(str(category))) and sql_type != '"NULL"':
+            raise SDCError(f"arguments '{argument}' and 'category' name columns of different types: cast one of them")
+    told, so, what = _as_texts([(targets, str(predicted)), (targets, str(actual)), (table, str(category))])
+    number = _count_column(table, n, negative=True)
     binned = "list_max(list_filter([" + ", ".join(map(str, bins)) + "]::BIGINT[], lambda b: b <= _size))"
     return f"""
         WITH _modal AS (
             SELECT _unit, arg_min(_category, _rank) AS _guess FROM (
                 SELECT *, row_number() OVER (PARTITION BY _unit ORDER BY _n DESC, _category NULLS LAST) AS _rank
                 FROM (
-                    SELECT {place} AS _unit, {what}::VARCHAR AS _category, sum({number}) AS _n
+                    SELECT {place} AS _unit, {what} AS _category, sum({number}) AS _n
                     FROM {table.sql} GROUP BY ALL
                 ) WHERE _n > 0
             ) GROUP BY _unit
@@ -326,8 +353,8 @@ def plan_attack_score(
             SELECT {binned} AS _bin, _linked, _linked AND _predicted IS NOT DISTINCT FROM _actual AS _correct,
                 m._unit IS NOT NULL AS _guessed, m._unit IS NOT NULL AND m._guess IS NOT DISTINCT FROM _actual AS _modal
             FROM (
-                SELECT {where} AS _unit, coalesce({columns[0]}::BOOLEAN, false) AS _linked,
-                    {columns[1]}::VARCHAR AS _predicted, {columns[2]}::VARCHAR AS _actual,
+                SELECT {where} AS _unit, coalesce({said}::BOOLEAN, false) AS _linked,
+                    {told} AS _predicted, {so} AS _actual,
                     count(*) OVER (PARTITION BY {where}) AS _size
                 FROM {targets.sql}
             ) t LEFT JOIN _modal m ON t._unit = m._unit
@@ -405,6 +432,7 @@ def _tables(
     cursor = session.cursor()
     small, wide = source(cursor, fine, "fine"), source(cursor, coarse, "coarse")
     groups = list(map(identifier, small.named(by, "by", taken)))
+    check_kinds({"fine": small, "coarse": wide}, by or [], "by")
     other = list(map(identifier, wide.named(by, "by", taken)))
     where = list(map(identifier, small.named([unit] if unit else None, "unit", taken)))
     what = list(map(identifier, wide.named([detail] if detail else None, "detail", taken)))
@@ -415,7 +443,7 @@ def _tables(
     for relation, columns, last, name in ((small, groups, where[0], "_unit"), (wide, other, what[0], "_detail")):
         if last in columns:
             raise SDCError("arguments 'unit', 'detail' and 'by' must name different columns")
-        number = relation.column(n, "n")
+        number = relation.number(n, "n")
         checked = (
             f"CASE WHEN {number} >= 0 AND {number} = round({number}) AND {number} < 1e9 THEN {number}::BIGINT "
             f"ELSE {'NULL' if trusted else wrong} END"

@@ -11,6 +11,7 @@ from itertools import combinations
 
 import duckdb
 import pyarrow as pa
+from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
@@ -73,7 +74,7 @@ class Classes:
         allowed = _NULLS if match else _NULLS[:2]
         if nulls is None or nulls not in allowed:
             raise SDCError(f"argument 'nulls' must be {_listed(allowed)}")
-        return cls(relation, tuple(names), None if weight is None else relation.column(weight, "weight"), nulls)
+        return cls(relation, tuple(names), None if weight is None else relation.number(weight, "weight"), nulls)
 
     @property
     def columns(self) -> str:
@@ -448,19 +449,12 @@ def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | N
     if external is None:
         return f"SELECT *, NULL::BIGINT AS _there FROM ({own})"
     outer = Classes.read(cursor, external, list(inner.keys), inner.nulls, argument="external")
-    for one, other in zip(inner.keys, outer.keys, strict=True):
-        kinds = inner.relation.type_of(one), outer.relation.type_of(other)
-        if _is_text(kinds[0]) != _is_text(kinds[1]):
-            raise SDCError(f"column '{one}' is {kinds[0]} in 'internal' and {kinds[1]} in 'external': cast one of them")
+    check_kinds({"internal": inner.relation, "external": outer.relation}, inner.keys, "keys")
     alike = " AND ".join(
         f"i.{identifier(one)} IS NOT DISTINCT FROM e.{identifier(other)}"
         for one, other in zip(inner.keys, outer.keys, strict=True)
     )
     return f"SELECT i.*, coalesce(e.records, 0) AS _there FROM ({own}) i LEFT JOIN ({outer.counted()}) e ON {alike}"
-
-
-def _is_text(kind: str) -> bool:
-    return kind == "VARCHAR" or kind.startswith("ENUM")
 
 
 _OREM = total("_f / _there", "_f <= _there")
@@ -531,6 +525,10 @@ def plan_policy_risk(
     days: list[datetime.date | None] = [None] if as_of is None else list(as_of)
     if as_of is not None and (not as_of or None in as_of):
         raise SDCError("argument 'as_of' must hold dates")
+    if date is not None:
+        relation.column(date, "date")
+        if not str(kind_of(relation.type_of(date))).startswith("instant"):
+            raise SDCError(f"argument 'date' must name a column of dates or timestamps: '{date}' is none")
     parts = []
     for name, columns in given.items():
         if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):

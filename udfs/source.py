@@ -52,6 +52,21 @@ class Source:
                 return identifier(known)
         raise unknown("column", name, self.columns, where=self.described)
 
+    def number(self, name: str | None, argument: str) -> str:
+        """The quoted name of one of the columns of numbers; any case will do.
+
+        Raises:
+            SDCError: there is no such column, or it holds something else.
+        """
+        found = self.column(name, argument)
+        sql_type = self.type_of(str(name))
+        if not is_number(sql_type) and sql_type != '"NULL"':
+            held = sql_type.split("(")[0]  # labels are data
+            raise SDCError(
+                f"argument '{argument}' must name a column of numbers: '{name}' of {self.described} is {held}"
+            )
+        return found
+
     def named(self, names: Sequence[str | None] | None, argument: str, taken: Sequence[str] = ()) -> tuple[str, ...]:
         """The columns of an argument that lists them, as the relation calls them; any case will do.
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
@@ -159,7 +160,7 @@ class Cells:
             raise SDCError("argument 'by' must name the columns whose combinations are the cells")
         names = relation.named(by, "by", ("replicate", "count"))
         if count is not None:
-            relation.column(count, "count")
+            relation.number(count, "count")
             if count.lower() in (name.lower() for name in names):
                 raise SDCError("argument 'count' names a column of 'by'")
         if structural is not None:
@@ -183,7 +184,7 @@ class Cells:
         if self.count is None:
             n = "count(*)"
         else:
-            column = self.relation.column(self.count, "count")
+            column = self.relation.number(self.count, "count")
             n = f"sum({_whole_number(column)})::BIGINT"
         # Two readings of a sum: DuckDB looks at HAVING and at the result.
         return f"SELECT * FROM (SELECT {self.columns}, {n} AS _n FROM {self.relation.sql} GROUP BY ALL) WHERE _n > 0"
@@ -352,7 +353,7 @@ def _histogram(
         if by or domains or structural:
             raise SDCError("argument 'cells' is for a histogram: a column of counts, and how many cells have each")
         relation = source(session.cursor(), text, "source")
-        n, numbers = relation.column(count, "count"), relation.column(cells, "cells")
+        n, numbers = relation.number(count, "count"), relation.number(cells, "cells")
         query = f"SELECT {_whole_number(n)}, {_whole_number(numbers)} FROM {relation.sql}"
         return lambda: _read_histogram(session, query, total)
     table = Cells.read(session.cursor(), text, by, count, domains, structural)
@@ -464,7 +465,8 @@ def plan_tau_observed(
     cursor = session.cursor()
     cells = Cells.read(cursor, original, by, count, None, None)
     drawn = source(cursor, synthetic, "synthetic")
-    n_hat = drawn.column(synthetic_count, "synthetic_count")
+    n_hat = drawn.number(synthetic_count, "synthetic_count")
+    check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "by")
     columns = ", ".join(drawn.column(name, "by") for name in cells.by)
     total = None if cells_total is None else _whole(cells_total, "cells_total")
     alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)

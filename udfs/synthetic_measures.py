@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 from sdcduck.catalog import identifier, literal
@@ -25,10 +26,11 @@ def plan_synth_replicas(
     one, other, names = _both(session.cursor(), original, synthetic, columns)
     if small is None or small < 1:
         raise SDCError("argument 'small' must be a whole number, at least 1")
-    shown = ", ".join(f"{one.column(name, 'columns')} AS c{place}" for place, name in enumerate(names))
-    # One type for both: a column may have become wider on the way.
-    also = ", ".join(
-        f"{other.column(name, 'columns')}::{one.type_of(name)} AS c{place}" for place, name in enumerate(names)
+    check_kinds({"original": one, "synthetic": other}, names, "columns")
+    # The union has the wider of two types: a column may have become so on the way.
+    shown, also = (
+        ", ".join(f"{relation.column(name, 'columns')} AS c{place}" for place, name in enumerate(names))
+        for relation in (one, other)
     )
     keys = ", ".join(f"c{place}" for place in range(len(names)))
     return f"""
@@ -95,6 +97,12 @@ def _finite(column: str) -> str:
     return f"CASE WHEN isfinite({column}::DOUBLE) THEN {column}::DOUBLE END"
 
 
+def _weight(column: str) -> str:
+    problem = "a weight is NULL, not positive or infinite"
+    known = f"{column} > 0 AND isfinite({column}::DOUBLE)"
+    return f"CASE WHEN {known} THEN {column}::DOUBLE ELSE error({literal(problem)}) END"
+
+
 def plan_synth_moments(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, weight: str | None
 ) -> str:
@@ -102,7 +110,7 @@ def plan_synth_moments(
     one, other, names = _both(session.cursor(), original, synthetic, columns)
     weights = dict.fromkeys("os", "1.0::DOUBLE")
     if weight is not None:
-        weights = {"o": f"{one.column(weight, 'weight')}::DOUBLE", "s": f"{other.column(weight, 'weight')}::DOUBLE"}
+        weights = {side: _weight(relation.number(weight, "weight")) for side, relation in (("o", one), ("s", other))}
         names = [name for name in names if name.lower() != weight.lower()]
     parts = []
     for place, name in enumerate(_numbers(one, other, names)):

@@ -86,7 +86,7 @@ def plan_replicated_uniques(
             100 * replicated / nullif({denominator}_records, 0) AS ru,
             100 * replicated / nullif(uniques_original, 0) AS ru_of_p1,
             100 * synthetic_records / nullif({denominator}_records, 0) * uniques_original / nullif(original_records, 0)
-                * pow(1 - 1 / nullif(original_records, 0), synthetic_records - 1) AS ru_saturated,
+                * pow(1 - 1 / nullif(original_records, 0), greatest(synthetic_records - 1, 0)) AS ru_saturated,
             100 * _replicated_holdout
                 / nullif(CASE WHEN _given THEN {"original_records" if denominator == "original" else "_holdout"} END, 0)
                 AS ru_holdout,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import identifier
+from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Planner, Session
 
@@ -17,6 +18,16 @@ _LOW, _SMALL, _PRECISE = 1.0, 1000, 0.30  # per cent; contributors; relative sta
 _LEAST, _MOST = 0.5, 1.5
 _TAKEN = ("present_in", "estimate_original", "estimate_protected", "se_original", "se_protected", "ratio_estimate",
           "ratio_se", "extreme", "reason")  # fmt: skip
+
+
+def _known(column: str, least: int | None = None) -> str:
+    """SQL for an estimate or an error: NaN is NULL; what is infinite, or below the least possible, is refused."""
+    wrong = "an estimate or a standard error is infinite, or a standard error is negative"
+    small = "" if least is None else f" OR {column} < {least}"
+    return (
+        f"CASE WHEN isnan({column}::DOUBLE) THEN NULL WHEN isinf({column}::DOUBLE){small} "
+        f"THEN error({literal(wrong)}) ELSE {column}::DOUBLE END"
+    )
 
 
 @dataclass(frozen=True)
@@ -44,12 +55,15 @@ class _Call:
         names = one.named(keys, "keys", _TAKEN)
         if percent is None:
             raise SDCError("argument 'percent' must be true or false")
+        check_kinds({"original": one, "protected": other}, keys, "keys")
         for column, argument in ((estimate, "estimate"), (se, "se")):
-            other.column(column, argument)
+            other.number(column, argument)
+        hidden = None if suppressed is None else one.column(suppressed, "suppressed")
+        if suppressed is not None and one.type_of(suppressed) not in ("BOOLEAN", '"NULL"'):
+            raise SDCError(f"argument 'suppressed' must name a column of truth values: '{suppressed}' is none")
         return cls(
-            one, other, tuple(names), one.column(estimate, "estimate"), one.column(se, "se"),
-            None if n is None else one.column(n, "n"),
-            None if suppressed is None else one.column(suppressed, "suppressed"), percent,
+            one, other, tuple(names), one.number(estimate, "estimate"), one.number(se, "se"),
+            None if n is None else one.number(n, "n"), hidden, percent,
         )  # fmt: skip
 
     def side(self, relation: Source, *, original: bool) -> str:
@@ -62,8 +76,8 @@ class _Call:
         return f"""
             SELECT {columns}, CASE WHEN count(*) > 1 THEN error('{twice}') ELSE any_value(_e) END AS _est,
                 any_value(_s) AS _se, any_value(_n) AS _n, bool_or(_h) AS _hidden, true AS _there
-            FROM (SELECT {keys}, {self.estimate}::DOUBLE AS _e, {self.se}::DOUBLE AS _s, {n} AS _n, {hidden} AS _h
-                  FROM {relation.sql}) GROUP BY {columns}"""
+            FROM (SELECT {keys}, {_known(self.estimate)} AS _e, {_known(self.se, least=0)} AS _s, {n} AS _n,
+                      {hidden} AS _h FROM {relation.sql}) GROUP BY {columns}"""
 
     def compared(self) -> str:
         """A query for ``sdc_quality``."""

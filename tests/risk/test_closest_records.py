@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sdcduck
 from sdcduck.methods.risk.closest import at_least, smaller
@@ -421,3 +423,90 @@ def test_ties_between_tables_of_different_size_are_warned_of(holdouts: int, wide
                 '(SELECT i * 6311 % 9001 % {wide} AS a, i * 49999 % 8009 % {wide} AS b FROM range({holdouts}) t(i))')
             WHERE part = 'synthetic'""").fetchall()
     assert ("differ in size" in (warning or "")) == told
+
+
+@pytest.fixture(scope="module")
+def flipped() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A stand-in for the Adult files where they are absent: a public survey, half training and half holdout, and training
+    records of which so many per cent of the values are replaced by another one of the column."""
+    frame = pytest.importorskip("statsmodels.api").datasets.fair.load_pandas().data
+    con = sdcduck.connect()
+    con.register("frame", frame)
+    con.execute("CREATE TABLE every AS SELECT row_number() OVER () AS nr, * FROM frame")
+    con.execute("CREATE TABLE trn AS SELECT * FROM every WHERE nr % 2 = 0")
+    con.execute("CREATE TABLE val AS SELECT * EXCLUDE (nr) FROM every WHERE nr % 2 = 1")
+    columns = list(frame.columns)
+    for share in (0, 10, 30, 50, 90):
+        values = ", ".join(
+            f"CASE WHEN hash(nr * 31 + {place}) % 100 < {share} "
+            f"THEN list_extract((SELECT list({name} ORDER BY nr) FROM trn), 1 + (hash(nr * 37 + {place}) % 3183)::INTEGER) "
+            f"ELSE {name} END AS {name}"
+            for place, name in enumerate(columns)
+        )
+        con.execute(f"CREATE TABLE flip{share} AS SELECT {values} FROM trn")
+    con.execute("ALTER TABLE trn DROP nr")
+    con.unregister("frame")
+    yield con
+    con.close()
+
+
+@pytest.mark.parametrize("distance", ["buckets", "gower"])
+def test_the_more_values_are_replaced_the_smaller_the_share(flipped: duckdb.DuckDBPyConnection, distance: str) -> None:
+    shares = [
+        rows(
+            flipped,
+            f"SELECT share FROM sdc_holdout_share('trn', 'flip{flip}', 'val', distance := '{distance}') LIMIT 1",
+        )[0][0]
+        for flip in (0, 10, 30, 50, 90)
+    ]
+    assert shares == sorted(shares, reverse=True)
+    # Of copies a tenth is tied, because the holdout has the same answers; each tie counts as half.
+    assert shares[0] > 0.85 > shares[1] > 0.7 > shares[2] > 0.55
+    assert shares[-1] == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_more_values_are_replaced_the_less_accurate_are_pairs(flipped: duckdb.DuckDBPyConnection) -> None:
+    for ways, falls in ((1, False), (2, True), (3, True)):
+        found = [
+            rows(flipped, f"SELECT tvd FROM sdc_accuracy('trn', 'flip{flip}', ways := {ways}, buckets := 10)")[0][0]
+            for flip in (0, 10, 30, 50, 90)
+        ]
+        assert found[0] == 0
+        if falls:
+            assert found == sorted(found)
+            assert found[4] > 3 * found[1]
+        else:
+            assert max(found) < 0.03  # single columns keep their distributions
+
+
+_CELL = st.tuples(st.integers(0, 4), st.sampled_from("xyz"), st.one_of(st.none(), st.integers(-3, 3)))
+
+
+@settings(max_examples=8, deadline=None)
+@given(records=st.lists(_CELL, min_size=3, max_size=3), seed=st.integers(1, 99))
+def test_gower_distances_are_a_metric(records: list[tuple[int, str, int | None]], seed: int) -> None:
+    """Symmetric, between 0 and 1, no way around is shorter; rescaling a number and renaming categories change nothing."""
+    con = _CONNECTION
+    con.execute("CREATE OR REPLACE TABLE m (i INTEGER, a INTEGER, b VARCHAR, c INTEGER)")
+    con.executemany("INSERT INTO m VALUES (?, ?, ?, ?)", [(i, *record) for i, record in enumerate(records)])
+    con.execute(f"CREATE OR REPLACE TABLE n AS SELECT i, a * {seed} - 5 AS a, b || md5(b) AS b, -c AS c FROM m")
+
+    def apart(one: int, other: int, table: str = "m") -> float:
+        sides = [f"(FROM {table} WHERE i = {i})" for i in (one, other)]
+        return float(
+            con.execute(
+                "SELECT dcr FROM sdc_dcr_records(?, ?, ?, columns := ['a', 'b', 'c'])", [*sides, table]
+            ).fetchall()[0][0]
+        )
+
+    found = {pair: apart(*pair) for pair in itertools.product(range(3), repeat=2)}
+    for (i, j), distance in found.items():
+        assert 0 <= distance <= 1 + 1e-12
+        assert distance == pytest.approx(found[j, i])
+        assert (distance == 0) == (records[i] == records[j])
+        assert apart(i, j, "n") == pytest.approx(distance)
+        if all(record[2] is not None for record in records):
+            assert all(distance <= found[i, k] + found[k, j] + 1e-12 for k in range(3))
+
+
+_CONNECTION = sdcduck.connect()

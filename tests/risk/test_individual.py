@@ -177,6 +177,10 @@ def test_the_whole_is_the_sum_of_the_records(con: duckdb.DuckDBPyConnection) -> 
         ("keys := ['a'], weight := 'zero'", "a weight is NULL, not positive or infinite"),
         ("keys := ['a'], weight := 'missing'", "a weight is NULL, not positive or infinite"),
         ("keys := ['a'], weight := 'nan'", "a weight is NULL, not positive or infinite"),
+        (
+            "keys := ['a'], weight := 'word'",
+            "argument 'weight' must name a column of numbers: 'word' of 't' is VARCHAR",
+        ),
         ("keys := ['a'], weight := 'wieght'", "unknown column 'wieght'"),
         ("keys := ['a'], household := 'home'", "unknown column 'home'"),
         ("keys := []", "argument 'keys' must name"),
@@ -189,7 +193,9 @@ def test_the_whole_is_the_sum_of_the_records(con: duckdb.DuckDBPyConnection) -> 
     ],
 )
 def test_bad_arguments(con: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
-    con.execute("CREATE TABLE t AS SELECT 1 AS a, 0 AS zero, NULL::INTEGER AS missing, 'nan'::DOUBLE AS nan")
+    con.execute(
+        "CREATE TABLE t AS SELECT 1 AS a, 0 AS zero, NULL::INTEGER AS missing, 'nan'::DOUBLE AS nan, 'x' AS word"
+    )
     for function in ("sdc_individual_risk", "sdc_global_risk"):
         with pytest.raises(duckdb.Error, match=text):
             con.execute(f"FROM {function}('t', {arguments})").fetchall()

@@ -178,6 +178,18 @@ def test_nulls(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_marketer_risk('d', '(SELECT 1 AS p)', keys := ['q'])", "unknown column 'q'"),
         ("sdc_marketer_risk('d', 'nowhere', keys := ['q'])", "unknown table 'nowhere'"),
         ("sdc_marketer_risk('d', 'e', keys := ['q'], k := 0)", "argument 'k' must be"),
+        (
+            "sdc_marketer_risk('d', '(SELECT true AS q)', keys := ['q'])",
+            "column 'q' is INTEGER in 'internal' and BOOLEAN",
+        ),
+        (
+            "sdc_marketer_risk('d', '(SELECT DATE ''2020-01-01'' AS q)', keys := ['q'])",
+            "is INTEGER in 'internal' and DATE in",
+        ),
+        (
+            "sdc_policy_risk('words', 'words', policies := {'one': ['q']}, date := 'q', as_of := [DATE '2020-01-01'])",
+            "argument 'date' must name a column of dates or timestamps",
+        ),
         ("sdc_policy_risk('d', 'e')", "argument 'policies' must name lists of columns"),
         ("sdc_policy_risk('d', 'e', policies := {'one': 'q'})", "policy 'one' must be a list of columns"),
         ("sdc_policy_risk('d', 'e', policies := {'one': []})", "argument 'keys' must name"),

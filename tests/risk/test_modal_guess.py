@@ -122,6 +122,39 @@ def test_bad_arguments(blocks: duckdb.DuckDBPyConnection, call: str, text: str) 
         blocks.execute(f"FROM {call}").fetchall()
 
 
+@pytest.mark.parametrize(
+    ("released", "truth", "text"),
+    [
+        ("SELECT 1 AS block, race, n FROM released", "FROM truth", "column 'block' is INTEGER in 'released' and VARCHAR in 'truth'"),
+        ("SELECT block, 1 AS race, n FROM released", "FROM truth", "column 'race' is INTEGER in 'released' and VARCHAR in 'truth'"),
+        ("SELECT block, race, race AS n FROM released", "FROM truth", "argument 'n' must name a column of numbers"),
+        ("FROM released", "SELECT block, race, -n AS n FROM truth", "a count of the query is NULL or infinite, or negative"),
+        ("SELECT block, race, 'nan'::DOUBLE AS n FROM released", "FROM truth", "a count of the query is NULL or infinite"),
+    ],
+)  # fmt: skip
+def test_counts_that_are_none(blocks: duckdb.DuckDBPyConnection, released: str, truth: str, text: str) -> None:
+    with pytest.raises(duckdb.Error, match=text) as raised:
+        blocks.execute(
+            "FROM sdc_modal_guess($r, $t, unit := 'block', category := 'race')",
+            {"r": f"({released})", "t": f"({truth})"},
+        ).fetchall()
+    assert "b1" not in str(raised.value)
+
+
+def test_codes_of_different_number_types_are_the_same(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE truth AS SELECT 1 AS block, i AS race, 10 - i AS n FROM range(3) r(i)")
+    for cast in ("DOUBLE", "DECIMAL(9, 2)", "HUGEINT"):
+        found = con.execute(
+            f"SELECT modal_true, precision FROM sdc_modal_guess('(SELECT block, race::{cast} AS race, n FROM truth)', 'truth', "
+            "unit := 'block', category := 'race')"
+        ).fetchall()
+        assert found == [(10, pytest.approx(10 / 27))], cast
+    attack = "(SELECT 1 AS block, true AS linked, 0.0 AS predicted, 0 AS actual)"
+    assert con.execute(
+        f"SELECT correct, baseline_precision FROM sdc_attack_score('{attack}', 'truth', unit := 'block', category := 'race') LIMIT 1"
+    ).fetchall() == [(1, 1.0)]
+
+
 def test_a_unit_is_never_null(blocks: duckdb.DuckDBPyConnection) -> None:
     blocks.execute("INSERT INTO released VALUES (NULL, 'W', 5)")
     with pytest.raises(duckdb.Error, match="a unit is NULL in 'released'"):

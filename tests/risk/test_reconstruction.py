@@ -213,6 +213,8 @@ def test_what_groups_would_give_away(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_unique_share(5, 5, type := 8)", "argument 'type' must be"),
         ("sdc_summary_risk('t', value := 'x', statistics := 'quartiles')", "must give the scale"),
         ("sdc_summary_risk('t', value := 'y')", "must name a column of whole numbers"),
+        ("sdc_summary_risk('(SELECT ''a'' AS z)', value := 'z')", "must name a column of whole numbers"),
+        ("sdc_summary_risk('(SELECT DATE ''2020-01-01'' AS z)', value := 'z')", "must name a column of whole numbers"),
         ("sdc_summary_risk('t', value := 'x', high := 1)", "lies outside the scale"),
         ("sdc_summary_risk('t', value := 'x', max_solutions := 1)", "argument 'max_solutions' must be"),
     ],
@@ -342,8 +344,17 @@ DRAWS = """
 231 230 230 230 233 234 230 233 230 233
  _  235 227 231 234 230 233 226 232 234
 229 231 228 235 235 231 228  _  233 231
-235 226 231 233  _  235 231  _   _  229
+233 226 231 233  _  235 231  _   _  229
 """
+
+
+# Table 11, and the tenth draw, which is cut off there: by person, how often each class is harvested.
+DESIGNATED = {
+    226: {"B": 7, "W": 2, "WH": 1}, 227: {"W": 4, "A": 3, "B": 2, "WH": 1}, 228: {"B": 4, "W": 3, "WH": 2, "A": 1},
+    229: {"W": 4, "B": 3, "A": 1}, 230: {"W": 5, "B": 2, "WH": 2, "A": 1}, 231: {"W": 6, "B": 3, "A": 1},
+    232: {"B": 7, "A": 1, "WH": 1}, 233: {"W": 6, "B": 2, "A": 1, "WH": 1}, 234: {"B": 6, "W": 3, "A": 1},
+    235: {"W": 3, "B": 2, "WH": 1},
+}  # fmt: skip
 
 
 def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDBPyConnection) -> None:
@@ -360,14 +371,22 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
     assert sum(row[1] for row in rows) == sum([9, 9, 10, 10, 9, 10, 10, 8, 9, 9])
     whole = con.execute("FROM sdc_recon_agreement('links')").fetchall()[0]
     assert whole == pytest.approx((10, 10, 0.93, 55 / 450, 0, 0.5, 0))
-    # What class each person is taken to be in, over the draws: the most frequent one is right for one of the seven known.
     con.execute("CREATE TABLE classes (slot INTEGER, class VARCHAR)")
     con.executemany("INSERT INTO classes VALUES (?, ?)", list(CLASSES.items()))
-    taken = con.execute(
-        "SELECT id, mode(class) FROM links JOIN classes USING (slot) WHERE id IS NOT NULL GROUP BY id"
-    ).fetchall()
+    said = "'(FROM links JOIN classes USING (slot))', attribute := 'class'"
+    rows = con.execute(f"SELECT id, class, draws FROM sdc_recon_designations({said})").fetchall()
+    found: dict[int, Counter[str]] = {person: Counter() for person in DESIGNATED}
+    for person, kind, draws in rows:
+        found[person][kind] = draws
+    assert found == DESIGNATED
+    # The most frequent designation is right for one of the seven persons whose class is known.
     true = {227: "B", 228: "B", 230: "B", 233: "B", 226: "W", 232: "W", 234: "W"}
-    assert [person for person, guess in taken if true.get(person) == guess] == [228]
+    modal = con.execute(f"SELECT id, class, share FROM sdc_recon_designations({said}) WHERE modal").fetchall()
+    assert [person for person, kind, _ in modal if true.get(person) == kind] == [228]
+    assert {person: share for person, _, share in modal}[226] == 0.7
+    # Record 231 is said to be person 230 in the first draw.
+    others = con.execute("SELECT id, others, unlinked FROM sdc_recon_refutations('links') WHERE slot = 231").fetchall()
+    assert others == [(230, [226, 227, 228, 232, 233, 235], 1)]
 
 
 @pytest.mark.parametrize(
@@ -377,6 +396,14 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
         ("sdc_recon_count('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
         ("sdc_reconstruct('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
         ("sdc_recon_bounds('f', 'half', unit := 'u', detail := 'd')", "a count is NULL, negative or no whole number"),
+        (
+            "sdc_recon_bounds('f', '(SELECT ''1'' AS g, 1 AS d, 3 AS n)', unit := 'u', detail := 'd', by := ['g'])",
+            "column 'g' is INTEGER in 'fine' and VARCHAR in 'coarse'",
+        ),
+        (
+            "sdc_recon_count('f', '(SELECT 1 AS g, 1 AS d, ''3'' AS n)', unit := 'u', detail := 'd', by := ['g'])",
+            "argument 'n' must name a column of numbers",
+        ),
         ("sdc_recon_bounds('f', 'c', unit := 'u')", "arguments 'unit' and 'detail' must name"),
         ("sdc_recon_bounds('f', 'c', unit := 'x', detail := 'd')", "unknown column 'x'"),
         ("sdc_recon_bounds('f', 'c', unit := 'g', detail := 'd', by := ['g'])", "must name different columns"),
@@ -410,32 +437,23 @@ def test_a_reconstruction_of_small_blocks_learns_less_than_the_guess(con: duckdb
         "INSERT INTO men VALUES (?, ?, ?, ?)",
         [(place, int(block), *person) for place, (block, person) in enumerate(zip(blocks, persons, strict=True))],
     )
-    drawn = con.execute(
+    drawn = con.sql(
         "SELECT draw, slot, block, race, age FROM sdc_reconstruct("
         "'(SELECT block, race, count(*) AS n FROM men GROUP BY ALL)', "
         "'(SELECT race, age, count(*) AS n FROM men GROUP BY ALL)', "
-        "unit := 'block', detail := 'age', by := ['race'], seed := 5) ORDER BY draw, slot"
-    ).fetchall()
-    # Two passes in the order of the records: the same age, then a year off; nobody is taken twice in a draw.
-    external = con.execute("SELECT id, block, age, race FROM men ORDER BY hash(id)").fetchall()
-    links: list[tuple[int, int, int | None]] = []
-    attack: list[tuple[int, bool, str, str | None]] = []
-    race_of = {row[0]: row[3] for row in external}
-    for draw in range(1, 11):
-        records = [row for row in drawn if row[0] == draw]
-        free, found = list(external), dict[int, int]()
-        for off in (0, 1):
-            for _, slot, block, _, age in records:
-                match = next((row for row in free if row[1] == block and abs(row[2] - age) <= off), None)
-                if slot not in found and match is not None:
-                    found[slot] = match[0]
-                    free.remove(match)
-        links += [(row[1], draw, found.get(row[1])) for row in records]
-        attack += [(row[2], True, row[3], race_of[found[row[1]]]) for row in records if row[1] in found]
-    con.execute("CREATE TABLE links (slot INTEGER, draw INTEGER, id INTEGER)")
-    con.executemany("INSERT INTO links VALUES (?, ?, ?)", links)
-    con.execute("CREATE TABLE attack (block INTEGER, linked BOOLEAN, predicted VARCHAR, actual VARCHAR)")
-    con.executemany("INSERT INTO attack VALUES (?, ?, ?, ?)", attack)
+        "unit := 'block', detail := 'age', by := ['race'], seed := 5)"
+    ).to_arrow_table()
+    con.register("drawn", drawn)
+    con.execute("CREATE TABLE records AS FROM drawn")
+    con.execute("CREATE TABLE external AS SELECT id, block, age, race AS true_race, hash(id) AS place FROM men")
+    con.execute(
+        "CREATE TABLE links AS FROM sdc_recon_link('records', 'external', match := ['block'], near := 'age', "
+        "\"order\" := ['place'])"
+    )
+    con.execute(
+        "CREATE TABLE attack AS SELECT r.block, true AS linked, r.race AS predicted, e.true_race AS actual "
+        "FROM links JOIN records r USING (draw, slot) JOIN external e USING (id)"
+    )
     rate, agreement, stable = con.execute(
         "SELECT putative_rate, agreement, stable_share FROM sdc_recon_agreement('links')"
     ).fetchall()[0]

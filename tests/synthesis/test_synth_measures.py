@@ -28,6 +28,26 @@ def test_replicas_with_nulls_and_of_nothing(con: duckdb.DuckDBPyConnection) -> N
     assert empty == [(4, 0, 2, 0, 0, 0, 0, 0, 0)]
 
 
+def test_replicas_are_the_very_values(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE o AS SELECT 2::TINYINT AS v")
+    for value, recreated in (("2.0", 1), ("1.6", 0), ("2::HUGEINT", 1), ("2000000000", 0)):
+        found = con.execute(f"SELECT recreated FROM sdc_synth_replicas('o', '(SELECT {value} AS v)')").fetchall()
+        assert found == [(recreated,)], value
+    con.execute("CREATE TABLE s AS SELECT 'secret' AS v")
+    with pytest.raises(duckdb.Error, match="column 'v' is TINYINT in 'original' and VARCHAR in 'synthetic'") as raised:
+        con.execute("FROM sdc_synth_replicas('o', 's')")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "NULL::INTEGER", "'inf'::DOUBLE"])
+def test_moments_with_weights_that_are_none(con: duckdb.DuckDBPyConnection, weight: str) -> None:
+    con.execute(f"CREATE TABLE o AS SELECT 1 AS x, {weight} AS w, 'a' AS word")
+    with pytest.raises(duckdb.Error, match="a weight is NULL, not positive or infinite"):
+        con.execute("FROM sdc_synth_moments('o', 'o', weight := 'w')").fetchall()
+    with pytest.raises(duckdb.Error, match="argument 'weight' must name a column of numbers"):
+        con.execute("FROM sdc_synth_moments('o', 'o', weight := 'word')").fetchall()
+
+
 @pytest.mark.parametrize(
     ("columns", "uniques"),
     [
