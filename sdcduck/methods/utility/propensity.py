@@ -141,12 +141,13 @@ def _columns(design: Design) -> list[Column]:
             for place, value in zip(places, values, strict=True):
                 dense[place, np.arange(rows.start, rows.stop)] += value
         return [_ranked(column) for column in dense[1:]]
-    terms = [term for variable in design.terms for term in variable]
-    return [
-        _ranked(term.values) if term.values is not None else (term.codes, max(len(term.levels), 1), False)
-        for term in terms
-        if term.values is not None or term.codes is not None
-    ]
+    columns: list[Column] = []
+    for term in (term for variable in design.terms for term in variable):
+        if term.codes is not None:
+            columns.append((term.codes, max(len(term.levels), 1), False))
+        elif term.values is not None:
+            columns.append(_ranked(term.values))
+    return columns
 
 
 def _ranked(values: Floats) -> Column:
