@@ -4,20 +4,30 @@ The plain queries are what somebody would write who knows the data: no NULL poli
 Distances to closest records stand beside a loop over all pairs, compiled and in parallel, that gives up a pair as soon
 as it is too far; it is measured on some of the records. Nothing fails because of a clock.
 
+Their memory is that of a process that does nothing else: DuckDB, the tables and compiled code included.
+
     python benchmarks/metrics.py                     a minute or two on two cores
     python benchmarks/metrics.py --rows N            other sizes (default 1,000,000)
     python benchmarks/metrics.py --records N         records of the distances (default 50,000)
+    python benchmarks/metrics.py --large             10 million rows, and distances of a million records; long
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numba import njit, prange
 from rich.console import Console
 from rich.table import Table
@@ -70,6 +80,7 @@ OURS = {
     "replicated uniques": f"SELECT replicated FROM sdc_replicated_uniques('people', 'list', {GIVEN})",
     "TCAP": f"SELECT tcap FROM sdc_tcap('people', 'list', {GIVEN}, targets := ['illness'])",
 }
+LARGE = ("k-anonymity", "l-diversity, distinct and entropy", "t-closeness, unordered")
 ALONE = {
     "l-diversity with recursive": f"FROM sdc_l_diversity('people', {ILL})",
     "t-closeness, ordered": f"FROM sdc_t_closeness('people', {GIVEN}, sensitive := 'income')",
@@ -161,18 +172,78 @@ def closest_records(records: int, runs: int) -> None:
     console.print(table)
 
 
+def most_memory() -> float:
+    """MiB that this program had at most; Linux counts those of the program that started it with `getrusage`."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return next(int(line.split()[1]) / 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+
+
+def closest_records_alone(file: str) -> dict[str, float]:
+    """Seconds and peak memory in MiB of ``sdc_dcr`` between the tables of a file, in this process."""
+    con = sdcduck.connect(file, progress=False)
+    con.execute("FROM sdc_dcr('(FROM o LIMIT 100)', '(FROM s LIMIT 100)')").fetchall()  # loads the compiled code
+    before = most_memory()
+    start, processor = time.perf_counter(), time.process_time()
+    con.execute("FROM sdc_dcr('o', 's')").fetchall()
+    return {
+        "seconds": time.perf_counter() - start, "processor": time.process_time() - processor, "before": before,
+        "memory": most_memory(),
+    }  # fmt: skip
+
+
+def closest_records_of_tables(records: int) -> None:
+    """Time and memory of the SQL function, each in a process of its own that opens a file of two tables."""
+    goal = {50_000: ("2", "400"), 1_000_000: ("600", "")}.get(records, ("", ""))
+    table = Table(title=f"sdc_dcr, {records:,} by {records:,}, 15 columns, Gower", title_justify="left")
+    for heading in ("records", "seconds", "processor", "goal", "MiB before", "MiB at most", "goal of MiB"):
+        table.add_column(heading, justify="left" if heading == "records" else "right")
+    for kind in ("groups", "random"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(Path(folder) / "records.duckdb")
+            with sdcduck.connect(file) as con:
+                for name, seed in (("o", 1), ("s", 2)):
+                    made = make_records(kind, records, seed)
+                    con.register("made", pa.table({f"c{place}": column for place, column in enumerate(made.T.copy())}))
+                    texts = ", ".join(f"'v' || c{place}::INTEGER AS c{place}" for place in range(len(LEVELS)))
+                    con.execute(f"CREATE TABLE {name} AS SELECT * REPLACE ({texts}) FROM made").fetchall()
+                    con.unregister("made")
+            command = [sys.executable, __file__, "--alone", file]
+            found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        table.add_row(
+            kind, f"{found['seconds']:.2f}", f"{found['processor']:.2f}", goal[0], f"{found['before']:.0f}",
+            f"{found['memory']:.0f}", goal[1],
+        )  # fmt: skip
+    console.print(table)
+
+
 def main() -> None:
     """Run all and print the ratios."""
     parser = argparse.ArgumentParser(description="What risk measures cost, beside plain SQL.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--alone", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.alone is not None:
+        print(json.dumps(closest_records_alone(options.alone)))
+        return
+    if options.large:
+        class_measures(10_000_000, options.runs, {name: PLAIN[name] for name in LARGE}, {})
+        closest_records_of_tables(1_000_000)
+        return
+    class_measures(options.rows, options.runs, PLAIN, ALONE)
+    closest_records(options.records, min(options.runs, 3))
+    closest_records_of_tables(options.records)
+
+
+def class_measures(rows: int, runs: int, plain: dict[str, str], alone: dict[str, str]) -> None:
+    """Time the measures of classes of records that share their keys."""
     con = sdcduck.connect()
-    make_people(con, options.rows)
-    console.print(
-        f"sdcduck {version('sdcduck')}, DuckDB {duckdb.__version__}, {options.rows:,} records, {len(KEYS)} keys"
-    )
+    make_people(con, rows)
+    console.print(f"sdcduck {version('sdcduck')}, DuckDB {duckdb.__version__}, {rows:,} records, {len(KEYS)} keys")
     seconds: dict[tuple[str, str], list[float]] = {}
 
     def ask(kind: str, name: str, query: str) -> None:
@@ -180,24 +251,23 @@ def main() -> None:
         con.execute(query).fetchall()
         seconds.setdefault((kind, name), []).append(time.perf_counter() - start)
 
-    for _ in range(options.runs + 1):
-        for name in PLAIN:
-            ask("plain", name, PLAIN[name])
+    for _ in range(runs + 1):
+        for name in plain:
+            ask("plain", name, plain[name])
             ask("ours", name, OURS[name])
-        for name, query in ALONE.items():
+        for name, query in alone.items():
             ask("ours", name, query)
     table = Table(title="median seconds, the first run left out", title_justify="left")
     for heading in ("measure", "plain SQL", "sdcduck", "ratio", "goal"):
         table.add_column(heading, justify="left" if heading == "measure" else "right")
     median = {key: statistics.median(times[1:]) for key, times in seconds.items()}
-    for name in [*OURS, *ALONE]:
+    for name in [*plain, *alone]:
         ours = median["ours", name]
-        plain = median.get(("plain", name))
-        cells = ("", f"{ours:.3f}", "", "") if plain is None else (
-            f"{plain:.3f}", f"{ours:.3f}", f"{ours / plain:.2f}", "1.2")  # fmt: skip
+        beside = median.get(("plain", name))
+        cells = ("", f"{ours:.3f}", "", "") if beside is None else (
+            f"{beside:.3f}", f"{ours:.3f}", f"{ours / beside:.2f}", "1.2")  # fmt: skip
         table.add_row(name, *cells)
     console.print(table)
-    closest_records(options.records, min(options.runs, 3))
 
 
 if __name__ == "__main__":

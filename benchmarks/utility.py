@@ -1,10 +1,14 @@
-"""What utility measures cost: accuracy over all pairs and triples, and propensity scores beside scikit-learn's own fit.
+"""What utility measures cost: accuracy over all pairs and triples, columns, and propensity beside scikit-learn.
+
+Like for like is from two tables to a mean square: scikit-learn reads them, makes indicators of the categories,
+standardises, fits and scores. Its bare fit, of a design that is there already, is shown as well.
 
 Seeded, on made-up records of numbers, codes and texts. CPU seconds are of the whole process, DuckDB and threads
 included: they say more than the clock on a machine that does other things too. Nothing fails because of a clock.
 
     python benchmarks/utility.py             some minutes on two cores
     python benchmarks/utility.py --rows N    other sizes (default 1,000,000)
+    python benchmarks/utility.py --large     propensity scores of as many records; many minutes, most of them theirs
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import sdcduck
@@ -73,9 +78,9 @@ def accuracy(con: duckdb.DuckDBPyConnection, rows: int, runs: int) -> Table:
 
 
 def propensity(con: duckdb.DuckDBPyConnection, rows: int, runs: int) -> Table:
-    """Ours, from tables to a row of measures, beside a bare fit on a design that is there already."""
+    """Ours and theirs, from tables to a mean square, and theirs without anything but the fit."""
     table = Table(title=f"propensity scores, {rows:,} + {rows:,} records, 7 variables", title_justify="left")
-    for heading in ("model", "sdcduck", "CPU", "scikit-learn", "CPU", "ratio of CPU", "goal"):
+    for heading in ("model", "sdcduck", "CPU", "scikit-learn", "CPU", "ratio of CPU", "goal", "CPU of the bare fit"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for name, salt in (("o", 0), ("s", 77)):
         drawn = [f"hash({factor} * i + {salt})" for factor in (1, 3, 5, 7, 11, 13, 17)]
@@ -84,27 +89,49 @@ def propensity(con: duckdb.DuckDBPyConnection, rows: int, runs: int) -> Table:
             f"{drawn[2]} % 90 AS z, 'k' || {drawn[3]} % 6 AS a, 'r' || {drawn[4]} % 16 AS b, "
             f"'e' || {drawn[5]} % 4 AS c, {drawn[6]} % 2 = 0 AS f FROM range({rows}) r(i)"
         )
-    pooled = con.execute("SELECT x, y, z, a, b, c, f FROM (FROM o UNION ALL FROM s)").fetchnumpy()
-    columns = [np.asarray(pooled[name], dtype=float) for name in "xyz"]
-    for name in "abcf":
-        known, codes = np.unique(np.asarray(pooled[name]), return_inverse=True)
-        columns += list(np.eye(len(known))[codes].T[1:])
-    design, outcome = np.column_stack(columns), np.repeat([0, 1], rows)
-    standard = (design - design.mean(axis=0)) / design.std(axis=0)
-    single = design.astype(np.float32)
-    tree = DecisionTreeClassifier(ccp_alpha=1e-4, min_samples_leaf=5, min_samples_split=20, max_depth=30)
-    fits = {
-        "logit": lambda: LogisticRegression(C=np.inf, max_iter=1000).fit(standard, outcome),
-        "tree": lambda: tree.fit(single, outcome),
-    }
-    for model, fit in fits.items():
-        null = "analytic" if model == "logit" else "none"
-        query = f"FROM sdc_pmse('o', 's', model := '{model}', expected_by := '{null}')"
+    outcome = np.repeat([0, 1], rows)
+
+    def design(kind: type) -> np.ndarray:
+        pooled = con.execute("SELECT * REPLACE (f::VARCHAR AS f) FROM (FROM o UNION ALL FROM s)").fetchnumpy()
+        numbers = np.column_stack([np.asarray(pooled[name], dtype=float) for name in "xyz"])
+        texts = np.column_stack([np.asarray(pooled[name], dtype=object) for name in "abcf"])
+        coded = OneHotEncoder(drop="first", sparse_output=False).fit_transform(texts)
+        made = np.column_stack([numbers, coded])
+        return (StandardScaler().fit_transform(made) if kind is float else made).astype(kind)
+
+    models = {
+        "logit": (LogisticRegression(C=np.inf, max_iter=1000), float),
+        "tree": (
+            DecisionTreeClassifier(ccp_alpha=1e-4, min_samples_leaf=5, min_samples_split=20, max_depth=30), np.float32,
+        ),
+    }  # fmt: skip
+    for name, (model, kind) in models.items():
+        null = "analytic" if name == "logit" else "none"
+        query = f"FROM sdc_pmse('o', 's', model := '{name}', expected_by := '{null}')"
+
+        def theirs(model=model, kind=kind) -> float:  # type: ignore[no-untyped-def]
+            made = design(kind)
+            return float(np.mean((model.fit(made, outcome).predict_proba(made)[:, 1] - 0.5) ** 2))
+
+        made = design(kind)
         ours = measured(lambda query=query: con.execute(query).fetchall(), runs)  # type: ignore[misc]
-        theirs = measured(fit, runs)
+        whole = measured(theirs, runs)
+        bare = measured(lambda model=model, made=made: model.fit(made, outcome), runs)  # type: ignore[misc]
         table.add_row(
-            model, *(f"{value:.2f}" for value in (*ours, *theirs)), f"{ours[1] / theirs[1]:.2f}", "1.2"
+            name, *(f"{value:.2f}" for value in (*ours, *whole)), f"{ours[1] / whole[1]:.2f}", "1.2", f"{bare[1]:.2f}"
         )  # fmt: skip
+    return table
+
+
+def columns(con: duckdb.DuckDBPyConnection, rows: int, runs: int) -> Table:
+    """KS, missing and most frequent values of all columns."""
+    table = Table(title=f"sdc_utility_columns, 30 columns, {rows:,} + {rows:,} records", title_justify="left")
+    table.add_column("seconds", justify="right")
+    table.add_column("CPU", justify="right")
+    make_records(con, "o", rows, 30, 0)
+    make_records(con, "s", rows, 30, 77)
+    clock, cpu = measured(lambda: con.execute("FROM sdc_utility_columns('o', 's')").fetchall(), runs)
+    table.add_row(f"{clock:.2f}", f"{cpu:.2f}")
     return table
 
 
@@ -113,10 +140,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What utility measures cost.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="propensity scores of all rows, and nothing else; long")
     options = parser.parse_args()
     con = sdcduck.connect(progress=False)
     console.print(f"sdcduck {version('sdcduck')}, DuckDB {duckdb.__version__}")
-    console.print(propensity(con, options.rows // 20, options.runs))
+    console.print(propensity(con, options.rows if options.large else options.rows // 20, options.runs))
+    if options.large:
+        return
+    console.print(columns(con, options.rows, options.runs))
     console.print(accuracy(con, options.rows, options.runs))
     console.print(
         f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB, the tables included"

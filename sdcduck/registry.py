@@ -25,6 +25,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Protocol
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from sdcduck.catalog import literal
@@ -162,7 +163,7 @@ def create_functions(
             if planner.columns:
                 running = _Running(session, planner, tokens)
                 create(
-                    f"_sdc_done_{planner.name[4:]}", running.done, ["VARCHAR", "BIGINT", "BIGINT"], "BOOLEAN",
+                    f"_sdc_done_{planner.name[4:]}", running.done, ["VARCHAR", "BIGINT", "BIGINT"], "BIGINT",
                     type="arrow", side_effects=True,
                 )  # fmt: skip
                 create(
@@ -191,7 +192,7 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
             # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
             asked = (
                 f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
-                f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) LIMIT 1)"
+                f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) = 1 LIMIT 1)"
             )
         rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
@@ -271,33 +272,39 @@ class _Running:
         return Work(self._tokens[token].make, self._session.display(self._planner.name))
 
     def _work(self, key: tuple[str, int]) -> Work:
-        """The work of a statement; begun if it has none, or if it was given up.
+        """The work of a statement; begun if it has none, and again if it was given up.
 
         Of other statements, what nobody has asked for in long is dropped. A statement that asks is there, however long
-        a machine that swaps kept it from asking: work that writes must not be done twice.
+        a machine that swaps kept it from asking: work that writes must not be done twice, so what was given up is
+        begun again when it has ended.
         """
         with self._lock:
             self._works = {
-                known: work
-                for known, work in self._works.items()
-                if not (work.stopped if known == key else work.forsaken)
-            }
-            if key not in self._works:
-                self._works[key] = self._begin(key[0])
-            return self._works[key]
+                known: work for known, work in self._works.items() if known == key or not work.forsaken
+            }  # fmt: skip
+            work = self._works.get(key)
+            if work is None or (work.stopped and work.over):
+                work = self._works[key] = self._begin(key[0])
+            return work
 
     def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, _times: pa.ChunkedArray) -> pa.Array:
-        """Whether the work is over, in the first row of the chunk; it waits for a turn."""
+        """1 in the first row of the chunk if the work is over, else 0 in all; it waits for a turn.
+
+        Numbers of 64 bits, because DuckDB takes them as they are: as long as it needs the answer, the array is there.
+        """
         key = (token_column[0].as_py(), transactions[0].as_py())
+        answer = np.zeros(len(token_column), dtype=np.int64)
         try:
             work = self._work(key)
             # Work given up in the very moment of the question is begun again by the next one.
-            over = work.wait(_TURN) and not work.stopped
+            answer[0] = work.wait(_TURN) and not work.stopped
         except KeyboardInterrupt:
             # Only where the main thread runs the statement; DuckDB would call this an error in a function.
-            self._work(key).stop()
-            over = True
-        return pa.array([over] + [False] * (len(token_column) - 1))
+            work = self._work(key)
+            work.stop()
+            answer[0] = 1
+        work.answered(answer)
+        return pa.Array.from_buffers(pa.int64(), len(answer), [None, pa.py_buffer(answer)])
 
     def rows(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
         """The table that was made, or why there is none."""

@@ -2,25 +2,38 @@
 
 DuckDB notices an interruption between the chunks that flow through a statement, never while Python computes one. So
 the statement asks again and again whether the work is done (`Work.wait`), and DuckDB gets its turn in between. It does
-not say when a statement ended early; the work notices because nobody asks for it any more (`checkpoint`).
+not say when a statement ended early; the work notices because nobody asks for it any more (`Work._watch`). Then it ends
+at its next checkpoint, and the statements that it asks itself are interrupted (`reads`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from time import monotonic, perf_counter
 from typing import Any, Protocol
+from weakref import ReferenceType, WeakSet, ref
 
+import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 SILENCE = 1.0
 """Seconds without a question after which the work asks itself whether anybody still waits."""
 PATIENCE = 5.0
-"""Seconds that it then waits for a question: a busy machine may keep DuckDB from asking for long."""
+"""Seconds that it then waits for a question, at least: a busy machine may keep DuckDB from asking for long."""
+_GONE_SILENCE, _GONE_PATIENCE = 0.1, 0.3
+"""The same where DuckDB has let go of the last answer: it does so when it asks again at once, or when all is over."""
+_TURNS = 30
+"""Patience is counted in turns: what keeps DuckDB from asking, a long computation say, makes them as long."""
+_STALE = 10.0
+_AGAIN = 0.02
+"""Seconds between two interruptions of a statement: one that comes between two statements is lost."""
 
 Show = Callable[[float], object]
 
@@ -97,8 +110,11 @@ class Work:
         self._stopped = self._awaited = False
         self._table: pa.Table | None = None
         self._problem: BaseException | None = None
-        # The interpreter waits for the thread at its end: a database must not vanish under it.
-        threading.Thread(target=self._run, name="sdcduck", daemon=False).start()
+        self._answer: ReferenceType[NDArray[np.int64]] | None = None
+        self._reading: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
+        # The interpreter waits for the threads at its end: a database must not vanish under them.
+        for target in (self._run, self._watch):
+            threading.Thread(target=target, name="sdcduck", daemon=False).start()
 
     def _run(self) -> None:
         _CURRENT.set(self)
@@ -111,11 +127,41 @@ class Work:
                 self._display.close()
             self._done.set()
 
+    def _watch(self) -> None:
+        """Stops the work when nobody waits for it any more, and whatever it reads with it."""
+        while not self._done.wait(_GONE_SILENCE / 2):
+            if self._stopped or self._deserted():
+                self._stopped = True
+                while not self._done.wait(_AGAIN):
+                    for cursor in list(self._reading):
+                        with suppress(duckdb.Error):  # it is closed
+                            cursor.interrupt()
+
+    def _deserted(self) -> bool:
+        """Whether nobody asks for the work; whoever is kept from it by a long computation gets their time here."""
+        gone = self._answer is not None and self._answer() is None
+        silence, patience = (_GONE_SILENCE, _GONE_PATIENCE) if gone else (SILENCE, PATIENCE)
+        if self._awaited or monotonic() - self._last_heard < silence:
+            return False
+        self._heard.clear()
+        turns = (self._heard.wait(patience / _TURNS) or self._done.is_set() for _ in range(_TURNS))
+        return not any(turns) and not self._awaited
+
+    def read_by(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """The statements of this cursor are interrupted with the work."""
+        if self._stopped:
+            raise Stopped
+        self._reading.add(cursor)
+
     def wait(self, seconds: float) -> bool:
         """Wait so long for the end of the work; True when it is over."""
         self._last_heard = monotonic()
         self._heard.set()
         return self._done.wait(seconds)
+
+    def answered(self, answer: NDArray[np.int64]) -> None:
+        """What DuckDB was told: it holds on to it until it asks again, or the statement is over."""
+        self._answer = ref(answer)
 
     def stop(self) -> None:
         """Ask the work to end at its next checkpoint."""
@@ -123,7 +169,7 @@ class Work:
 
     def result(self) -> pa.Table:
         """The table, once the work is over; raises what the work raised, `Stopped` at once if it was stopped."""
-        if self._stopped:
+        if self.stopped:
             raise Stopped
         self._awaited = True
         self._done.wait()
@@ -134,30 +180,29 @@ class Work:
     @property
     def stopped(self) -> bool:
         """Whether it was asked to end before it was done."""
-        return self._stopped
+        return self._stopped and self._table is None
+
+    @property
+    def over(self) -> bool:
+        """Whether it ended, by itself or not."""
+        return self._done.is_set()
 
     @property
     def forsaken(self) -> bool:
         """Whether it was stopped, or nobody has asked for so long that its result is stale."""
-        return self._stopped or monotonic() - self._last_heard > 10 * SILENCE
+        return self.stopped or monotonic() - self._last_heard > _STALE
 
     def check(self) -> None:
         """Raises `Stopped` when nobody waits any more."""
-        if not self._stopped and not self._awaited and monotonic() - self._last_heard > SILENCE:
-            self.confirm()
         if self._stopped:
             raise Stopped
 
     def confirm(self) -> None:
-        """Waits until somebody asks for the work; raises `Stopped` when nobody does.
-
-        Whoever asks may have been kept from it by a long computation: they get their time here.
-        """
+        """Waits until somebody asks for the work; raises `Stopped` when nobody does."""
         self._heard.clear()
-        if not self._stopped and (self._awaited or self._heard.wait(PATIENCE) or self._awaited):
-            return
-        self._stopped = True
-        raise Stopped
+        while not self._awaited and not self._heard.wait(_AGAIN):
+            self.check()
+        self.check()
 
     def show(self, done: int, total: int) -> None:
         """Shows the share done; it never falls."""
@@ -193,6 +238,14 @@ def shown_checkpoint() -> Callable[[int, int], None]:
         work.show(done, total)
 
     return check
+
+
+def reads(cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A cursor whose statements are interrupted with the work that it was made in, if it was. It must not write."""
+    work = _CURRENT.get()
+    if work is not None:
+        work.read_by(cursor)
+    return cursor
 
 
 def confirm() -> None:

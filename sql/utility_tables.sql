@@ -139,7 +139,7 @@ CREATE OR REPLACE TEMP MACRO sdc_accuracy_cells(
 --| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
 --| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg model VARCHAR: 'logit' (logistic regression), or 'tree' (a classification tree; needs scikit-learn)
+--| @arg model VARCHAR: 'logit' (logistic regression), or 'tree' (a classification tree)
 --| @arg interactions BIGINT: 1: with the products of every two variables; 2: of every three too
 --| @arg expected_by VARCHAR: 'analytic' (of 'logit'), 'permutation' or 'none'; NULL: 'analytic' for 'logit', 'permutation' for 'tree'
 --| @arg permutations BIGINT: how often records are mixed for expected_by := 'permutation'
@@ -463,7 +463,7 @@ CREATE OR REPLACE TEMP MACRO sdc_trend_concordance(
 --| sdc_utility_profile(original, synthetic, columns := [], groups := 5, permutations := 20, categorical := [], special := NULL, seed := NULL) -> TABLE
 --| Several measures of utility side by side, and where they contradict each other: never release on a single number.
 --|
---| The tree needs scikit-learn and is left out without it; so are models with more than 400 parameters.
+--| Models with more than 400 parameters are left out.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
 --| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records

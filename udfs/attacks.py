@@ -27,7 +27,7 @@ from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
 from sdcduck.methods.risk.closest import overlaps
 from sdcduck.methods.risk.column_subsets import association, share_of_originals, subsets
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import reads, shown_checkpoint
 
 _MODES = ("univariate", "multivariate")
 _MOST_NEIGHBOURS = 1000
@@ -230,7 +230,7 @@ def plan_singling_out(
     of_each = 1 if mode == "univariate" else min(int(terms), len(plan.names))
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = plan.read(cursor)
         outcome = _singled_out(plan, records, mode, of_each)
         said = _warnings(cursor, plan, records)
@@ -284,7 +284,7 @@ def plan_linkability(
     halves = list(range(len(first))), list(range(len(first), len(plan.names)))
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = plan.read(cursor)
         said = _warnings(cursor, plan, records)
         size = len(records.tables["synthetic"])
@@ -361,7 +361,7 @@ def plan_inference(
     allowed = float(tolerance) if is_number else 0.0
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = plan.read(cursor)
         said = _warnings(cursor, plan, records)
         outcome, rate_not_modal = _inferred(plan, records, allowed)
@@ -420,7 +420,7 @@ def plan_dcr_subsets(
         raise SDCError(f"argument 'size' must be a number of columns, from 1 to {width}")
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         found = plan.read(cursor)
         rows = _shares(plan, found, of_each, int(number))
         said = _overlap(cursor, plan.call.compared, "holdout")

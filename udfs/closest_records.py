@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.risk.closest import ROUNDING, holdout_share, nearest_ratio, overlaps, quantiles, smaller
 from sdcduck.methods.risk.nearest import nearest
 from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import reads, shown_checkpoint
 
 _DISTANCES = ("gower", "buckets")
 _RANGES = ("all", "original")
@@ -287,7 +287,7 @@ def plan_dcr_records(session: Session, *arguments: Any) -> Rows:
         select = f"SELECT id::{synthetic.type_of(key)} AS {named}, {shown} FROM {{rows}}"
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = read_records(cursor, call, key)
         search = _Search(records, call.distance, ["synthetic"] * (2 if call.has_holdout else 1))
         found = search.distances("synthetic", "original", 3 if itself else 2)[:, 1 if itself else 0 :]
@@ -329,7 +329,7 @@ def plan_dcr(session: Session, *arguments: Any) -> Rows:
     call = read_call(session.cursor(), *arguments)
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = read_records(cursor, call)
         parts = ["synthetic", "holdout"] if call.has_holdout else ["synthetic"]
         search = _Search(records, call.distance, parts)
@@ -436,7 +436,7 @@ def plan_dcr_histogram(session: Session, *arguments: Any) -> Rows:
         raise SDCError(f"argument 'bins' must be a whole number from 1 to {_MOST_BINS}")
 
     def make() -> pa.Table:
-        records = read_records(session.cursor(), call)
+        records = read_records(reads(session.cursor()), call)
         parts = ["synthetic", "holdout"] if call.has_holdout else ["synthetic"]
         search = _Search(records, call.distance, parts)
         width = call.distance.largest / bins
@@ -479,7 +479,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
         raise SDCError("argument 'confidence' must lie between 0 and 1")
 
     def make() -> pa.Table:
-        cursor = session.cursor()
+        cursor = reads(session.cursor())
         records = read_records(cursor, call)
         originals, holdouts = len(records.tables["original"]), len(records.tables["holdout"])
         if not originals or not holdouts:

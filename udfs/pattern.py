@@ -27,7 +27,7 @@ from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 from sdcduck.registry import Session
-from sdcduck.running import checkpoint, shown_checkpoint
+from sdcduck.running import checkpoint, reads, shown_checkpoint
 
 OPTIONS = {
     "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",
@@ -211,7 +211,7 @@ class Pattern:
 
 def read_inner(session: Session, call: Call) -> Inner:
     """Cells, inner cells and the matrix between them, in two queries."""
-    cursor = session.cursor()
+    cursor = reads(session.cursor())
     publication, rules, options = call.publication, call.rules, call.options
     freq = call.freq
     value = publication.measure(rules.value, "value", "sum").name if rules.on_contributors else None

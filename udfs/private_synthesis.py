@@ -29,7 +29,7 @@ from sdcduck.methods.synthesis.private_synthesis import (
     total_of,
 )
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint
+from sdcduck.running import checkpoint, reads
 
 MOST_CELLS = 10**7
 """Cells of a whole table, empty ones counted: each is held in memory."""
@@ -221,7 +221,7 @@ def plan_synth_dp(
     tolerance, most_sweeps = float(tol), max_iter
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             table = _read_table(cursor, call)
             counts, converged = _made_private(call, table, bool(is_rounded), tolerance, most_sweeps)
             shown = pa.table({"_cell": np.arange(len(counts)), "_count": counts})
@@ -336,7 +336,7 @@ def plan_preflight(
     ]  # fmt: skip
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             table = _read_table(cursor, calls[0])
         records, possible = int(table.counts.sum()), int(table.possible.sum())
         uniques, empty = int((table.counts == 1).sum()), int((table.possible & (table.counts == 0)).sum())

@@ -78,6 +78,14 @@ class Publication:
 
     def set_number(self, prefix: Sequence[str]) -> str:
         """SQL for the place of a row's grouping set in `sets`."""
+        return self.number_of(self.grouping(prefix))
+
+    def grouping(self, prefix: Sequence[str]) -> str:
+        """SQL for what tells a row's grouping set: DuckDB's number of it."""
+        return f"GROUPING({', '.join(prefix)})::BIGINT" if self.dimensions else "0::BIGINT"
+
+    def number_of(self, grouping: str) -> str:
+        """SQL for the place of a grouping set in `sets`, by what tells it."""
         if not self.dimensions:
             return "0"
         bits = [
@@ -86,7 +94,7 @@ class Publication:
             )
             for columns in self.sets
         ]
-        return f"list_position({bits}, GROUPING({', '.join(prefix)})::BIGINT) - 1"
+        return f"list_position({bits}, {grouping}) - 1"
 
     @property
     def quoted_dimensions(self) -> list[str]:

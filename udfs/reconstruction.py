@@ -29,7 +29,7 @@ from sdcduck.methods.risk.reconstruction import (
     verdict,
 )
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint
+from sdcduck.running import checkpoint, reads
 
 _STATISTICS = ("mean_sd", "quartiles", "median_min_max")
 _MOST_LISTS = 1_000_000
@@ -144,7 +144,7 @@ def plan_summary_risk(
     numbered = f"SELECT {listed}row_number() OVER (ORDER BY {order}) - 1 AS _place FROM ({grouped}) WHERE _n > 0"
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             rows = cursor.execute(
                 f"SELECT list(v ORDER BY v) "
                 f"FROM (SELECT {listed}{whole} AS v FROM {relation.sql} WHERE {x} IS NOT NULL) "
@@ -496,7 +496,7 @@ def plan_recon_count(
         WHERE t._total > 0"""
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             rows = cursor.execute(
                 f"WITH {checked}, {margins} SELECT _units, _details FROM ({numbered}) ORDER BY _place"
             ).fetchall()

@@ -23,7 +23,7 @@ from sdcduck.methods.synthesis.record_swapping import (
     swap_records,
 )
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint
+from sdcduck.running import checkpoint, reads
 
 _ADDED = ("swapped_with", "swap_level", "at_risk_level")
 
@@ -215,7 +215,7 @@ def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Househo
 
 def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping]:
     """The households, the level at which each is at risk (-1: none), and who changes place with whom."""
-    with session.cursor() as cursor:
+    with reads(session.cursor()) as cursor:
         homes = _read_households(cursor, call)
     smallest = smallest_counts(homes.alike, homes.unit, homes.area, homes.ancestors)
     swapping = swap_records(

@@ -7,7 +7,6 @@ one form. A function that cannot answer is a row that says why, so that nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from sdcduck.udfs.source import shared_columns
 from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import reads, shown_checkpoint
 
 _COLUMNS = {
     "section": "VARCHAR", "measure": "VARCHAR", "about": "VARCHAR", "value": "DOUBLE", "low": "DOUBLE",
@@ -29,8 +28,6 @@ _COLUMNS = {
 }  # fmt: skip
 _MOST_TARGETS = 20
 _MOST_SPECIAL_KEYS = 12
-_TURN = 0.1
-"""Seconds between two looks whether anybody still waits for the report."""
 
 
 @dataclass(frozen=True)
@@ -321,23 +318,16 @@ def _report(session: Session, parts: Sequence[Part]) -> pa.Table:
 
 
 def _asked(session: Session, part: Part, check: Callable[[], None]) -> list[tuple[object, ...]]:
-    """The rows of one part. Its statement is interrupted when nobody waits for the report any more."""
-    with closing(session.cursor()) as cursor, ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(lambda: cursor.execute(part.query()).fetchall())
+    """The rows of one part."""
+    check()
+    with closing(reads(session.cursor())) as cursor:
         try:
-            while True:
-                check()
-                try:
-                    return answer.result(_TURN)
-                except TimeoutError:
-                    continue
+            return cursor.execute(part.query()).fetchall()
         except duckdb.Error as problem:
+            check()  # nobody is told that an interrupted statement measured nothing
             said = str(problem).splitlines()[0]
             said = said.split(f"{part.function}: ", 1)[-1]
             return [(part.function, part.about, None, None, None, None, None, f"not measured: {said}")]
-        except BaseException:
-            cursor.interrupt()
-            raise
 
 
 FAMILY = Family(

@@ -226,8 +226,10 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     counted = "true"
     if rules.not_counted:
         counted = f"_sdc_who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
+    # Without weights one sum is enough.
+    weighted, total = (", sum(_sdc_y * _sdc_w) AS weighted", "weighted") if rules.weight is not None else ("", "y")
     by_contributor = f"""
-        SELECT {", ".join([*keys, "_sdc_who"])}, sum(_sdc_y) AS y, sum(_sdc_y * _sdc_w) AS weighted
+        SELECT {", ".join([*keys, "_sdc_who"])}, sum(_sdc_y) AS y{weighted}
         FROM (
             SELECT *, ({rules.contributor}) AS _sdc_who FROM ({checked})
             WHERE CASE WHEN ({rules.contributor}) IS NULL
@@ -236,13 +238,16 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     sets = ", ".join(
         "(" + ", ".join([*(keys[place] for place in columns), "_sdc_who"]) + ")" for columns in publication.sets
     )
+    # The place of a grouping set is looked up for cells, not for all that contributors have in them.
     return f"""
-        SELECT _sdc_set{listed}, count(*) FILTER (y <> 0 AND {counted}) AS _sdc_contributors,
-            sum(abs(weighted)) AS _sdc_total, max(abs(y), {depth}) AS _sdc_largest
+        SELECT {publication.number_of("_sdc_grouping")} AS _sdc_set{listed},
+            count(*) FILTER (y <> 0 AND {counted}) AS _sdc_contributors,
+            sum(abs({total})) AS _sdc_total, max(abs(y), {depth}) AS _sdc_largest
         FROM (
-            SELECT {number} AS _sdc_set{listed}, _sdc_who, sum(y) AS y, sum(weighted) AS weighted
+            SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who,
+                sum(y) AS y{", sum(weighted) AS weighted" if weighted else ""}
             FROM ({by_contributor}) GROUP BY GROUPING SETS ({sets})
-        ) GROUP BY _sdc_set{listed}"""
+        ) GROUP BY _sdc_grouping{listed}"""
 
 
 def _quoted(measure: Measure) -> str:

@@ -21,7 +21,7 @@ from sdcduck.errors import SDCError
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, shown_checkpoint
+from sdcduck.running import checkpoint, reads, shown_checkpoint
 
 _MOST_SETS = 2_000_000
 _NULLS = ("category", "ignore")
@@ -84,7 +84,7 @@ def _read_call(
 def _search(session: Session, call: _Call) -> tuple[SpecialUniques, np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """The uniques of the classes of one record, in the order of their numbers, and their DIS scores."""
     keys = call.classes.keys
-    with session.cursor() as cursor:
+    with reads(session.cursor()) as cursor:
         _read_classes(cursor, call)
         columns = cursor.execute(
             f"SELECT {', '.join(f'_c{place}' for place in range(len(keys)))}, _single FROM _coded "
@@ -284,7 +284,7 @@ def plan_model_risk(
     model = _read_model(session, text, keys, weight, fraction, interactions, trends, method)
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             codes, values, records, population = _read_frequencies(cursor, model)
         row: dict[str, float | int | None] = {
             "records": int(records.sum()), "classes": len(records), "cells": 0, "uniques": int((records == 1).sum()),

@@ -44,7 +44,7 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, confirm
+from sdcduck.running import checkpoint, confirm, reads
 
 
 def plan_primary(
@@ -194,7 +194,7 @@ def plan_audit(
     def make() -> pa.Table:
         pattern = choose_pattern(session, call)
         inner = pattern.inner
-        cursor, column = session.cursor(), f"{identifier(audited.name)}::DOUBLE"
+        cursor, column = reads(session.cursor()), f"{identifier(audited.name)}::DOUBLE"
         cells_sql, inner_sql = publication.cells(extend=call.extend), publication.inner_cells(extend=call.extend)
         z = floats(arrow(cursor, f"SELECT {column} AS z FROM ({cells_sql}) ORDER BY _sdc_cell"), "z")
         y = floats(arrow(cursor, f"SELECT {column} AS y FROM ({inner_sql}) ORDER BY _sdc_inner"), "y")

@@ -32,6 +32,7 @@ from sdcduck.methods.synthesis.tau import (
     tune,
 )
 from sdcduck.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.running import reads
 
 MOST_CELLS = 10**8
 """Cells that a table with pseudo-counts may have, empty ones counted: they are all made."""
@@ -371,7 +372,7 @@ def _whole_number(column: str) -> str:
 
 
 def _read_histogram(session: Session, query: str, total: int | None) -> Histogram:
-    rows = session.cursor().execute(query).fetchall()
+    rows = reads(session.cursor()).execute(query).fetchall()
     return Histogram.of([row[0] for row in rows], [row[1] for row in rows], total)
 
 

@@ -52,7 +52,7 @@ from sdcduck.methods.synthesis.records import (
 )
 from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
 from sdcduck.registry import Family, Planner, Rows, Scalar, Session
-from sdcduck.running import confirm, shown_checkpoint
+from sdcduck.running import confirm, reads, shown_checkpoint
 
 _MOST_STRATA = 10_000
 _MOST_ROWS = 10**12
@@ -122,7 +122,7 @@ def _read(session: Session, plan: Plan) -> tuple[list[Encoded | None], NDArray[n
         f"{plan.outputs[place].encoding.encoded(identifier(plan.outputs[place].name))} AS c{place}" for place in needed
     ]
     condition = "true" if plan.subset is None else f"coalesce(({plan.subset})::BOOLEAN, false)"
-    table = arrow(session.cursor(), f"SELECT {', '.join(shown)}, {condition} AS chosen FROM {plan.relation.sql}")
+    table = arrow(reads(session.cursor()), f"SELECT {', '.join(shown)}, {condition} AS chosen FROM {plan.relation.sql}")
     columns: list[Encoded | None] = [None] * len(plan.outputs)
     for place in needed:
         columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding.kind)

@@ -28,7 +28,7 @@ from sdcduck.methods.utility.margins import (
     worst_cells,
 )
 from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import reads, shown_checkpoint
 
 _BUCKETS = {1: 100, 2: 10, 3: 5}  # of Platzer and Reutterer (2021)
 _MEMORY = 1 << 28  # bytes of counts of one side; with more margins the records are read again
@@ -166,7 +166,7 @@ def plan_margins(
     call = _Call.read(session, original, synthetic, columns, ways, buckets, categorical, holdout)
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             return _margin_table(cursor, call)[0]
 
     return Rows(make)
@@ -180,7 +180,7 @@ def plan_accuracy(
     call = _Call.read(session, original, synthetic, columns, ways, buckets, categorical, holdout)
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             margins, sides, found = _margin_table(cursor, call)
         return _summary(call, margins, sides, found)
 
@@ -243,7 +243,7 @@ def plan_cells(
         raise SDCError("argument 'worst' must be a number of cells, between 1 and 1000000")
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             sides, found = _opened(cursor, call)
             width = max(one.size for one in found) + 2
             best: list[tuple[float, dict[str, object]]] = []

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import combinations
 
 import duckdb
@@ -15,15 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import MOST_BUCKETS, Compared, shown_number
-from sdcduck.udfs.utility_records import Column, Grouped, columns_of, special_values
+from sdcduck.udfs.utility_records import Column, Floats, Grouped, columns_of, special_values
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.logit import Design
 from sdcduck.methods.utility.propensity import Propensity, Tree, propensity
-from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, table_measures
+from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, most_frequent, table_measures
 from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
+from sdcduck.running import reads, shown_checkpoint
 
 _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")
@@ -74,7 +73,7 @@ def read_columns(
     session: Session, compared: Compared, special: Mapping[str, Sequence[float]] | None = None
 ) -> list[Column]:
     """The columns of both tables."""
-    with session.cursor() as cursor:
+    with reads(session.cursor()) as cursor:
         return columns_of(cursor, compared, compared.open(cursor), special)
 
 
@@ -95,8 +94,6 @@ def plan_pmse(
     """``sdc_pmse``."""
     if model not in _MODELS:
         raise SDCError("argument 'model' must be 'logit' or 'tree'")
-    if model == "tree" and find_spec("sklearn") is None:
-        raise SDCError("model := 'tree' needs scikit-learn: pip install 'sdcduck[synthesis]'")
     if interactions not in (0, 1, 2):
         raise SDCError("argument 'interactions' must be 0, 1 or 2: products of so many more variables")
     null = expected_by or ("analytic" if model == "logit" else "permutation")
@@ -113,7 +110,7 @@ def plan_pmse(
 
     def make() -> pa.Table:
         tree = None if model == "logit" else Tree(ccp_alpha)
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             threads, found = threads_of(cursor), columns_of(cursor, compared, compared.open(cursor), codes)
         return table_of([pmse_row(found, tree, interactions, null, permutations, start, threads)], PMSE_COLUMNS)
 
@@ -139,9 +136,10 @@ def pmse_row(
             f"the model has {design.width} parameters, more than {_MOST_PARAMETERS}: name fewer columns, or take "
             "interactions := 0"
         )
-    if tree is not None and 4 * design.width * sum(sizes) > _MOST_BYTES:
+    columns_of_tree = design.width if interactions else sum(map(len, design.terms))
+    if tree is not None and 8 * columns_of_tree * sum(sizes) > _MOST_BYTES:
         raise SDCError(
-            f"a tree on {sum(sizes)} records and {design.width} columns of numbers and indicators needs more than "
+            f"a tree on {sum(sizes)} records and {columns_of_tree} columns needs more than "
             f"{_MOST_BYTES >> 30} GiB: name fewer columns, or give a sample of the records"
         )
     outcome = np.repeat([0.0, 1.0], sizes)
@@ -312,26 +310,17 @@ def column_row(column: Column, groups: int | None, sql_type: str) -> dict[str, o
     measures = table_measures(*joint([column.grouped(groups)]))
     row: dict[str, object] = dict.fromkeys(COLUMN_COLUMNS)
     row |= {"column_name": column.name, "kind": column.kind, "pmse_ratio": measures.pmse_ratio, "df": measures.df}
-    missing, modes = [], []
-    pooled = np.concatenate(column.values).astype(np.float64)
-    known = pooled >= 0 if column.kind == "category" else ~np.isnan(pooled)
-    _, places = np.unique(pooled, return_inverse=True)
-    halves = (slice(0, len(column.values[0])), slice(len(column.values[0]), None))
-    counts = [np.bincount(places[half][known[half]], minlength=places.max(initial=0) + 1) for half in halves]
-    mode = int(counts[0].argmax())
-    for half, count in zip(halves, counts, strict=True):
-        size = len(pooled[half])
-        missing.append(float((~known[half]).mean()) if size else None)
-        modes.append(int(count[mode]) / size if size and counts[0][mode] else None)
+    in_order = None if column.kind == "category" else column.in_order()
+    missing, modes = _missing_and_mode(column, in_order)
     row |= {"null_original": missing[0], "null_synthetic": missing[1]}
     row |= {"mode_original": modes[0], "mode_synthetic": modes[1]}
     told = []
-    if column.kind != "category":
-        one, other = column.finite()
-        found = kolmogorov_smirnov(one, other)
+    if in_order is not None:
+        one, other = map(column.usable, in_order)
+        found = kolmogorov_smirnov(one, other, in_order=True)
         if found is not None:
             row |= {"ks": found.distance, "ks_at": shown_number(found.at, sql_type), "ks_p": found.p_value}
-            row["outside"] = int(((other < one.min()) | (other > one.max())).sum())
+            row["outside"] = int(np.count_nonzero((other < one.min()) | (other > one.max())))
             if found.distance > _CLEARLY_APART and found.p_value <= LIKELY and (measures.pmse_ratio or 0) < _LOOKS_GOOD:
                 told.append("the groups hide a difference that ks shows")
             if column.kind == "number":
@@ -346,6 +335,26 @@ def column_row(column: Column, groups: int | None, sql_type: str) -> dict[str, o
         told.append("constant in both")
     row["warning"] = "; ".join(told) or None
     return row
+
+
+def _missing_and_mode(
+    column: Column, in_order: tuple[Floats, Floats] | None
+) -> tuple[list[float | None], list[float | None]]:
+    """The shares of NULL, and of the original's most frequent value, in both."""
+    sizes = [len(side) for side in column.values]
+    if in_order is None:
+        counts = [np.bincount(side[side >= 0], minlength=max(len(column.levels), 1)) for side in column.values]
+        mode = int(counts[0].argmax())
+        known, frequent = [int(count.sum()) for count in counts], [int(count[mode]) for count in counts]
+    else:
+        one, other = in_order
+        most, value = most_frequent(one)
+        known = [len(one), len(other)]
+        low, high = (int(np.searchsorted(other, value, side=side)) for side in ("left", "right"))
+        frequent = [most, high - low]
+    missing = [(size - there) / size if size else None for there, size in zip(known, sizes, strict=True)]
+    modes = [many / size if size and frequent[0] else None for many, size in zip(frequent, sizes, strict=True)]
+    return missing, modes
 
 
 _PAIR = ("VARCHAR", "VARCHAR", "VARCHAR[]")

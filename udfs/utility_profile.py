@@ -6,7 +6,6 @@ Drechsler (2022), "Challenges in measuring utility for fully synthetic data", PS
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from itertools import combinations
 
 import numpy as np
@@ -29,6 +28,7 @@ from sdcduck.errors import SDCError
 from sdcduck.methods.utility.propensity import Tree
 from sdcduck.methods.utility.tables import table_measures
 from sdcduck.registry import Planner, Rows, Session
+from sdcduck.running import reads
 
 _CONTRADICTION = 3.0
 _GOOD, _BAD, _FAR = 3.0, 30.0, 0.1
@@ -51,7 +51,7 @@ def plan_profile(
         raise SDCError("argument 'permutations' must lie between 2 and 10000")
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             threads, found = threads_of(cursor), columns_of(cursor, compared, compared.open(cursor), codes)
         if not all(len(side) for side in found[0].values):
             return table_of([], PROFILE_COLUMNS)
@@ -84,10 +84,9 @@ def _models(columns: Sequence[Column], permutations: int, seed: int, threads: in
         if parameters <= _MOST_PARAMETERS or not interactions:
             found = pmse_row(columns, None, interactions, "analytic", permutations, seed, threads)
             rows.append(_row("global", f"pmse_ratio, {name}", found["pmse_ratio"], 1.0, None, found["warning"]))
-    if find_spec("sklearn") is not None:
-        found = pmse_row(columns, Tree(1e-4), 0, "permutation", permutations, seed, threads)
-        rows.append(_row("global", "pmse_ratio, tree", found["pmse_ratio"], 1.0, None, found["warning"]))
-        rows.append(_row("global", "specks, tree", found["specks"], None))
+    found = pmse_row(columns, Tree(1e-4), 0, "permutation", permutations, seed, threads)
+    rows.append(_row("global", "pmse_ratio, tree", found["pmse_ratio"], 1.0, None, found["warning"]))
+    rows.append(_row("global", "specks, tree", found["specks"], None))
     return rows
 
 

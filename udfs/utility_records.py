@@ -119,7 +119,19 @@ class Column:
 
     def finite(self) -> tuple[Floats, Floats]:
         """The numbers of both that are neither NULL, NaN, infinite nor special."""
-        one, other = (side[np.isfinite(side) & ~np.isin(side, self.special)].astype(np.float64) for side in self.values)
+        one, other = self.values
+        return self.usable(one.astype(np.float64, copy=False)), self.usable(other.astype(np.float64, copy=False))
+
+    def usable(self, numbers: Floats) -> Floats:
+        """Those that are neither NULL, NaN, infinite nor special."""
+        chosen = np.isfinite(numbers)
+        if self.special:
+            chosen &= ~np.isin(numbers, self.special)
+        return numbers if chosen.all() else numbers[chosen]
+
+    def in_order(self) -> tuple[Floats, Floats]:
+        """The numbers of both from small to large, without NULL and NaN."""
+        one, other = (np.sort(side[~np.isnan(side)].astype(np.float64, copy=False)) for side in self.values)
         return one, other
 
 

@@ -17,7 +17,7 @@ from sdcduck.errors import SDCError
 from sdcduck.methods.utility.intervals import overlap
 from sdcduck.methods.utility.logit import Design, Fit, fit_regression
 from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import checkpoint
+from sdcduck.running import checkpoint, reads
 
 _FAMILIES = ("gaussian", "binomial")
 _INTERVALS = ("original", "population")
@@ -152,7 +152,7 @@ def plan_regression(
     marks = None if sets is None else compared.sides[1].column(sets, "sets")
 
     def make() -> pa.Table:
-        with session.cursor() as cursor:
+        with reads(session.cursor()) as cursor:
             sides = compared.open(cursor, marks)
             columns = columns_of(cursor, compared, sides)
             numbered = np.zeros(sides[1].rows, dtype=np.int64)

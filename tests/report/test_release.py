@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,7 @@ import sdcduck
 from sdcduck.cli import app
 
 KEYS, TARGETS = ["age", "region"], ["income"]
+LONG = 60.0  # seconds: a machine that others use too
 ASKED = f"holdout := 'others', keys := {KEYS}, targets := {TARGETS}"
 
 
@@ -150,9 +152,45 @@ def test_it_shows_how_far_it_is_and_can_be_stopped() -> None:
         with pytest.raises(duckdb.InterruptException):
             con.execute(f"FROM sdc_report('originals', 'copied', {ASKED})").fetchall()
         other.join()
-        for work in [thread for thread in threading.enumerate() if thread.name == "sdcduck"]:
+        for work in works():
             work.join()  # it notices that nobody waits, and DuckDB closes no connection whose cursors are at work
         assert con.execute("SELECT count(*) FROM originals").fetchall() == [(400,)]
+
+
+ENDLESS = "'(SELECT range % 10 AS a, range % 7 AS b FROM range(1000000000000000))'"
+NEVER = "'(SELECT count(*) AS a, 1 AS b FROM range(1000000000000000))'"
+
+
+@pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 sees an interruption after the work only")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        f"sdc_report({ENDLESS}, {ENDLESS}, keys := ['a'])",
+        f"sdc_utility_columns({NEVER}, {NEVER})",
+        f"sdc_dcr({NEVER}, {NEVER})",
+    ],
+)
+def test_an_interruption_reaches_the_statements_that_a_function_asks(asked: str) -> None:
+    """They would never end, and DuckDB closes no connection whose cursors are at work."""
+    con = sdcduck.connect(progress=False)
+
+    def ask() -> None:
+        with pytest.raises(duckdb.InterruptException):
+            con.execute(f"FROM {asked}").fetchall()
+
+    statement = threading.Thread(target=ask)
+    statement.start()
+    while statement.is_alive() and not works():
+        time.sleep(0.01)
+    con.interrupt()
+    for thread in (statement, *works()):
+        thread.join(LONG)
+        assert not thread.is_alive()
+    con.close()
+
+
+def works() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "sdcduck"]
 
 
 class _Page(HTMLParser):

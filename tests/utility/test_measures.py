@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 import sdcduck
 from sdcduck.methods.utility.logit import Design, Term
 from sdcduck.methods.utility.propensity import propensity
-from sdcduck.methods.utility.tables import group_breaks, joint_counts, kolmogorov_smirnov, table_measures
+from sdcduck.methods.utility.tables import (
+    group_breaks,
+    joint_counts,
+    kolmogorov_smirnov,
+    separation,
+    separation_of_records,
+    table_measures,
+)
+from sdcduck.methods.utility.tree import leaf_shares
 
 FAIR = ["rate_marriage", "age", "yrs_married", "children", "religious", "educ", "occupation", "occupation_husb"]
 
@@ -296,6 +304,36 @@ def test_order_of_records_and_monotone_changes_do_not_matter_to_trees(con: duckd
         )
     assert found[0] == pytest.approx(found[1])
     assert found[0] == pytest.approx(found[2])
+
+
+@pytest.mark.parametrize(("rows", "price"), [(200, 0.0), (200, 1e-3), (5000, 1e-3), (30_000, 1e-4), (30_000, 1e-2)])
+def test_trees_are_those_of_scikit_learn(rows: int, price: float) -> None:
+    """On indicators of the categories; there are columns that are counted, sorted, and sorted by digits."""
+    tree = pytest.importorskip("sklearn.tree")
+    random = np.random.default_rng(rows)
+    numbers = [random.permutation(rows), random.integers(0, 90, rows)]
+    categories = [random.integers(0, size, rows) for size in (6, 16, 2)]
+    chance = 0.5 + 0.2 * ((numbers[1] > 30) & (categories[1] == 3)) - 0.1 * (numbers[0] > rows / 3)
+    outcome = (random.random(rows) < chance).astype(np.uint8)
+    columns = [column.astype(np.int32) for column in (*numbers, *categories)]
+    found = leaf_shares(
+        columns, [rows, 90, 6, 16, 2], [True, True, False, False, False], outcome, price=price, leaf=5
+    )  # fmt: skip
+    indicators = [np.eye(size)[column][:, 1:] for column, size in zip(categories, (6, 16, 2), strict=True)]
+    design = np.column_stack([*numbers, *indicators]).astype(np.float32)
+    wanted = tree.DecisionTreeClassifier(
+        ccp_alpha=price, min_samples_leaf=5, min_samples_split=20, max_depth=30, random_state=0
+    ).fit(design, outcome)
+    assert found == pytest.approx(wanted.predict_proba(design)[:, 1])
+
+
+@given(st.lists(st.integers(0, 5), min_size=1), st.lists(st.integers(0, 5), min_size=1))
+def test_scores_of_records_are_as_far_apart_as_their_counts(original: list[int], synthetic: list[int]) -> None:
+    scores = np.arange(6.0)
+    counts = [np.bincount(side, minlength=6).astype(float) for side in (original, synthetic)]
+    found = separation_of_records(np.array(original, dtype=float), np.array(synthetic, dtype=float))
+    wanted = separation(counts[0], counts[1], scores)
+    assert (found.ks, found.u) == (pytest.approx(wanted.ks), wanted.u)
 
 
 def test_a_tree_that_does_not_fit_into_memory_is_refused(

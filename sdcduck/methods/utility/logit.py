@@ -6,23 +6,22 @@ out (aliased), and counted. Memory is that of one block, whatever the number of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Slots = NDArray[np.int32]
 
 _ALIASED = 1e-9  # of a standardised column's variance, when this little is left after those before it
 _STEPS = 25
 _TOLERANCE = 1e-10
 _STEEPEST = 30.0  # of a linear predictor: probabilities of 1e-13
-_KEPT = 1 << 27  # bytes of a design that is kept; a larger one is made anew in each step
-_BLOCK = 1 << 20  # bytes of a block: it stays in the cache while a step uses it
+_BLOCK = 1 << 13  # records of a block
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,6 @@ class Term:
         """Columns of the design."""
         return 1 if self.codes is None else max(len(self.levels) - 1, 0)
 
-    def block(self, rows: slice) -> Floats:
-        """The columns for some records."""
-        if self.codes is None:
-            assert self.values is not None
-            return self.values[rows, None]
-        codes = self.codes[rows]
-        columns = np.zeros((len(codes), len(self.levels)))
-        columns[np.arange(len(codes)), codes] = 1
-        return columns[:, 1:]
-
     def take(self, places: NDArray[np.int64]) -> Term:
         """The term for some records."""
         codes = None if self.codes is None else self.codes[places]
@@ -76,40 +65,115 @@ class Design:
     """
 
     def __init__(self, terms: Sequence[Sequence[Term]], rows: int, products: int = 0) -> None:
-        self.rows = rows
-        self._terms, self._products = terms, products
-        widths = [sum(term.width for term in variable) for variable in terms]
+        self.rows, self.terms, self.products = rows, terms, products
+        self._widths = [sum(term.width for term in variable) for variable in terms]
         self.width = 1 + sum(
-            int(np.prod([widths[place] for place in chosen]))
-            for order in range(1, products + 2)
-            for chosen in combinations(range(len(terms)), order)
-        )
+            int(np.prod([self._widths[place] for place in chosen])) for chosen in self._chosen()
+        )  # fmt: skip
         self.names = ["intercept", *(name for variable in terms for term in variable for name in term.names())]
-        self._blocks: list[Floats] = []
-        self._keep = 8 * rows * self.width <= _KEPT
 
-    def blocks(self) -> list[tuple[slice, Callable[[], Floats]]]:
-        """The records in pieces, with a way to make each."""
-        size = max(256, _BLOCK // (8 * self.width))
-        pieces = [slice(start, min(start + size, self.rows)) for start in range(0, self.rows, size)]
-        if self._keep:
-            if not self._blocks:
-                self._blocks = [self.block(rows) for rows in pieces]
-            return [(rows, lambda block=block: block) for rows, block in zip(pieces, self._blocks, strict=True)]  # type: ignore[misc]
-        return [(rows, lambda rows=rows: self.block(rows)) for rows in pieces]  # type: ignore[misc]
+    def _chosen(self) -> Iterator[tuple[int, ...]]:
+        """The variables that are multiplied with each other, one alone first."""
+        for order in range(1, self.products + 2):
+            yield from combinations(range(len(self.terms)), order)
 
-    def block(self, rows: slice) -> Floats:
-        """The design for some records."""
-        single = [np.hstack([term.block(rows) for term in variable]) for variable in self._terms]
-        size = len(range(*rows.indices(self.rows)))
-        parts = [np.ones((size, 1)), *single]
-        for order in range(2, self._products + 2):
-            for chosen in combinations(single, order):
-                product = chosen[0]
-                for one in chosen[1:]:
-                    product = (product[:, :, None] * one[:, None, :]).reshape(size, -1)
-                parts.append(product)
-        return np.ascontiguousarray(np.hstack(parts))
+    def blocks(self) -> Iterator[tuple[slice, Slots, Floats]]:
+        """The records in pieces: for each, the columns that may differ from 0 (m, records), and the numbers there.
+
+        Of the m columns of a record, each comes after those before it.
+        """
+        for start in range(0, self.rows, _BLOCK):
+            rows = slice(start, min(start + _BLOCK, self.rows))
+            slots = self.slots(rows)
+            places = np.empty((len(slots), rows.stop - start), dtype=np.int32)
+            for place, (column, _) in zip(places, slots, strict=True):
+                place[:] = column
+            yield rows, places, np.vstack([value for _, value in slots])
+
+    def slots(self, rows: slice) -> list[tuple[int | Slots, Floats]]:
+        """For some records the column of each term, one for all if it is always the same, and the numbers there.
+
+        Of a category, one column at a time differs from 0; of its reference none does, and any is named.
+        """
+        single: list[list[tuple[int | Slots, Floats]]] = []
+        for variable in self.terms:
+            start = 0
+            slots: list[tuple[int | Slots, Floats]] = []
+            for term in variable:
+                if term.codes is None:
+                    assert term.values is not None
+                    slots.append((start, term.values[rows]))
+                elif term.width:
+                    codes = term.codes[rows]
+                    column = start if term.width == 1 else start + np.maximum(codes - 1, 0)
+                    slots.append((column, (codes > 0).astype(np.float64)))
+                start += term.width
+            single.append(slots)
+        found: list[tuple[int | Slots, Floats]] = [(0, np.ones(len(range(*rows.indices(self.rows)))))]
+        start = 1
+        for chosen in self._chosen():
+            slots, width = single[chosen[0]], self._widths[chosen[0]]
+            for other in chosen[1:]:
+                slots = [
+                    (column * self._widths[other] + more, value * factor)
+                    for column, value in slots
+                    for more, factor in single[other]
+                ]
+                width *= self._widths[other]
+            found += [(start + column, value) for column, value in slots]
+            start += width
+        return found
+
+
+@njit(cache=True, nogil=True)
+def _add_up(places, values, shift, total, squares):  # type: ignore[no-untyped-def]
+    """Add the records to the sums of the columns, and of their products with those before them."""
+    for row in range(places.shape[1]):
+        for one in range(len(places)):
+            column = places[one, row]
+            value = values[one, row] - shift[column]
+            if value == 0:
+                continue
+            total[column] += value
+            for other in range(one + 1):
+                before = places[other, row]
+                squares[column, before] += value * (values[other, row] - shift[before])
+
+
+@njit(cache=True, nogil=True)
+def _add_step(places, values, target, plain, binomial, fitted, gradient, information):  # type: ignore[no-untyped-def]
+    """Add the records to what a step of Newton's method needs; returns their deviance."""
+    deviance = 0.0
+    for row in range(places.shape[1]):
+        linear = 0.0
+        for one in range(len(places)):
+            linear += values[one, row] * plain[places[one, row]]
+        chance, weight = linear, 1.0
+        if binomial:
+            linear = min(max(linear, -_STEEPEST), _STEEPEST)
+            chance = 1 / (1 + np.exp(-linear))
+            weight = chance * (1 - chance)
+            deviance += 2 * (max(linear, 0.0) + np.log1p(np.exp(-abs(linear))) - target[row] * linear)
+        else:
+            deviance += (target[row] - linear) ** 2
+        fitted[row] = chance
+        rest = target[row] - chance
+        for one in range(len(places)):
+            value = values[one, row]
+            if value == 0:
+                continue
+            column = places[one, row]
+            gradient[column] += value * rest
+            value *= weight
+            for other in range(one + 1):
+                information[column, places[other, row]] += value * values[other, row]
+    return deviance
+
+
+def _whole(lower: Floats) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    whole: Floats = lower + np.tril(lower, -1).T
+    return whole
 
 
 @dataclass(frozen=True)
@@ -134,18 +198,15 @@ class Fit:
 def _kept_columns(design: Design) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Columns that are no combination of those before them, and the centres and scales of all."""
     total, squares = np.zeros(design.width), np.zeros((design.width, design.width))
-    shift = None
-    for _, make in design.blocks():
-        block = make()
-        if shift is None:
-            shift = block.mean(axis=0)
-            shift[0] = 0
-        block = block - shift
-        total += block.sum(axis=0)
-        squares += block.T @ block
-    assert shift is not None
+    # Numbers far from 0 would lose digits.
+    shift = np.zeros(design.width)
+    for column, value in design.slots(slice(0, _BLOCK))[1:]:
+        if isinstance(column, int):
+            shift[column] = value.mean()
+    for _, places, values in design.blocks():
+        _add_up(places, values, shift, total, squares)
     mean = total / design.rows
-    covariance = squares / design.rows - np.outer(mean, mean)
+    covariance = _whole(squares) / design.rows - np.outer(mean, mean)
     mean = mean + shift
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0))
     constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
@@ -169,27 +230,10 @@ def _kept_columns(design: Design) -> tuple[NDArray[np.int64], Floats, Floats]:
     return np.array(kept), centre, scale
 
 
-def _one_thread() -> AbstractContextManager[object]:
-    """Products of narrow blocks by one thread: those of many wait for each other longer than they compute.
-
-    What says so to the library of linear algebra comes with scikit-learn; without it things go on as they are.
-    """
-    try:
-        limits: AbstractContextManager[object] = import_module("threadpoolctl").threadpool_limits(1, "blas")
-    except ImportError:
-        return nullcontext()
-    return limits
-
-
 def fit_regression(
     design: Design, outcome: Floats, *, binomial: bool, check: Callable[[], object] = lambda: None
 ) -> Fit:
     """Fit a logistic (``binomial``) or a linear regression to n outcomes, which are 0 or 1 in the former."""
-    with _one_thread():
-        return _fit(design, outcome, binomial, check)
-
-
-def _fit(design: Design, outcome: Floats, binomial: bool, check: Callable[[], object]) -> Fit:
     kept, centre, scale = _kept_columns(design)
     beta = np.zeros(len(kept))
     if binomial:
@@ -198,34 +242,20 @@ def _fit(design: Design, outcome: Floats, binomial: bool, check: Callable[[], ob
     information = np.eye(len(kept))
     before, deviance, converged = np.inf, np.inf, False
     fitted = np.empty(design.rows)
-    whole = len(kept) == design.width
     # From standardised coefficients to those of the plain columns.
     change = np.diag(1 / scale[kept])
     change[0, 1:] = -(centre[kept] / scale[kept])[1:]
     for _ in range(_STEPS if binomial else 2):
         check()
-        gradient, information, deviance = np.zeros(len(kept)), np.zeros((len(kept), len(kept))), 0.0
-        plain = change @ beta  # so that no block is copied to be standardised
-        for rows, make in design.blocks():
-            made = make()
-            block = made if whole else made[:, kept]
-            linear = block @ plain
-            target = outcome[rows]
-            if binomial:
-                linear = np.clip(linear, -_STEEPEST, _STEEPEST)
-                chance = 1 / (1 + np.exp(-linear))
-                weight = chance * (1 - chance)
-                deviance += float(2 * (np.logaddexp(0, linear) - target * linear).sum())
-                rooted = block * np.sqrt(weight)[:, None]
-                information += rooted.T @ rooted
-            else:
-                chance = linear
-                deviance += float(((target - linear) ** 2).sum())
-                information += block.T @ block
-            fitted[rows] = chance
-            gradient += block.T @ (target - chance)
-        information = change.T @ information @ change
-        gradient = change.T @ gradient
+        gradient, information, deviance = np.zeros(design.width), np.zeros((design.width, design.width)), 0.0
+        plain = np.zeros(design.width)  # coefficients of columns that are not standardised
+        plain[kept] = change @ beta
+        for rows, places, values in design.blocks():
+            deviance += _add_step(
+                places, values, outcome[rows], plain, binomial, fitted[rows], gradient, information
+            )  # fmt: skip
+        information = change.T @ _whole(information)[np.ix_(kept, kept)] @ change
+        gradient = change.T @ gradient[kept]
         if abs(before - deviance) <= _TOLERANCE * (abs(deviance) + 0.1) and binomial:
             converged = True
             break

@@ -6,7 +6,7 @@ Woo et al. (2009); its null distribution under a right synthesis: Snoke, Raab, N
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.utility.logit import Design, fit_regression
-from sdcduck.methods.utility.tables import separation
+from sdcduck.methods.utility.tables import separation_of_records
+from sdcduck.methods.utility.tree import leaf_shares
 
 Floats = NDArray[np.float64]
 
 _NO_SPLIT = 1e-8
+
+Column = tuple[NDArray[np.int32], int, bool]
+"""Codes, how many there are, and whether they have an order."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +37,10 @@ class Tree:
     ccp_alpha: float
     leaf: int = 5
 
-    def scores(self, columns: NDArray[np.float32], outcome: Floats, seed: int) -> Floats:
+    def scores(self, columns: Sequence[Column], outcome: Floats) -> Floats:
         """The share of synthetic records in the leaf of each record."""
-        from sklearn.tree import DecisionTreeClassifier
-
-        tree = DecisionTreeClassifier(
-            ccp_alpha=self.ccp_alpha, min_samples_leaf=self.leaf, min_samples_split=4 * self.leaf, max_depth=30,
-            random_state=seed % 2**32,
-        )  # fmt: skip
-        tree.fit(columns, outcome)
-        if tree.tree_.n_classes[0] < 2:
-            return np.full(len(outcome), outcome[0])
-        shares: Floats = tree.tree_.value[:, 0, 1][tree.tree_.apply(columns)]
-        return shares
+        codes, sizes, ordered = zip(*columns, strict=True)
+        return leaf_shares(codes, sizes, ordered, outcome.astype(np.uint8), price=self.ccp_alpha, leaf=self.leaf)
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,9 @@ def _mean_square(scores: Floats, share: float) -> float:
     return float(((scores - share) ** 2).mean())
 
 
-def _permuted(outcome: Floats, permutations: int, seed: int) -> Iterator[tuple[int, Floats]]:
+def _permuted(outcome: Floats, permutations: int, seed: int) -> Iterator[Floats]:
     for number in range(permutations):
-        yield number, np.random.default_rng([seed % 2**63, number]).permutation(outcome)
+        yield np.random.default_rng([seed % 2**63, number]).permutation(outcome)
 
 
 def propensity(
@@ -101,17 +96,17 @@ def propensity(
     columns = None if model is None else _columns(design)
     parameters, converged = None, True
 
-    def scores_of(target: Floats, number: int) -> Floats:
+    def scores_of(target: Floats) -> Floats:
         if model is not None:
             assert columns is not None
-            return model.scores(columns, target, seed + number)
+            return model.scores(columns, target)
         return fit_regression(design, target, binomial=True, check=lambda: check(0, steps)).fitted
 
     if model is None:
         fit = fit_regression(design, outcome, binomial=True, check=lambda: check(0, steps))
         scores, parameters, converged = fit.fitted, fit.rank, fit.converged
     else:
-        scores = scores_of(outcome, 0)
+        scores = scores_of(outcome)
     expected = deviation = no_split = None
     if null == "analytic" and parameters is not None and parameters > 1:
         size = (1 - share) ** 2 * share / len(outcome)
@@ -120,8 +115,7 @@ def propensity(
         found = []
         with ThreadPoolExecutor(threads) as pool:
             runs = pool.map(
-                lambda run: _mean_square(scores_of(run[1], 1 + run[0]), share),
-                _permuted(outcome, permutations, seed),
+                lambda target: _mean_square(scores_of(target), share), _permuted(outcome, permutations, seed)
             )
             for done, value in enumerate(runs):
                 check(done + 1, steps)
@@ -131,7 +125,7 @@ def propensity(
             # Permuted records are two independent samples; a synthesis is drawn from what was fitted to the other.
             expected, deviation = (1 - share) * float(np.mean(found)), (1 - share) * float(np.std(found, ddof=1))
     rounded = np.round(scores, 10)  # records that are alike may differ in the last digit
-    apart = separation(1 - outcome, outcome, rounded)
+    apart = separation_of_records(rounded[outcome == 0], rounded[outcome == 1])
     right = np.where(rounded > share, outcome, 1 - outcome)
     return Propensity(
         parameters, _mean_square(scores, share), expected, deviation, apart.ks, 100 * float(right.mean()) - 50,
@@ -139,9 +133,25 @@ def propensity(
     )  # fmt: skip
 
 
-def _columns(design: Design) -> NDArray[np.float32]:
-    """The design as scikit-learn's trees want it, without the intercept."""
-    columns = np.empty((design.rows, design.width - 1), dtype=np.float32)
-    for rows, make in design.blocks():
-        columns[rows] = make()[:, 1:]
+def _columns(design: Design) -> list[Column]:
+    """The design for a tree: a category is one column, without an order."""
+    if design.products:
+        dense = np.zeros((design.width, design.rows))
+        for rows, places, values in design.blocks():
+            for place, value in zip(places, values, strict=True):
+                dense[place, np.arange(rows.start, rows.stop)] += value
+        return [_ranked(column) for column in dense[1:]]
+    columns: list[Column] = []
+    for term in (term for variable in design.terms for term in variable):
+        if term.codes is not None:
+            columns.append((term.codes, max(len(term.levels), 1), False))
+        elif term.values is not None:
+            columns.append(_ranked(term.values))
     return columns
+
+
+def _ranked(values: Floats) -> Column:
+    codes = values.astype(np.int32)
+    if (codes != values).any() or codes.min() < 0:
+        codes = np.unique(values, return_inverse=True)[1].astype(np.int32)
+    return codes, int(codes.max()) + 1, True

@@ -196,6 +196,34 @@ def group_breaks(values: Floats, groups: int) -> Floats:
     return breaks
 
 
+@njit(cache=True, nogil=True)
+def _walk(one, other):  # type: ignore[no-untyped-def]
+    """The largest distance of the distribution functions of two sorted arrays, the first value where it is reached, and
+    the pairs in which the second has the larger value, ties as a half.
+    """
+    first, second, largest, at, u = 0, 0, -1.0, 0.0, 0.0
+    while first < len(one) or second < len(other):
+        from_one = second == len(other) or (first < len(one) and one[first] < other[second])
+        value = one[first] if from_one else other[second]
+        below = first
+        while first < len(one) and one[first] == value:
+            first += 1
+        before = second
+        while second < len(other) and other[second] == value:
+            second += 1
+        u += (second - before) * (first - (first - below) / 2)
+        gap = abs(first / len(one) - second / len(other))
+        if gap > largest:
+            largest, at = gap, value
+    return largest, at, u
+
+
+def separation_of_records(original: Floats, synthetic: Floats) -> Separation:
+    """Separation of records with these scores; neither side may be empty."""
+    ks, _, u = _walk(np.sort(original), np.sort(synthetic))
+    return Separation(ks, u)
+
+
 @dataclass(frozen=True)
 class KolmogorovSmirnov:
     """The largest distance of two distribution functions.
@@ -211,18 +239,31 @@ class KolmogorovSmirnov:
     p_value: float
 
 
-def kolmogorov_smirnov(original: Floats, synthetic: Floats) -> KolmogorovSmirnov | None:
-    """Of values without NaN; None where a side is empty."""
+def kolmogorov_smirnov(original: Floats, synthetic: Floats, *, in_order: bool = False) -> KolmogorovSmirnov | None:
+    """Of values without NaN, which may be sorted already; None where a side is empty."""
     from scipy.special import kolmogorov
 
     if not len(original) or not len(synthetic):
         return None
-    one, other = np.sort(original), np.sort(synthetic)
-    values = np.unique(np.concatenate([one, other]))
-    gaps = np.abs(
-        np.searchsorted(one, values, side="right") / len(one)
-        - np.searchsorted(other, values, side="right") / len(other)
-    )
-    place = int(gaps.argmax())
-    size = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
-    return KolmogorovSmirnov(float(gaps[place]), float(values[place]), float(kolmogorov(size * gaps[place])))
+    one, other = (original, synthetic) if in_order else (np.sort(original), np.sort(synthetic))
+    gap, at, _ = _walk(one, other)
+    size = math.sqrt(len(original) * len(synthetic) / (len(original) + len(synthetic)))
+    return KolmogorovSmirnov(gap, at, float(kolmogorov(size * gap)))
+
+
+@njit(cache=True, nogil=True)
+def _most_frequent(values):  # type: ignore[no-untyped-def]
+    most, at, place = 0, 0.0, 0
+    while place < len(values):
+        first = place
+        while place < len(values) and values[place] == values[first]:
+            place += 1
+        if place - first > most:
+            most, at = place - first, values[first]
+    return most, at
+
+
+def most_frequent(values: Floats) -> tuple[int, float]:
+    """How often the most frequent of some sorted numbers occurs, and the smallest such number; 0 of none."""
+    most, at = _most_frequent(values)
+    return most, at
