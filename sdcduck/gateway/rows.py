@@ -55,11 +55,11 @@ def _rows(letter: bytes, batch: pa.RecordBatch, kinds: Sequence[Type], formats: 
 
 
 def _few_rows(letter: bytes, batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int]) -> memoryview:
-    columns = [_one_by_one(column, kind, form) for column, kind, form in zip(batch.columns, kinds, formats, strict=True)]
+    columns = [
+        _one_by_one(column, kind, form) for column, kind, form in zip(batch.columns, kinds, formats, strict=True)
+    ]
     rows = [b"".join(row) for row in zip(*columns, strict=True)]
-    return memoryview(
-        b"".join(letter + struct.pack("!iH", _LENGTH + 2 + len(row), len(columns)) + row for row in rows)
-    )
+    return memoryview(b"".join(letter + struct.pack("!iH", _LENGTH + 2 + len(row), len(columns)) + row for row in rows))
 
 
 def _one_by_one(column: pa.Array, kind: Type, form: int) -> list[bytes]:

@@ -339,9 +339,9 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 def _quantified(node: exp.Binary) -> exp.Expr:
     """``= ANY (array)`` and ``<> ALL (array)`` as a question whether the list has it."""
     quantified, array = node.expression, None
-    if isinstance(node, exp.EQ) and isinstance(quantified, exp.Any):
-        array = quantified.this
-    elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.All):
+    if (isinstance(node, exp.EQ) and isinstance(quantified, exp.Any)) or (
+        isinstance(node, exp.NEQ) and isinstance(quantified, exp.All)
+    ):
         array = quantified.this
     elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.Anonymous) and quantified.name.lower() == "all":
         array = quantified.expressions[0] if quantified.expressions else None

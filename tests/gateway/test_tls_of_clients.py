@@ -18,7 +18,7 @@ import pytest
 from served_gateway import PASSWORD, Served, start, wait_for
 
 pytest.importorskip("cryptography")
-from sdcduck.gateway.tls import self_signed  # noqa: E402
+from sdcduck.gateway.tls import self_signed
 
 QUERY = "SELECT count(*) > 0 AS some FROM people"
 _MODULES = os.environ.get("SDCDUCK_NODE_MODULES", "")
