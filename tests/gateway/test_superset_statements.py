@@ -46,8 +46,8 @@ def asked() -> Iterator[Guard]:
            f"GROUP BY DATE_TRUNC('{part}', joined) \n LIMIT 1000",
            f"SELECT date_trunc('{part}', joined), count(*) FROM people WHERE joined >= TIMESTAMP '2024-03-01' "
            "AND joined < TIMESTAMP '2024-06-01' GROUP BY 1") for part in ("year", "quarter", "month", "week", "day")),
-        (f"SELECT {QUARTER} AS joined, COUNT(*) AS n \nFROM public.people GROUP BY {QUARTER} \n LIMIT 1000",
-         "SELECT joined, count(*) FROM people GROUP BY 1 LIMIT 1000"),
+        (f"SELECT {QUARTER} AS joined, COUNT(*) AS n \nFROM public.people \n{SPRING} GROUP BY {QUARTER} \n LIMIT 1000",
+         f"SELECT joined, count(*) FROM people {IN_SPRING} GROUP BY 1"),
         ("SELECT age AS age, COUNT(*) AS n \nFROM public.people GROUP BY age \nHAVING (COUNT(*) > 50) \n LIMIT 1000",
          "SELECT age, count(*) FROM people GROUP BY age HAVING count(*) > 50"),
         ("SELECT age AS age, COUNT(*) AS n \nFROM public.people \nWHERE region IN ('North', 'South') GROUP BY age ORDER BY age DESC \n"
