@@ -40,6 +40,12 @@ def serve(
     flight_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port for Arrow Flight SQL.", show_default="none")
     ] = None,
+    flight_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            help="Issuer of certificates, as PEM; Arrow Flight SQL clients have to show one.", show_default="none"
+        ),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port for Prometheus: /metrics.", show_default="none")
     ] = None,
@@ -75,7 +81,8 @@ def serve(
             host=host, port=port, tls=None if certificate is None else certificate.context, tls_required=required,
             connections=connections, idle=idle,
         )  # fmt: skip
-        flight = None if flight_port is None else Place(host, flight_port, certificate, idle)
+        issuer = _issuer(flight_client_ca, certificate, flight_port)
+        flight = None if flight_port is None else Place(host, flight_port, certificate, idle, issuer=issuer)
         opened = house(
             file, limits, connections=connections, log=log, memory=memory, custodian_raw=custodian_raw
         )  # fmt: skip
@@ -86,6 +93,7 @@ def serve(
             typer.echo(f"sdcduck: serving {file} on {host}:{ports.postgres}, {how}", err=True)
             if ports.flight is not None:
                 how = "TLS only" if certificate is not None else "without TLS"
+                how += "" if issuer is None else ", clients with a certificate only"
                 typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
             if ports.metrics is not None:
                 typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
@@ -114,6 +122,15 @@ def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) ->
     if off or (certificate is None and is_loopback(host)):
         return None
     return tls.self_signed(host) if certificate is None else tls.from_files(certificate, key)
+
+
+def _issuer(path: Path | None, certificate: Certificate | None, flight_port: int | None) -> bytes | None:
+    """Who issues the certificates of Flight clients; None: they need none."""
+    if path is None:
+        return None
+    if flight_port is None or certificate is None:
+        raise SDCError("--flight-client-ca goes with --flight-port and encrypted connections (--tls-cert)")
+    return tls.issuer_from_file(path)
 
 
 def _log_to_standard_error() -> None:

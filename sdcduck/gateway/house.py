@@ -106,6 +106,7 @@ class Place:
     Attributes:
         port: 0 for any that is free.
         certificate: of encrypted connections, which all are then; None: none is.
+        issuer: of the certificates that clients have to show, as PEM; None: they show none.
         idle: seconds after which a silent client is forgotten.
         grace: seconds that running questions get when the gateway stops.
     """
@@ -115,6 +116,7 @@ class Place:
     certificate: Certificate | None = None
     idle: float = 3600.0
     grace: float = 10.0
+    issuer: bytes | None = None
 
 
 @dataclass(frozen=True)

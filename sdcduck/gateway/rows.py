@@ -1,11 +1,13 @@
 """Batches of rows as messages: whole columns at a time, joined by Arrow, so that no row is touched by Python.
 
 A row is a few pieces of bytes: what all rows begin with, then length and value of each column. Arrow joins the pieces
-of all rows into one array, whose data are the messages as they are sent.
+of all rows into one array, whose data are the messages as they are sent. For a handful of rows, which is what most
+questions have for an answer, calling Arrow costs more than it saves: those are written value by value.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ from sdcduck.gateway.texts import texts
 from sdcduck.gateway.types import Type
 
 _LENGTH = 4
+_NULL = b"\xff\xff\xff\xff"
+_FEW = 256  # values
 
 
 def data_rows(batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int]) -> memoryview:
@@ -41,11 +45,36 @@ def copy_binary_rows(batch: pa.RecordBatch, kinds: Sequence[Type], head: bytes =
 
 
 def _rows(letter: bytes, batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int]) -> memoryview:
+    if 0 < batch.num_rows * len(kinds) <= _FEW:
+        return _few_rows(letter, batch, kinds, formats)
     fields = [_field(column, kind, form) for column, kind, form in zip(batch.columns, kinds, formats, strict=True)]
     head = np.zeros(batch.num_rows, np.dtype([("letter", "S1"), ("length", ">i4"), ("columns", ">u2")]))
     head["letter"], head["columns"] = letter, len(fields)
     head["length"] = sum((field.lengths for field in fields), np.full(batch.num_rows, _LENGTH + 2, np.int64))
     return _joined(batch.num_rows, [_fixed(head), *(piece for field in fields for piece in field.pieces)])
+
+
+def _few_rows(letter: bytes, batch: pa.RecordBatch, kinds: Sequence[Type], formats: Sequence[int]) -> memoryview:
+    columns = [
+        _one_by_one(column, kind, form) for column, kind, form in zip(batch.columns, kinds, formats, strict=True)
+    ]
+    rows = [b"".join(row) for row in zip(*columns, strict=True)]
+    return memoryview(b"".join(letter + struct.pack("!iH", _LENGTH + 2 + len(row), len(columns)) + row for row in rows))
+
+
+def _one_by_one(column: pa.Array, kind: Type, form: int) -> list[bytes]:
+    """The values of a column, each after its length."""
+    numbers = fixed(column, kind) if form else None
+    if numbers is not None:
+        width, data = numbers.dtype.itemsize, numbers.tobytes()
+        head, starts = struct.pack("!i", width), range(0, len(data), width)
+        found = zip(starts, column.is_valid().to_pylist() if column.null_count else [True] * len(column), strict=True)
+        return [head + data[start : start + width] if valid else _NULL for start, valid in found]
+    written = [
+        value.encode() if isinstance(value, str) else value
+        for value in (values(column, kind) if form else texts(column, kind)).to_pylist()
+    ]
+    return [_NULL if value is None else struct.pack("!i", len(value)) + value for value in written]
 
 
 COPY_BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)

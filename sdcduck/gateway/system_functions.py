@@ -21,7 +21,7 @@ _ALWAYS = {
                      "shobj_description(a,b) pg_tablespace_location(a) inet_server_addr() inet_client_addr() "
                      "pg_advisory_unlock_all() pg_collation_for(a) pg_filenode_relation(a,b) pg_relation_filepath(a) "
                      "pg_export_snapshot() pg_last_wal_receive_lsn() pg_describe_object(a,b,c) "
-                     "pg_get_partition_constraintdef(a) pg_get_keywords()",
+                     "pg_get_partition_constraintdef(a)",
     "0::BIGINT": "pg_relation_size(a) pg_relation_size(a,b) pg_total_relation_size(a) pg_table_size(a) "
                  "pg_indexes_size(a) pg_database_size(a) pg_tablespace_size(a) pg_my_temp_schema() txid_current() "
                  "pg_current_xact_id() pg_stat_get_numscans(a) pg_stat_get_live_tuples(a) inet_server_port() "
@@ -126,13 +126,18 @@ TABLE_FUNCTIONS = {
         "NULL::BOOLEAN AS is_grantable WHERE false",
     ),
     "pg_get_publication_tables": ("a", "SELECT NULL::UINTEGER AS relid WHERE false"),
+    "pg_get_keywords": (
+        "",
+        "SELECT keyword_name AS word, upper(left(keyword_category, 1)) AS catcode, "
+        "replace(keyword_category, '_', ' ') AS catdesc FROM duckdb_keywords()",
+    ),
     "pg_show_all_settings": ("", "SELECT * FROM pg.pg_settings"),
     "pg_partition_tree": ("a", "SELECT NULL::UINTEGER AS relid, NULL::UINTEGER AS parentrelid WHERE false"),
 }
 """Functions that stand after FROM."""
 
 NAMES = frozenset(_FORMS)
-"""The functions that there are, without those of DuckDB."""
+"""The functions of single values that there are, without those of DuckDB."""
 
 FUNCTIONS = (
     *_STATEMENTS,

@@ -129,6 +129,7 @@ _SESSION_FUNCTIONS = frozenset(
     ["version", "current_database", "current_schema", "current_schemas", "current_setting", "set_config",
      "pg_backend_pid", "current_user", "session_user", "current_catalog", "user", "current_role"]
 )  # fmt: skip
+_SYSTEM_FUNCTIONS = _SESSION_FUNCTIONS | system_functions.NAMES | frozenset(system_functions.TABLE_FUNCTIONS)
 
 
 def _function_name(node: exp.Expr) -> str:
@@ -143,7 +144,7 @@ def _function_name(node: exp.Expr) -> str:
 def _calls_system(tree: exp.Expr) -> bool:
     return any(
         isinstance(node, _SESSION_NODES)
-        or (isinstance(node, exp.Func) and _function_name(node) in _SESSION_FUNCTIONS | system_functions.NAMES)
+        or (isinstance(node, exp.Func) and _function_name(node) in _SYSTEM_FUNCTIONS)
         or (isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE and not node.this.quoted)
         or (isinstance(node, exp.DataType) and _type_name(node) in (*_NAMED, *_BY_NAME))
         for node in tree.walk()
@@ -230,7 +231,7 @@ def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
         if _FUNCTION_COLUMNS.fullmatch(node.this.name):  # no function is number 0 there, and a dash here
             node.set("expression", exp.Literal.string("-"))
         return node
-    if isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
+    if isinstance(node, exp.EQ | exp.NEQ):
         return _quantified(node)
     return node
 
@@ -284,6 +285,8 @@ def _session_value(node: exp.Expr, session: SessionValues) -> exp.Expr:
 
 def _function(node: exp.Anonymous) -> exp.Expr:
     name = node.name.lower()
+    if name == "all" and isinstance(node.parent, exp.NEQ):
+        return node
     if name in _OTHER_NAMES:
         return exp.Anonymous(this=_OTHER_NAMES[name], expressions=node.expressions)
     if name in system_functions.NAMES and not isinstance(node.parent, exp.Table):
@@ -335,8 +338,15 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
 
 def _quantified(node: exp.Binary) -> exp.Expr:
     """``= ANY (array)`` and ``<> ALL (array)`` as a question whether the list has it."""
-    quantified = node.expression
-    array = quantified.this
+    quantified, array = node.expression, None
+    if (isinstance(node, exp.EQ) and isinstance(quantified, exp.Any)) or (
+        isinstance(node, exp.NEQ) and isinstance(quantified, exp.All)
+    ):
+        array = quantified.this
+    elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.Anonymous) and quantified.name.lower() == "all":
+        array = quantified.expressions[0] if quantified.expressions else None
+    if array is None:
+        return node
     while isinstance(array, exp.Paren | exp.Tuple):
         array = array.this if isinstance(array, exp.Paren) else array.expressions[0]
     if isinstance(array, exp.Query | exp.Subquery):

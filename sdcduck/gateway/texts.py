@@ -26,6 +26,8 @@ def texts(column: pa.Array, kind: Type) -> pa.Array:
     ['0.5', None, '-Infinity']
     """
     arrow = column.type
+    if pa.types.is_string(arrow):
+        return column
     if pa.types.is_dictionary(arrow):
         return column.dictionary_decode().cast(pa.string())
     if pa.types.is_boolean(arrow):
@@ -41,7 +43,7 @@ def texts(column: pa.Array, kind: Type) -> pa.Array:
         return _with_infinity(column, days, _LAST["date"])
     if pa.types.is_decimal(arrow):
         return _decimals(column)
-    if pa.types.is_integer(arrow) or pa.types.is_null(arrow) or pa.types.is_string(arrow):
+    if pa.types.is_integer(arrow) or pa.types.is_null(arrow):
         return column.cast(pa.string())
     if isinstance(arrow, pa.ExtensionType):
         column = column.storage

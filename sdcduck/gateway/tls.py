@@ -48,6 +48,21 @@ def from_files(certificate: Path, key: Path | None) -> Certificate:
     return made
 
 
+def issuer_from_file(path: Path) -> bytes:
+    """The certificate of who issues those of clients, as PEM.
+
+    Raises:
+        SDCError: the file has none.
+    """
+    try:
+        pem = path.read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=pem.decode("ascii"))
+    except (OSError, ssl.SSLError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) if isinstance(problem, FileNotFoundError) else None
+        raise SDCError(f"the certificate '{path}' cannot be used: {reason or 'not a certificate as PEM'}") from None
+    return pem
+
+
 def _out_of_time(chain: bytes) -> str:
     """Why a certificate is not good today: clients that check it would be refused, and others taught not to check.
 

@@ -7,6 +7,11 @@
 
     WHERE people.region IN (SELECT cold.region FROM cold WHERE cold.region IS NOT NULL)
 
+So is a JOIN with one row for each group that nothing else is taken from, as BI tools write "the five largest"::
+
+    FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC LIMIT 5) AS top
+      ON people.region = top.r
+
 Only equalities can tie the two sides. Everything else stays as it is, to be refused where records are concerned.
 """
 
@@ -28,7 +33,8 @@ def without_semi_joins(select: exp.Select) -> None:
         return
     kept = []
     for join in joins:
-        condition = _condition_of(join)
+        only_narrows = join.kind in ("SEMI", "ANTI") or _picks_groups(join, select)
+        condition = _condition_of(join) if only_narrows else None
         if condition is None:
             kept.append(join)
             continue
@@ -39,7 +45,7 @@ def without_semi_joins(select: exp.Select) -> None:
 
 
 def _condition_of(join: exp.Join) -> exp.Expr | None:
-    if join.kind not in ("SEMI", "ANTI") or join.side or join.method or join.args.get("on") is None:
+    if join.side or join.method or join.args.get("on") is None:
         return None
     if not isinstance(join.this, (exp.Table, exp.Subquery)):
         return None
@@ -59,7 +65,30 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     if not pairs:
         return None
     query = exp.Select(expressions=[], from_=exp.From(this=join.this))
-    return _in(pairs, query, narrowing) if join.kind == "SEMI" else exp.Not(this=_in(pairs, query, narrowing))
+    return exp.Not(this=_in(pairs, query, narrowing)) if join.kind == "ANTI" else _in(pairs, query, narrowing)
+
+
+def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
+    """Whether an inner join only asks for some groups: it has each once, and nothing else of it is used."""
+    if join.side or join.method or join.kind not in ("", "INNER") or join.args.get("on") is None:
+        return False
+    query = join.this.this if isinstance(join.this, exp.Subquery) else None
+    group = query.args.get("group") if isinstance(query, exp.Select) else None
+    if query is None or group is None or any(value for part, value in group.args.items() if part != "expressions"):
+        return False
+    alias = join.this.alias_or_name
+    own = {id(column) for part in (join.this, join.args["on"]) for column in part.find_all(exp.Column)}
+    if any(column.table == alias and id(column) not in own for column in select.find_all(exp.Column)):
+        return False
+    tied = {
+        side.name
+        for condition in conjuncts(join.args["on"])
+        if isinstance(condition, exp.EQ)
+        for side in (condition.this, condition.expression)
+        if isinstance(side, exp.Column) and side.table == alias
+    }
+    keys = [item.unalias() for item in query.selects if item.alias_or_name in tied]
+    return bool(keys) and all(any(key == wanted for key in keys) for wanted in group.expressions)
 
 
 def without_correlation(select: exp.Select) -> None:

@@ -233,3 +233,22 @@ def test_who_comes_in_and_says_nothing_is_sent_away(register: Path, tmp_path: Pa
             sock.close()
         with psycopg.connect(host="127.0.0.1", port=port, user="ann", password=PASSWORD, dbname="own") as con:
             assert len(con.execute(QUERY).fetchall()) == 3
+
+
+def test_a_file_and_a_folder_that_nobody_may_write(register: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    file = folder / "register.duckdb"
+    shutil.copy(register, file)
+    file.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        served = start(file, tmp_path / "open")
+        try:
+            with connected(served) as con:
+                assert len(con.execute(QUERY).fetchall()) == 3
+        finally:
+            assert served.stop() == 0
+        assert [path.name for path in folder.iterdir()] == ["register.duckdb"]
+    finally:
+        folder.chmod(0o755)

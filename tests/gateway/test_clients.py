@@ -221,6 +221,12 @@ class TestPsycopg2:
             named.close()
             cursor.copy_expert("COPY (SELECT n FROM numbers LIMIT 3) TO STDOUT", out := io.StringIO())
             assert out.getvalue() == "0\n1\n2\n"
+            threading.Timer(0.5, con.cancel).start()
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                cursor.execute(SLOW)
+            con.rollback()
+            cursor.execute(QUERY)
+            assert cursor.fetchall() == expected
         finally:
             con.close()
         with pytest.raises(psycopg2.OperationalError, match="password"):
@@ -386,3 +392,15 @@ def test_adbc(served: Served, expected: Any) -> None:
         found = {table["table_name"]: table for schema in schemas for table in schema["db_schema_tables"] or []}
         names = [column["column_name"] for column in found["people"]["table_columns"]]
         assert sorted(names) == ["age", "income", "person_id", "region", "sex"]
+        con.rollback()
+        cursor.execute("SELECT twice FROM numbers WHERE n = $1", (21,))
+        assert cursor.fetchall() == [(42,)]
+        threading.Timer(0.5, cursor.adbc_cancel).start()
+        with pytest.raises(dbapi.Error, match=r"(?i)cancel"):
+            cursor.execute(SLOW)
+            cursor.fetchall()
+        con.rollback()
+        cursor.execute(QUERY)
+        assert cursor.fetchall() == expected
+    with pytest.raises(dbapi.Error, match="password"):
+        dbapi.connect(served.url.replace("battery", "wrong"))

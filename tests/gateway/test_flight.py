@@ -20,7 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from served_gateway import PASSWORD, ROWS, Served, start, wait_for
+from typer.testing import CliRunner
 
+from sdcduck.cli import app
 from sdcduck.gateway.flight.messages import BadMessage, command, message, named
 from sdcduck.gateway.tls import self_signed
 
@@ -407,6 +409,50 @@ def test_tls_with_a_certificate_of_ones_own(register: Path, tmp_path: Path) -> N
             client.authenticate_basic_token("ann", PASSWORD)
     finally:
         assert served.stop() == 0
+
+
+def test_who_shows_no_certificate_is_not_read_from(register: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    made, client = self_signed("127.0.0.1"), self_signed("ann")
+    for name, pem in (("cert", made.chain), ("key", made.key), ("clients", client.chain)):
+        (tmp_path / f"{name}.pem").write_bytes(pem)
+    files = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    asked = ("--host", "0.0.0.0", "--flight-port", "0", "--flight-client-ca", str(tmp_path / "clients.pem"))
+    served = start(register, tmp_path, *asked, *files)
+    try:
+        option = "adbc.flight.sql.client_option."
+        roots = {f"{option}tls_root_certs": made.chain.decode()}
+        shown = {f"{option}mtls_cert_chain": client.chain.decode(), f"{option}mtls_private_key": client.key.decode()}
+        with connected(served, **roots, **shown) as con, con.cursor() as cursor:
+            assert len(cursor.execute(QUERY).fetchall()) == 3
+        with pytest.raises(Exception, match="password"), connected(served, password="wrong", **roots, **shown) as con:
+            con.cursor().execute(QUERY)  # a certificate does for no password
+        place = f"grpc+tls://127.0.0.1:{served.flight}"
+        other = self_signed("eve")
+        for said in ({}, {"cert_chain": other.chain, "private_key": other.key}):
+            stranger = flight.FlightClient(place, tls_root_certs=made.chain, **said)
+            before = resident_mb(served)
+            with pytest.raises(flight.FlightUnavailableError):
+                stranger.get_flight_info(flight.FlightDescriptor.for_command(bytes(100_000_000)))
+            assert resident_mb(served) < before + 50
+    finally:
+        assert served.stop() == 0
+
+
+def resident_mb(served: Served) -> float:
+    """The most memory that it had until now."""
+    text = Path(f"/proc/{served.process.pid}/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith("VmHWM"))
+
+
+def test_an_issuer_of_certificates_goes_with_encrypted_connections(register: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.pem").write_text("nothing")
+    run = lambda *told: CliRunner().invoke(app, ["serve", str(register), "--flight-client-ca", *told])  # noqa: E731
+    assert "goes with --flight-port" in run(str(tmp_path / "none.pem")).output
+    assert "goes with --flight-port" in run(str(tmp_path / "none.pem"), "--flight-port", "0").output
+    told = ("--flight-port", "0", "--host", "0.0.0.0")
+    assert "not a certificate" in run(str(tmp_path / "none.pem"), *told).output
+    assert "No such file" in run(str(tmp_path / "away.pem"), *told).output
 
 
 def test_memory_stays_within_bounds(serve: Callable[..., Served]) -> None:

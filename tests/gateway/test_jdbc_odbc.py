@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import shutil
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from served_gateway import PASSWORD, ROWS, Served
+from served_gateway import PASSWORD, ROWS, Served, wait_for
 
 _JAR = Path("/usr/share/java/postgresql.jar")
 _SCANNER = os.environ.get("SDCDUCK_SCANNER_PYTHON", "")
@@ -56,6 +60,86 @@ def test_odbc(served: Served, declare: int) -> None:
         input="", capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert "password authentication failed" in wrong.stdout + wrong.stderr
+
+
+SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
+
+
+class TestODBC:
+    """What programs with ODBC call, Excel and Power Query among them, through Python's way to it."""
+
+    @pytest.fixture(params=[0, 1])
+    def con(self, request: pytest.FixtureRequest, served: Served) -> Iterator[Any]:
+        con = self.connected(served, f"UseDeclareFetch={request.param};Fetch=1000")
+        yield con
+        con.close()
+
+    @staticmethod
+    def connected(served: Served, more: str = "", *, password: str = PASSWORD) -> Any:
+        pyodbc = pytest.importorskip("pyodbc")
+        found = sorted(Path("/usr/lib").glob("*/odbc/psqlodbcw.so"))
+        if not found:
+            pytest.skip("no ODBC driver for PostgreSQL")
+        told = f"Driver={found[0]};Server=127.0.0.1;Port={served.port};Database=register;Uid=ann;Pwd={password};{more}"
+        return pyodbc.connect(told, autocommit=True)
+
+    def test_the_catalog(self, con: Any, served: Served) -> None:
+        asked = len(served.asked())
+        cursor = con.cursor()
+        assert [row.table_name for row in cursor.tables(tableType="TABLE")] == ["kinds", "numbers", "people"]
+        columns = [(row.column_name, row.type_name) for row in cursor.columns("people")]
+        assert columns == [
+            ("person_id", "int8"), ("region", "varchar"), ("sex", "varchar"), ("age", "int4"), ("income", "int4"),
+        ]  # fmt: skip
+        for nothing in (
+            cursor.primaryKeys("people"), cursor.foreignKeys("people"), cursor.statistics("people"),
+            cursor.procedures(), cursor.procedureColumns(), cursor.tables(tableType="VIEW"),
+        ):  # fmt: skip
+            nothing.fetchall()
+        assert {"int4", "text", "date"} <= {row.type_name for row in cursor.getTypeInfo()}
+        cursor.rowIdColumns("people").fetchall()
+        cursor.rowVerColumns("people").fetchall()
+        assert len(served.asked()) == asked  # nothing of it came to the data
+
+    def test_questions_with_parameters(self, con: Any) -> None:
+        bound = con.execute("SELECT count(*) FROM people WHERE region = ? AND age > ?", "North", 30).fetchval()
+        assert bound == con.execute("SELECT count(*) FROM people WHERE region = 'North' AND age > 30").fetchval()
+        day = datetime.date(2020, 2, 29)
+        found = con.execute("SELECT a_date, a_text FROM kinds WHERE a_date = ? AND a_bool = ?", day, True)
+        assert tuple(found.fetchone()) == (day, "grün")
+
+    def test_a_large_result_and_a_refusal(self, con: Any) -> None:
+        rows = con.execute("SELECT n, words FROM numbers ORDER BY n").fetchall()
+        assert len(rows) == ROWS
+        assert tuple(rows[-1]) == (ROWS - 1, f"text {ROWS - 1}")
+        for _ in range(2):
+            with pytest.raises(Exception, match="SDC040"):
+                con.execute("SELECT * FROM people").fetchall()
+        assert con.execute("SELECT count(*) > 0 FROM people").fetchval() in (True, "1")
+
+    def test_cancel(self, served: Served) -> None:
+        con = self.connected(served)
+        cursor = con.cursor()
+        threading.Timer(0.5, cursor.cancel).start()
+        with pytest.raises(Exception, match=r"(?i)cancel"):
+            cursor.execute(SLOW)
+        assert con.execute("SELECT count(*) FROM kinds").fetchval() == 1
+        con.close()
+
+    def test_leaving_in_the_middle_of_a_result(self, served: Served) -> None:
+        query = "SELECT a.n AS odbc FROM numbers a, numbers b"
+        con = self.connected(served, "UseDeclareFetch=1;Fetch=1000")
+        con.autocommit = False
+        cursor = con.execute(query)
+        assert len(cursor.fetchmany(10)) == 10
+        con.rollback()
+        con.close()
+        verdicts = lambda: [line["verdict"] for line in served.asked() if query in line["query"]]  # noqa: E731
+        wait_for(lambda: verdicts() == ["begun", "abandoned"])
+
+    def test_a_wrong_password(self, served: Served) -> None:
+        with pytest.raises(Exception, match="password authentication failed"):
+            self.connected(served, password="wrong password")
 
 
 _SCAN = """

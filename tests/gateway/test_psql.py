@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import time
+from functools import partial
 
 import pytest
-from served_gateway import PASSWORD, ROWS, Served
+from served_gateway import PASSWORD, ROWS, Served, wait_for
 
 pytestmark = pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 
@@ -76,3 +79,20 @@ def test_a_large_result_and_a_cursor(served: Served) -> None:
 
 def test_a_wrong_password(served: Served) -> None:
     assert "password authentication failed" in psql(served, "SELECT 1", password="wrong password")[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_ctrl_c_and_a_kill_stop_the_query(served: Served, how: signal.Signals) -> None:
+    query = f"SELECT count(*) AS {how.name} FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
+    told = ["-h", "127.0.0.1", "-p", str(served.port), "-U", served.user, "-d", served.database, "-XAt"]
+    entered = served.told("entered")
+    with subprocess.Popen(
+        ["psql", *told, "-c", query], stderr=subprocess.PIPE, text=True, env={**os.environ, "PGPASSWORD": PASSWORD},
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    ) as client:  # fmt: skip
+        wait_for(lambda: served.told("entered") > entered)
+        time.sleep(0.5)
+        client.send_signal(how)
+        _, problems = client.communicate(timeout=120)
+    assert how is signal.SIGKILL or "canceling statement" in problems
+    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == query] == ["abandoned"])

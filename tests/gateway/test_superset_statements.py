@@ -14,6 +14,7 @@ SPRING = (
     "WHERE joined >= TO_TIMESTAMP('2024-03-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') "
     "AND joined < TO_TIMESTAMP('2024-06-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')"
 )
+IN_SPRING = "WHERE joined >= TIMESTAMP '2024-03-01' AND joined < TIMESTAMP '2024-06-01'"
 QUARTER = "DATE_TRUNC('hour', joined) + INTERVAL '15 minutes' * FLOOR(EXTRACT(MINUTE FROM joined) / 15)"
 
 
@@ -45,8 +46,8 @@ def asked() -> Iterator[Guard]:
            f"GROUP BY DATE_TRUNC('{part}', joined) \n LIMIT 1000",
            f"SELECT date_trunc('{part}', joined), count(*) FROM people WHERE joined >= TIMESTAMP '2024-03-01' "
            "AND joined < TIMESTAMP '2024-06-01' GROUP BY 1") for part in ("year", "quarter", "month", "week", "day")),
-        (f"SELECT {QUARTER} AS joined, COUNT(*) AS n \nFROM public.people GROUP BY {QUARTER} \n LIMIT 1000",
-         "SELECT joined, count(*) FROM people GROUP BY 1 LIMIT 1000"),
+        (f"SELECT {QUARTER} AS joined, COUNT(*) AS n \nFROM public.people \n{SPRING} GROUP BY {QUARTER} \n LIMIT 1000",
+         f"SELECT joined, count(*) FROM people {IN_SPRING} GROUP BY 1"),
         ("SELECT age AS age, COUNT(*) AS n \nFROM public.people GROUP BY age \nHAVING (COUNT(*) > 50) \n LIMIT 1000",
          "SELECT age, count(*) FROM people GROUP BY age HAVING count(*) > 50"),
         ("SELECT age AS age, COUNT(*) AS n \nFROM public.people \nWHERE region IN ('North', 'South') GROUP BY age ORDER BY age DESC \n"
@@ -64,6 +65,16 @@ def asked() -> Iterator[Guard]:
          "SELECT region, count(*) FROM people WHERE sex = 'f' GROUP BY region"),
         ("SELECT region AS region, SUM(income) / COUNT(*) AS r \nFROM public.people GROUP BY region \n LIMIT 1000",
          "SELECT region, sum(income) / count(*) FROM people GROUP BY region"),
+        ("SELECT region AS region, COUNT(*) AS n \nFROM public.people JOIN (SELECT region AS region__, COUNT(*) AS mme_inner__ \n"
+         "FROM public.people GROUP BY region ORDER BY mme_inner__ DESC \n LIMIT 2) AS series_limit ON region = region__ "
+         "GROUP BY region ORDER BY n DESC \n LIMIT 1000",
+         "SELECT region, count(*) FROM people GROUP BY region ORDER BY count(*) DESC LIMIT 2"),
+        ("SELECT DATE_TRUNC('month', joined) AS joined, age AS age, sex AS sex, SUM(income) AS s \nFROM public.people JOIN ("
+         f"SELECT age AS age__, sex AS sex__, SUM(income) AS mme_inner__ \nFROM public.people \n{SPRING} GROUP BY age, sex "
+         "ORDER BY mme_inner__ DESC \n LIMIT 5) AS series_limit ON age = age__ AND sex = sex__ \n"
+         f"{SPRING} GROUP BY DATE_TRUNC('month', joined), age, sex ORDER BY s DESC \n LIMIT 1000",
+         "SELECT date_trunc('month', joined), age, sex, sum(income) FROM people WHERE (age, sex) IN (SELECT age, sex FROM "
+         f"people {IN_SPRING} GROUP BY age, sex ORDER BY sum(income) DESC LIMIT 5) AND {IN_SPRING[5:]} GROUP BY ALL"),
     ],
 )  # fmt: skip
 def test_charts(asked: Guard, sent: str, plain: str) -> None:
@@ -79,9 +90,6 @@ def test_charts(asked: Guard, sent: str, plain: str) -> None:
         ("SELECT person_id AS person_id, income AS income \nFROM public.people GROUP BY person_id, income \n LIMIT 1000", "SDC040"),
         ("SELECT\n  *\nFROM people\nLIMIT 101", "SDC045"),
         ('SELECT region AS region, min(income) AS "MIN(income)" \nFROM public.people GROUP BY region \n LIMIT 1000', "SDC050"),
-        ("SELECT region AS region, COUNT(*) AS n \nFROM public.people JOIN (SELECT region AS region__, COUNT(*) AS mme_inner__ \n"
-         "FROM public.people GROUP BY region ORDER BY mme_inner__ DESC \n LIMIT 2) AS series_limit ON region = region__ "
-         "GROUP BY region ORDER BY n DESC \n LIMIT 1000", "SDC034"),
     ],
 )  # fmt: skip
 def test_what_has_no_answer(asked: Guard, sent: str, code: str) -> None:

@@ -126,6 +126,22 @@ def test_rows_of_any_values(rows: list[tuple[int | None, str | None]]) -> None:
         assert back == rows
 
 
+KINDS = [sql for sql, _ in TEXTS] + [sql for sql, _, _ in BINARY]
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize("sql", KINDS)
+def test_few_rows_are_written_as_many_are(sql: str, form: int) -> None:
+    with duckdb.connect() as con:
+        relation = con.sql(f"SELECT {sql} AS a, NULL::INTEGER AS b UNION ALL SELECT NULL, 7")
+        kinds = [type_of(str(kind)) for kind in relation.types]
+        table = relation.to_arrow_table()
+    (few,), (many,) = (pa.concat_tables([table] * times).combine_chunks().to_batches() for times in (1, 500))
+    written = bytes(data_rows(few, kinds, [form] * 2))
+    assert len(read_rows(written)) == 2
+    assert bytes(data_rows(many, kinds, [form] * 2)) == written * 500
+
+
 def copied(data: bytes) -> bytes:
     """What CopyData messages hold."""
     parts, place = [], 0

@@ -152,6 +152,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 where,
                 auth_handler=NoHandshake(),
                 tls_certificates=None if tls is None else [(tls.chain, tls.key)],
+                verify_client=place.issuer is not None,
+                root_certificates=place.issuer,
                 middleware={_MIDDLEWARE: self._door},
             )
         except (pa.ArrowException, OSError):

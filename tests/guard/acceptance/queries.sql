@@ -350,6 +350,9 @@ SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.regi
 -- only the regions with most people
 SELECT sex, count(*) AS n FROM people WHERE region IN (SELECT region FROM people GROUP BY region ORDER BY count(*) DESC, region LIMIT 2) GROUP BY sex;
 
+-- the same as Superset writes it
+SELECT sex, count(*) AS n FROM people JOIN (SELECT region AS region__, count(*) AS mme_inner__ FROM people GROUP BY region ORDER BY mme_inner__ DESC, region LIMIT 2) AS series_limit ON region = region__ GROUP BY sex;
+
 -- SEMI JOIN
 SELECT sex, count(*) AS n FROM people SEMI JOIN (SELECT region FROM regions WHERE climate = 'cold') USING (region) GROUP BY sex;
 
