@@ -645,9 +645,7 @@ def check_private_release(con: duckdb.DuckDBPyConnection, release: PrivateReleas
         SDCError: it is refused.
     """
     if is_read_only(con):
-        raise SDCError(
-            "what a private release costs is written down in the database, which is open for reading only"
-        )
+        raise SDCError("what a private release costs is written down in the database, which is open for reading only")
     for data in release.data:
         row = first_row(
             con,

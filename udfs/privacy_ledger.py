@@ -73,9 +73,7 @@ def plan_budget(session: Session, data: str | None, epsilon: float | None, neigh
 
     def store() -> pa.Table:
         catalog.set_private_budget(session.cursor(), tables[0], str(neighbours), epsilon)
-        return pa.table(
-            {"data": [tables[0]], "neighbours": [neighbours], "budget": pa.array([epsilon], pa.float64())}
-        )
+        return pa.table({"data": [tables[0]], "neighbours": [neighbours], "budget": pa.array([epsilon], pa.float64())})
 
     return Rows(store)
 

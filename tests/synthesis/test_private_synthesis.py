@@ -513,7 +513,11 @@ def test_a_statement_costs_once_and_what_only_looks_costs_nothing(visits: duckdb
     assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(1.0,)]
     visits.execute("SELECT count(*) FROM made a JOIN made b USING (ward, kind)").fetchall()
     assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(3.0,)]
-    for wrong in ("domains := {'ward': ['a']}", "epsilon := -1", "structural_zeros := 'kind = 1', public_domains := true"):
+    for wrong in (
+        "domains := {'ward': ['a']}",
+        "epsilon := -1",
+        "structural_zeros := 'kind = 1', public_domains := true",
+    ):
         with pytest.raises(duckdb.Error):
             made(visits, wrong if "epsilon" in wrong else f"epsilon := 1, {wrong}")
     assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(3.0,)]
@@ -522,7 +526,9 @@ def test_a_statement_costs_once_and_what_only_looks_costs_nothing(visits: duckdb
 def test_a_budget_refuses_what_is_too_much(visits: duckdb.DuckDBPyConnection) -> None:
     release(visits, "visits", 1)
     assert visits.execute("FROM sdc_synth_dp_budget('visits', 2)").fetchall() == [("visits", "add_remove", 2.0)]
-    message = "the releases of 'visits' may cost 2 together under neighbours := 'add_remove', and have cost 1; it would cost"
+    message = (
+        "the releases of 'visits' may cost 2 together under neighbours := 'add_remove', and have cost 1; it would cost"
+    )
     with pytest.raises(duckdb.Error, match=rf"{message} 1\.5 more"):
         release(visits, "visits", 1.5)
     # Nothing is read: an error would tell of the data.
@@ -597,7 +603,10 @@ def test_the_ledger_outlives_the_connection_and_a_rollback(tmp_path: Path) -> No
             release(con, "visits", 2)
     with sdcduck.connect(renamed, read_only=True) as con:
         assert con.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(2.0,)]
-        for call in ("sdc_synth_dp('visits', by := ['ward'], epsilon := 1, public_domains := true)", "sdc_synth_dp_budget('visits', 9)"):
+        for call in (
+            "sdc_synth_dp('visits', by := ['ward'], epsilon := 1, public_domains := true)",
+            "sdc_synth_dp_budget('visits', 9)",
+        ):
             with pytest.raises(duckdb.Error, match="open for reading only"):
                 con.execute(f"FROM {call}").fetchall()
 
