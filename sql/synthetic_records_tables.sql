@@ -134,6 +134,31 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_model(
 CREATE OR REPLACE TEMP MACRO sdc_drop_synth_model(name) AS TABLE
     SELECT * FROM query(_sdc_plan_drop_synth_model(name::VARCHAR));
 
+--| sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) -> TABLE
+--| Survey records drawn again, with replacement and in proportion to their weights, so that all of a stratum weigh the same.
+--|
+--| As many records of each stratum come back as it has with a weight above 0, each with the stratum's sum of weights divided
+--| by their number: totals by stratum stay as they are, and what is learnt from these records needs no weights. With
+--| `max_rate` fewer come back where a stratum would have more records than this share of its sum of weights; a stratum
+--| too small for one record is an error. The order of the records is nothing to the choice. NULL in `by` is a stratum.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the original records
+--| @arg weight VARCHAR: column of numbers: how many of the population a record stands for
+--| @arg by VARCHAR[]: the strata
+--| @arg max_rate DOUBLE: largest share of a stratum's population that its records may be, above 0, at most 1
+--| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @column .. as in `source`: its columns; the weight is DOUBLE
+--| @example
+--| SELECT region, count(*) AS records, round(sum(weight), 6) AS total
+--| FROM sdc_synth_equal_weights('(SELECT *, 10 + age AS weight FROM people)', 'weight', by := ['region'], max_rate := 0.01,
+--|     seed := 20240917)
+--| GROUP BY region ORDER BY region;
+--| @output
+--| @source Bowen et al. (2022), PSD, section on the preparation of the records
+CREATE OR REPLACE TEMP MACRO sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) AS TABLE
+    SELECT * FROM query(_sdc_plan_synth_equal_weights(
+        source::VARCHAR, weight::VARCHAR, "by"::VARCHAR[], max_rate, seed::VARCHAR));
+
 --| sdc_synth_replicas(original, synthetic, columns := [], small := 3) -> TABLE
 --| How many original records have a copy among the synthetic ones, on chosen columns.
 --|

@@ -172,6 +172,7 @@ CALLS = {
     "sdc_synth_model": "sdc_synth_model('columns', '(SELECT region, age FROM people)')",
     "sdc_drop_synth_model": "sdc_drop_synth_model('columns')",
     "sdc_synth_models": "sdc_synth_models()",
+    "sdc_synth_equal_weights": "sdc_synth_equal_weights('(SELECT *, 2 AS weight FROM people)', 'weight')",
     "sdc_synth_replicas": "sdc_synth_replicas('people', 'people')",
     "sdc_synth_diversity": "sdc_synth_diversity('(SELECT 1 AS ldiv_a)')",
     "sdc_synth_diversity_records": "sdc_synth_diversity_records('(SELECT 1 AS ldiv_a)')",

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs import synthetic_measures as measures
+from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.synthetic_columns import LARGEST
@@ -705,6 +706,7 @@ FAMILY = Family(
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
         ),
         Planner("sdc_drop_synth_model", ("VARCHAR",), plan_drop_synth_model, {"name": "VARCHAR"}),
+        weights.PLANNER,
         *measures.PLANNERS,
     ),
     scalars=(
