@@ -224,9 +224,14 @@ def test_many_classes_and_many_categories(con: duckdb.DuckDBPyConnection) -> Non
 def test_texts_of_too_many_values_are_refused_with_advice(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t AS SELECT 'name ' || range AS name, range % 5 AS a FROM range(2000)")
     with pytest.raises(
-        duckdb.Error, match=r"'name' has 2000 different texts, more than max_categories := 1000: leave it out"
+        duckdb.Error, match=r"'name' has 2000 different texts in 2000 records, more than 1000: leave it out"
     ):
         con.execute("FROM sdc_synth_records('t')").fetchall()
+    # In a short list half of the records would be most of the persons; a name each is none of the categories.
+    for method in ("cart", "independent", "bootstrap-noise"):
+        with pytest.raises(duckdb.Error, match="'name' has 300 different texts in 300 records, more than 150"):
+            con.execute(f"FROM sdc_synth_records('(FROM t LIMIT 300)', method := '{method}')").fetchall()
+    assert len(con.execute("FROM sdc_synth_records('(FROM t LIMIT 20)')").fetchall()) == 20
     assert len(con.execute("FROM sdc_synth_records('t', max_categories := 2000)").fetchall()) == 2000
     # What is kept is no predictor then, and nothing is refused.
     kept = con.execute("SELECT name FROM sdc_synth_records('t', targets := ['a'])").fetchall()

@@ -418,6 +418,10 @@ def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments
         ("'visits', by := ['ward', NULL], sigma := 1", "argument 'by' holds a NULL"),
         ("'(SELECT 1 AS count)', by := ['count'], sigma := 1", "is also one of the result"),
         ("'(SELECT 1 AS a, -1 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
+        (
+            "'(SELECT 1 AS a, ''1'' AS n)', by := ['a'], count := 'n', sigma := 1",
+            "must name a column of numbers, not 'n'",
+        ),
         ("'(SELECT 1 AS a, 1.5 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
         (
             "'(SELECT 1 AS a, NULL::INT AS n)', by := ['a'], count := 'n', sigma := 1",
