@@ -23,12 +23,14 @@ SECRET = "a secret of the custodian"
 INCOMES = [f"x{j}" for j in range(13)]
 PARTS = INCOMES[1:]
 LEVELS = ("grid", "municipality", "district", "state", "country")
-LIMITS = (4_000, 9_000, 15_000, 22_000, 30_000, 42_000, 60_000, 100_000, 250_000)
+LIMITS = (4_000, 9_000, 15_000, 22_000, 30_000, 42_000, 60_000, 100_000, 250_000, 600_000)
 """Where the size classes of the total income end."""
 FOLLOW = 7
 """So many components nearly follow from household, job and the scale of a person's income; the rest from nothing."""
 SHARES = (0.08, 0.05, 0.035, 0.02, 0.012)
 """Of the persons that have each of the others."""
+RICH, TAIL = 0.06, 2.0
+"""So many persons are rich, with incomes of a Pareto law: as in tax records, few persons make up much of the sums."""
 
 
 def population(persons: int, seed: int = 2022) -> pa.Table:
@@ -40,12 +42,13 @@ def population(persons: int, seed: int = 2022) -> pa.Table:
     district = municipality // 4
     household, job = chance.integers(0, 3, persons), chance.choice(3, persons, p=[0.7, 0.1, 0.2])
     scale = chance.lognormal(10, 0.7, persons) * (1 + 0.15 * (municipality % 3))
+    scale *= np.where(chance.random(persons) < RICH, 3 * (1 + chance.pareto(TAIL, persons)), 1)
     columns: dict[str, object] = {
         "person": np.arange(persons),
         "state": district // 2,
         "district": district,
         "municipality": municipality,
-        "grid": municipality * 8 + chance.integers(0, 8, persons),
+        "grid": municipality * 12 + chance.integers(0, 12, persons),
         "household": household,
         "job": job,
     }

@@ -9,7 +9,9 @@
 --| not private, `sdc_synth_dp_preflight` how much of it would be noise.
 --|
 --| The noise cannot be seeded: **every call gives another table and spends epsilon again**, also when the same statement is
---| repeated. Store the result once, and publish that. Margins, method and categories must not be chosen by looking at
+--| repeated. Store the result once, and publish that. What it costs is written down before the noise is drawn, and is not
+--| given back if the statement fails or is interrupted: see `sdc_synth_dp_ledger`. If the table has a budget
+--| (`sdc_synth_dp_budget`) a release beyond it is refused. A database that is open for reading only refuses too. Margins, method and categories must not be chosen by looking at
 --| the data. Noisy margins may contradict each other so much that the fit does not settle: `converged` is false then, and
 --| the table should not be used. A NULL category is a category. Needs the package opendp: pip install 'sdcduck[dp]'.
 --|
@@ -97,7 +99,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp(
 --| categories of region | from the data, said to be public                                                 |    NULL |   false
 --| categories of sex    | given in the statement                                                           |    NULL |   false
 --| errors               | that a record has a category or a combination that is not foreseen is told       |    NULL |   false
---| repetition           | every call draws new noise and spends epsilon again                              |    NULL |    NULL
+--| repetition           | every call draws new noise and spends epsilon again, see sdc_synth_dp_ledger     |    NULL |    NULL
 --| @source Raab (2022), PSD; OpenDP
 CREATE OR REPLACE TEMP MACRO sdc_synth_dp_statement(
     source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric',
@@ -151,3 +153,25 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp_preflight(
     SELECT * FROM query(_sdc_plan_synth_dp_preflight(
         source::VARCHAR, "by"::VARCHAR[], epsilon, to_json(margins)::VARCHAR, neighbours::VARCHAR, count::VARCHAR,
         to_json(domains)::VARCHAR, structural_zeros::VARCHAR));
+
+--| sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove') -> TABLE
+--| Sets what all differentially private releases of a table may cost together; a release beyond it is refused.
+--|
+--| What the table has been charged already counts (`sdc_synth_dp_ledger`). A new budget takes the place of the old one;
+--| NULL takes it away, and the ledger stays. A view stands for the one table that it reads.
+--|
+--| @arg data VARCHAR: a table
+--| @arg epsilon DOUBLE: the sum over its releases; 0: no more of them; NULL: no budget
+--| @arg neighbours VARCHAR: the relation under which is counted: 'add_remove' or 'replace'
+--| @column data VARCHAR: the table
+--| @column neighbours VARCHAR: the relation
+--| @column budget DOUBLE: the budget
+--| @example
+--| FROM sdc_synth_dp_budget('people', 4);
+--| @output
+--| data   | neighbours | budget
+--| -------+------------+-------
+--| people | add_remove |    4.0
+--| @source sequential composition: Dwork, McSherry, Nissim & Smith (2006)
+CREATE OR REPLACE TEMP MACRO sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove') AS TABLE
+    SELECT * FROM query(_sdc_plan_synth_dp_budget(data::VARCHAR, epsilon, neighbours::VARCHAR));

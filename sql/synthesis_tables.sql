@@ -250,19 +250,24 @@ CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS
     'high_s': q + _sdc_t_quantile(0.5 + level / 2, 'infinity'::DOUBLE) * sqrt(t_s)
 };
 
---| sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95) -> STRUCT
+--| sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) -> STRUCT
 --| One estimate with its interval from the analyses of m synthetic tables.
 --|
 --| An aggregate: one row for each release, with an estimate and its variance. `t_p = b / m + v`, with Student's t of
 --| `df_p = (m - 1) (1 + m v / b)^2` degrees of freedom, holds always; it needs two releases. `t_s = v (size + 1 / m)` holds
---| for a Poisson synthesis only, where it works with a single release; it ignores the noise that sigma adds, so it
---| is NULL unless you say `sigma := 0`. NULL estimates or variances are an error.
+--| for a Poisson synthesis, and for records that are all synthetic and learnt from a simple random sample; there it works
+--| with a single release. It ignores the noise that sigma adds, so it is NULL unless you say `sigma := 0`. NULL estimates
+--| or variances are an error.
+--|
+--| With `pooled := m` there is one row, the analysis of m releases that were added up or averaged beforehand. Nothing is
+--| known of the variance between them, so that only `t_s` is given.
 --|
 --| @arg q DOUBLE: the estimate from one release
 --| @arg v DOUBLE: its variance there; of tables that were added up, times m
 --| @arg sigma DOUBLE: dispersion of the synthesis; `t_s` is given for 0
 --| @arg size DOUBLE: records of one release, as a multiple of the original number
 --| @arg level DOUBLE: of the intervals
+--| @arg pooled BIGINT: number of releases that the one row is an analysis of; NULL: each row is one release
 --| @example
 --| SELECT c.m, round(c.q, 4) AS q, round(c.t_p, 4) AS t_p, round(c.df_p, 1) AS df_p, round(c.low_p, 4) AS low,
 --|     round(c.high_p, 4) AS high
@@ -272,7 +277,7 @@ CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS
 --| --+--------+--------+------+--------+-------
 --| 3 | 1.0333 | 0.0478 | 75.5 | 0.5979 | 1.4687
 --| @source Raab, Nowok & Dibben (2016); Reiter (2003); Jackson, Mitra, Francis & Dove (2022)
-CREATE OR REPLACE TEMP MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95) AS
+CREATE OR REPLACE TEMP MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) AS
     CASE
         WHEN count(*) <> count(q) OR count(*) <> count(v) THEN error('sdc_combine: an estimate or its variance is NULL')
         WHEN (min(v) < 0) THEN error('sdc_combine: a variance is negative')
@@ -280,14 +285,17 @@ CREATE OR REPLACE TEMP MACRO sdc_combine(q, v, sigma := NULL, size := 1, level :
             THEN error('sdc_combine: an estimate or its variance is NaN or infinite')
         WHEN (level > 0 AND level < 1) IS NOT TRUE THEN error('sdc_combine: level must lie between 0 and 1')
         WHEN (size > 0) IS NOT TRUE THEN error('sdc_combine: size must be above 0')
+        WHEN pooled IS NOT NULL AND count(*) <> 1 THEN error('sdc_combine: pooled is for one row, the only analysis')
+        WHEN (pooled >= 1 AND pooled::DOUBLE = round(pooled::DOUBLE)) = false
+            THEN error('sdc_combine: pooled must be a whole number, at least 1')
         ELSE _sdc_combined(
-            count(*), avg(q)::DOUBLE, _sdc_variance_between(q), avg(v)::DOUBLE,
+            coalesce(pooled::BIGINT, count(*)), avg(q)::DOUBLE, _sdc_variance_between(q), avg(v)::DOUBLE,
             _sdc_variance_between(q) / count(*) + avg(v),
             CASE
                 WHEN count(*) < 2 THEN NULL
                 WHEN _sdc_variance_between(q) = 0 THEN 'infinity'::DOUBLE
                 ELSE (count(*) - 1) * (1 + count(*) * avg(v) / _sdc_variance_between(q)) ** 2
             END,
-            CASE WHEN sigma = 0 THEN avg(v) * (size + 1 / count(*)) END,
+            CASE WHEN sigma = 0 THEN avg(v) * (size + 1 / coalesce(pooled::BIGINT, count(*))) END,
             level::DOUBLE)
     END;

@@ -1,6 +1,6 @@
 -- Synthetic records: the functions that need Python (temporary macros of a connection with sdcduck).
 
---| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
@@ -35,7 +35,7 @@
 --| @arg redraws BIGINT: how often a value out of bounds is drawn again before it is put on the bound
 --| @arg derived STRUCT: columns that are not drawn but computed from the others, in SQL, e.g. {'total': 'wages + interest'}
 --| @arg train_rows BIGINT: learn from so many records, chosen by chance
---| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept
+--| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept; NULL: 1000, and where more than 20 they must not be more than half of the texts that there are
 --| @arg count_zero BOOLEAN: whether 0 counts as a value in `ldiv_..` of leaves with other values
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @column .. as in `source`: its columns
@@ -56,7 +56,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
     source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by :=
     [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20,
     exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived :=
-    NULL, train_rows := NULL, max_categories := 1000, count_zero := true, seed := NULL
+    NULL, train_rows := NULL, max_categories := NULL, count_zero := true, seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_records(
         source::VARCHAR, targets::VARCHAR[], rows, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR,
@@ -65,7 +65,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
         to_json(round_to)::VARCHAR, redraws, to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
         to_json(bounds_where)::VARCHAR));
 
---| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, replace := false, seed := NULL) -> TABLE
+--| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|
 --| The model is stored as arrays (tree nodes, and the values of the donors in their leaves), never as code. **It holds
@@ -90,7 +90,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| @arg redraws BIGINT: how often a value out of bounds is drawn again before it is put on the bound
 --| @arg derived STRUCT: columns that are not drawn but computed from the others, in SQL, e.g. {'total': 'wages + interest'}
 --| @arg train_rows BIGINT: learn from so many records, chosen by chance
---| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept
+--| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept; NULL: 1000, and where more than 20 they must not be more than half of the texts that there are
 --| @arg count_zero BOOLEAN: whether 0 counts as a value in `ldiv_..` of leaves with other values
 --| @arg replace BOOLEAN: whether a model of this name may be replaced
 --| @arg seed BIGINT: chooses the records of `train_rows`
@@ -109,7 +109,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 CREATE OR REPLACE TEMP MACRO sdc_synth_model(
     name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing :=
     NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL,
-    redraws := 3, derived := NULL, train_rows := NULL, max_categories := 1000, count_zero := true, replace := false,
+    redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, replace := false,
     seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_model(
@@ -133,6 +133,36 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_model(
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_drop_synth_model(name) AS TABLE
     SELECT * FROM query(_sdc_plan_drop_synth_model(name::VARCHAR));
+
+--| sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) -> TABLE
+--| Survey records drawn again, with replacement and in proportion to their weights, so that all of a stratum weigh the same.
+--|
+--| As many records of each stratum come back as it has with a weight above 0, each with the stratum's sum of weights divided
+--| by their number: totals by stratum stay as they are, and what is learnt from these records needs no weights. With
+--| `max_rate` fewer come back where a stratum would have more records than this share of its sum of weights; a stratum
+--| too small for one record is an error. The order of the records is nothing to the choice. NULL in `by` is a stratum.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the original records
+--| @arg weight VARCHAR: column of numbers: how many of the population a record stands for
+--| @arg by VARCHAR[]: the strata
+--| @arg max_rate DOUBLE: largest share of a stratum's population that its records may be, above 0, at most 1
+--| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @column .. as in `source`: its columns; the weight is DOUBLE
+--| @example
+--| SELECT region, count(*) AS records, round(sum(weight), 6) AS total
+--| FROM sdc_synth_equal_weights('(SELECT *, 10 + age AS weight FROM people)', 'weight', by := ['region'], max_rate := 0.02,
+--|     seed := 20240917)
+--| GROUP BY region ORDER BY region;
+--| @output
+--| region | records | total
+--| -------+---------+------
+--| East   |       1 |  97.0
+--| North  |       5 | 273.0
+--| South  |       5 | 280.0
+--| @source Bowen et al. (2022), PSD, section on the preparation of the records
+CREATE OR REPLACE TEMP MACRO sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) AS TABLE
+    SELECT * FROM query(_sdc_plan_synth_equal_weights(
+        source::VARCHAR, weight::VARCHAR, "by"::VARCHAR[], max_rate, seed::VARCHAR));
 
 --| sdc_synth_replicas(original, synthetic, columns := [], small := 3) -> TABLE
 --| How many original records have a copy among the synthetic ones, on chosen columns.

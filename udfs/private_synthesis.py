@@ -11,8 +11,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sdcduck.udfs.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
 from sdcduck.udfs.synthesis import Cells
 
+from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.synthesis.private_synthesis import (
@@ -29,17 +31,13 @@ from sdcduck.methods.synthesis.private_synthesis import (
     total_of,
 )
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, reads
+from sdcduck.running import checkpoint, confirm, reads
 
 MOST_CELLS = 10**7
 """Cells of a whole table, empty ones counted: each is held in memory."""
 MOST_RECORDS = 10**12
 _LEAST_SIGNAL = 0.95
 _SENSITIVITY = {"add_remove": 1, "replace": 2}
-_NEIGHBOURS = {
-    "add_remove": "tables that differ by one record, there or not there",
-    "replace": "tables of the same number of records that differ in one record",
-}
 
 Indices = NDArray[np.int64]
 
@@ -83,6 +81,12 @@ class _Call:
         """The columns of a table, in words."""
         return " x ".join(self.cells.by[axis] for axis in axes)
 
+    def release(self, cursor: duckdb.DuckDBPyConnection) -> catalog.PrivateRelease:
+        """As the ledger has it."""
+        what = f"{self.method}, {self.mechanism}: {', '.join(map(self.named, self.axes))}"
+        relation = self.cells.relation
+        return catalog.PrivateRelease(tables_read(cursor, relation), self.neighbours, self.spent, what, relation.text)
+
 
 def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
     """The margins of argument ``margins``: 'twoway', 'oneway', or a list of lists of columns."""
@@ -120,7 +124,7 @@ def _read_call(
         raise SDCError("argument 'epsilon' must be a number above 0: what the whole table may cost in privacy")
     for argument, value, known in (
         ("method", method, ("ipf", "catall")), ("mechanism", mechanism, MECHANISMS),
-        ("neighbours", neighbours, tuple(_NEIGHBOURS)),
+        ("neighbours", neighbours, tuple(NEIGHBOURS)),
     ):  # fmt: skip
         if value not in known:
             raise SDCError(f"argument '{argument}' must be one of " + ", ".join(f"'{one}'" for one in known))
@@ -221,8 +225,16 @@ def plan_synth_dp(
     tolerance, most_sweeps = float(tol), max_iter
 
     def make() -> pa.Table:
+        with session.cursor() as ledger:
+            release = call.release(ledger)
+            catalog.check_private_release(ledger, release)  # what must not be released need not be read
         with reads(session.cursor()) as cursor:
             table = _read_table(cursor, call)
+            if len(table.place):
+                # Charged before there is noise, and for good: what is made of it may be told by an error, too.
+                confirm()
+                with session.cursor() as ledger:
+                    catalog.charge_private_release(ledger, release)
             counts, converged = _made_private(call, table, bool(is_rounded), tolerance, most_sweeps)
             shown = pa.table({"_cell": np.arange(len(counts)), "_count": counts})
             cursor.register("_made", shown if zeros else shown.filter(pa.array(counts > 0)))
@@ -298,7 +310,7 @@ def plan_statement(
     rows: list[tuple[str, str, float | None, bool | None]] = [
         ("privacy", f"epsilon-differential privacy; composition: sum over the {len(call.axes)} noisy table(s)",
          call.spent, True),
-        ("neighbours", _NEIGHBOURS[call.neighbours], None, None),
+        ("neighbours", NEIGHBOURS[call.neighbours], None, None),
         ("unit", "one record; whoever has several is protected less, by their number times epsilon", None, None),
         ("noise", f"{law}, scale {call.scale:g}, by OpenDP; not reproducible, no seed", None, None),
         *((f"table {call.named(axes)}", f"sensitivity {call.sensitivity}", share, True) for axes in call.axes),
@@ -310,7 +322,7 @@ def plan_statement(
         ),
         *([("structural zeros", "given in the statement", None, False)] if call.cells.structural else []),
         ("errors", "that a record has a category or a combination that is not foreseen is told", None, False),
-        ("repetition", "every call draws new noise and spends epsilon again", None, None),
+        ("repetition", "every call draws new noise and spends epsilon again, see sdc_synth_dp_ledger", None, None),
     ]  # fmt: skip
     values = ", ".join(
         f"({place}, {literal(item)}, {literal(value)}, {'NULL' if cost is None else repr(cost)}::DOUBLE, "
@@ -385,6 +397,7 @@ _ARGUMENTS = (
 
 FAMILY = Family(
     name="private_synthesis",
+    stored=("private_synthesis.sql",),
     temporary=("private_synthesis_tables.sql",),
     planners=(
         Planner(
@@ -397,5 +410,6 @@ FAMILY = Family(
             ("VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
             plan_preflight, _PREFLIGHT_COLUMNS,
         ),
+        BUDGET,
     ),
 )  # fmt: skip

@@ -90,12 +90,21 @@ class Plan:
     bases: dict[int, float]
     redraws: int
     train_rows: int | None
-    max_categories: int
+    max_categories: int | None
     count_zero: bool
     subset: str | None
     share: float | None
     partial: bool
     seed: int | None
+
+    def most_categories(self, texts: int) -> int:
+        """Different texts that a column with so many of them may have: names must not be learnt from a short list."""
+        if self.max_categories is not None:
+            return self.max_categories
+        return min(_MOST_CATEGORIES, max(_FEW_CATEGORIES, texts // 2))
+
+
+_MOST_CATEGORIES, _FEW_CATEGORIES = 1000, 20
 
 
 def _positive(value: int | None, argument: str, least: int = 1) -> int:
@@ -318,7 +327,7 @@ ARGUMENT_TYPES = (
     "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN", "VARCHAR[]", "VARCHAR",
 )  # fmt: skip
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
-    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, 1000, True, [], None,
+    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
@@ -417,7 +426,7 @@ def read_plan(
         bases=bases,
         redraws=_positive(redraws, "redraws", 0),
         train_rows=None if train_rows is None else _positive(train_rows, "train_rows"),
-        max_categories=_positive(max_categories, "max_categories"),
+        max_categories=None if max_categories is None else _positive(max_categories, "max_categories"),
         count_zero=bool(count_zero),
         subset=subset,
         share=share,

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs import synthetic_measures as measures
+from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.synthetic_columns import LARGEST
@@ -166,16 +167,21 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
     return found
 
 
-def _check_categories(plan: Plan, columns: Sequence[Encoded | None]) -> None:
-    for place in plan.visit:
-        column = columns[place]
-        assert column is not None
-        if plan.method == "cart" and column.column.values is None and column.column.size > plan.max_categories:
+def _checked_categories(plan: Plan, columns: Sequence[Encoded | None]) -> dict[int, int]:
+    """How many different texts each column may have to be a predictor; what is drawn must not have more."""
+    most = {}
+    for place, column in enumerate(columns):
+        if column is None or column.column.values is not None:
+            continue
+        texts = int((column.column.codes >= 0).sum())
+        most[place] = plan.most_categories(texts)
+        if place in plan.visit and column.column.size > most[place]:
             raise SDCError(
-                f"column '{plan.outputs[place].name}' has {column.column.size} different texts, more than "
-                f"max_categories := {plan.max_categories}: leave it out (a query in parentheses as source), group it, "
-                "or raise max_categories if its texts tell nothing about single persons"
+                f"column '{plan.outputs[place].name}' has {column.column.size} different texts in {texts} records, "
+                f"more than {most[place]}: leave it out (a query in parentheses as source), group it, or "
+                f"give max_categories := {column.column.size} if its texts tell nothing about single persons"
             )
+    return most
 
 
 @dataclass(frozen=True)
@@ -312,7 +318,7 @@ def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) ->
     """Read the records and fit the model."""
     encoded, chosen = _read(session, plan)
     stream = stream_of(session.secret(), _PURPOSE, plan.seed)
-    _check_categories(plan, encoded)
+    most = _checked_categories(plan, encoded)
     count = len(chosen)
     present = [column for column in encoded if column is not None]
     order = canonical_order([column.column for column in present]) if count else np.empty(0, np.int64)
@@ -337,7 +343,7 @@ def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) ->
     strata = [training[labels == stratum] for stratum in np.unique(labels)] if len(training) else []
     predictors = {
         place: [
-            other for other in others if columns[other].values is not None or columns[other].size <= plan.max_categories
+            other for other in others if columns[other].values is not None or columns[other].size <= most.get(other, 0)
         ]
         for place, others in plan.predictors.items()
     }
@@ -705,6 +711,7 @@ FAMILY = Family(
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
         ),
         Planner("sdc_drop_synth_model", ("VARCHAR",), plan_drop_synth_model, {"name": "VARCHAR"}),
+        weights.PLANNER,
         *measures.PLANNERS,
     ),
     scalars=(

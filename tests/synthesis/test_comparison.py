@@ -54,27 +54,40 @@ def first(found: Values, variable: str, *, largest: bool = False) -> str:
     return (max if largest else min)(PAPER, key=lambda method: found[method, variable, "grid"])
 
 
-def test_the_cell_key_method_loses_least(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_cell_key_method_loses_least_and_a_few_synthetic_records_little_more(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
     loss = values(con, "U")
-    assert sum(first(loss, variable) == "CKM" for variable in FOLLOW + RARE) >= 8
+    for level, least in (("grid", 10), ("municipality", 13)):
+        orders = [sorted(PAPER, key=lambda method: loss[method, v, level])[:2] for v in FOLLOW + RARE]
+        assert all(set(order) == {"CKM", "Synth(Rand)"} for order in orders)
+        assert orders.count(["CKM", "Synth(Rand)"]) >= least
+    for group in (FOLLOW, RARE):
+        means = [sum(loss[method, variable, "grid"] for variable in group) for method in PAPER]
+        by_method = dict(zip(PAPER, means, strict=True))
+        order = sorted(PAPER, key=lambda method: by_method[method])
+        assert order[:4] == ["CKM", "Synth(Rand)", "Synth(Half)", "Synth(Swap)"]
+
+
+def test_those_who_would_be_swapped_are_those_whose_incomes_count(con: duckdb.DuckDBPyConnection) -> None:
+    # Half of them are half as many persons as a tenth of all, and lose more.
+    loss = values(con, "U")
     for variable in FOLLOW + RARE:
-        assert loss["CKM", variable, "grid"] < min(loss[method, variable, "grid"] for method in ("TRS", "Synth"))
+        assert loss["Synth(Half)", variable, "grid"] > loss["Synth(Rand)", variable, "grid"]
+    persons, incomes = con.execute("""
+        SELECT avg(swapped::INTEGER), sum(x0) FILTER (swapped) / sum(x0) FROM flagged
+    """).fetchall()[0]
+    assert persons == pytest.approx(0.1, abs=0.01)
+    assert incomes > 1.5 * persons
 
 
 def test_swapping_loses_most_where_trees_know_enough_and_full_synthesis_where_they_do_not(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    for measure in ("U", "hellinger"):
+    for measure, least in (("U", 8), ("hellinger", 7)):
         loss = values(con, measure)
-        assert {first(loss, variable, largest=True) for variable in FOLLOW} == {"TRS"}
+        assert [first(loss, variable, largest=True) for variable in FOLLOW].count("TRS") >= least
         assert {first(loss, variable, largest=True) for variable in RARE} == {"Synth"}
-
-
-def test_a_few_synthetic_records_lose_little(con: duckdb.DuckDBPyConnection) -> None:
-    loss = values(con, "U")
-    for variable in FOLLOW + RARE:
-        few = loss["Synth(Rand)", variable, "grid"]
-        assert few < min(loss[method, variable, "grid"] for method in ("TRS", "Synth", "Synth(Swap)"))
 
 
 def test_means_before_sums_cost_at_fine_geography(con: duckdb.DuckDBPyConnection) -> None:
@@ -87,8 +100,8 @@ def test_who_gives_away_least_and_most(con: duckdb.DuckDBPyConnection) -> None:
     risk = values(con, "R")
     assert {first(risk, variable) for variable in FOLLOW} == {"TRS"}
     assert sum(first(risk, variable, largest=True) == "Synth(Rand)" for variable in FOLLOW + RARE) >= 8
-    for variable in FOLLOW + RARE:
-        assert risk["Synth(Half)", variable, "grid"] > risk["Synth(Swap)", variable, "grid"]
+    half, swap = ([risk[method, v, "grid"] for v in FOLLOW + RARE] for method in ("Synth(Half)", "Synth(Swap)"))
+    assert sum(one > other for one, other in zip(half, swap, strict=True)) >= 12
 
 
 def test_swapping_changes_nothing_above_the_areas_that_it_swaps_across(con: duckdb.DuckDBPyConnection) -> None:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sdcduck
 from sdcduck.methods.synthesis.private_synthesis import (
     FLOOR,
     drawn,
@@ -463,6 +464,167 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
 def test_what_is_refused(visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
         visits.execute(f"FROM sdc_synth_dp({call})").fetchall()
+
+
+# --- the ledger ------------------------------------------------------------------------------------------------------
+
+SPENT = "SELECT data, neighbours, releases, spent, budget, remaining FROM sdc_synth_dp_budgets()"
+
+
+def release(con: duckdb.DuckDBPyConnection, source: str, epsilon: float, more: str = "") -> None:
+    con.execute(
+        f"FROM sdc_synth_dp('{source}', by := ['ward'], method := 'catall', epsilon := {epsilon}, "
+        f"public_domains := true{more})"
+    ).fetchall()
+
+
+def test_releases_of_one_table_add_up_through_views_macros_and_queries(visits: duckdb.DuckDBPyConnection) -> None:
+    visits.execute("CREATE SCHEMA other; CREATE TABLE other.wards AS SELECT DISTINCT ward FROM visits")
+    visits.execute("CREATE VIEW first AS FROM visits WHERE kind = 1; CREATE MACRO all_visits() AS TABLE FROM first")
+    for source, epsilon in (
+        ("visits", 1), ("VISITS", 0.5), ("first", 0.25), ("(FROM all_visits())", 0.125),
+        ("(WITH v AS MATERIALIZED (FROM visits) FROM v SEMI JOIN other.wards USING (ward), range(1))", 0.0625),
+        ("(FROM query_table(''visits'') WHERE false)", 0.03125), ("(FROM range(3) numbers(ward))", 2),
+    ):  # fmt: skip
+        release(visits, source, epsilon, ", domains := {'ward': ['a', 'b', NULL]}" if "range(3)" not in source else "")
+    assert visits.execute(SPENT).fetchall() == [
+        ("(FROM range(3) numbers(ward))", "add_remove", 1, 2.0, None, None),
+        ("other.wards", "add_remove", 1, 0.0625, None, None),
+        ("visits", "add_remove", 6, 1.96875, None, None),
+    ]
+    ledger = visits.execute("SELECT release, data, epsilon, spent, what, source FROM sdc_synth_dp_ledger()").fetchall()
+    assert [row[:4] for row in ledger if row[1] == "visits"] == [
+        (1, "visits", 1, 1), (2, "visits", 0.5, 1.5), (3, "visits", 0.25, 1.75), (4, "visits", 0.125, 1.875),
+        (5, "visits", 0.0625, 1.9375), (6, "visits", 0.03125, 1.96875),
+    ]  # fmt: skip
+    assert ledger[2][4:] == ("catall, geometric: ward", "first")
+
+
+def test_a_statement_costs_once_and_what_only_looks_costs_nothing(visits: duckdb.DuckDBPyConnection) -> None:
+    call = "FROM sdc_synth_dp('visits', by := ['ward', 'kind'], epsilon := 1, public_domains := true)"
+    visits.execute(f"DESCRIBE {call}")
+    visits.execute(f"EXPLAIN {call}")
+    visits.execute(f"CREATE VIEW made AS {call}")
+    visits.execute(call.replace("sdc_synth_dp", "sdc_synth_dp_statement")).fetchall()
+    visits.execute("FROM sdc_synth_dp_preflight('visits', by := ['ward'], epsilon := 1)").fetchall()
+    assert visits.execute(SPENT).fetchall() == []
+    visits.execute(f"CREATE TABLE kept AS {call}")
+    visits.execute("FROM kept").fetchall()
+    assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(1.0,)]
+    visits.execute("SELECT count(*) FROM made a JOIN made b USING (ward, kind)").fetchall()
+    assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(3.0,)]
+    for wrong in (
+        "domains := {'ward': ['a']}",
+        "epsilon := -1",
+        "structural_zeros := 'kind = 1', public_domains := true",
+    ):
+        with pytest.raises(duckdb.Error):
+            made(visits, wrong if "epsilon" in wrong else f"epsilon := 1, {wrong}")
+    assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(3.0,)]
+
+
+def test_a_budget_refuses_what_is_too_much(visits: duckdb.DuckDBPyConnection) -> None:
+    release(visits, "visits", 1)
+    assert visits.execute("FROM sdc_synth_dp_budget('visits', 2)").fetchall() == [("visits", "add_remove", 2.0)]
+    message = (
+        "the releases of 'visits' may cost 2 together under neighbours := 'add_remove', and have cost 1; it would cost"
+    )
+    with pytest.raises(duckdb.Error, match=rf"{message} 1\.5 more"):
+        release(visits, "visits", 1.5)
+    # Nothing is read: an error would tell of the data.
+    with pytest.raises(duckdb.Error, match=r"it would cost 1\.5 more"):
+        release(visits, "visits", 1.5, ", domains := {'ward': ['a']}")
+    assert visits.execute(SPENT).fetchall() == [("visits", "add_remove", 1, 1.0, 2.0, 1.0)]
+    for _ in range(3):  # thirds, each certified as a little more
+        release(visits, "(FROM visits)", 1 / 3)
+    assert visits.execute("SELECT remaining FROM sdc_synth_dp_budgets()").fetchall()[0][0] == pytest.approx(0, abs=1e-9)
+    with pytest.raises(duckdb.Error, match=r"it would cost 0\.001 more"):
+        release(visits, "visits", 0.001)
+    visits.execute("FROM sdc_synth_dp_budget('visits', NULL)").fetchall()
+    release(visits, "visits", 0.5)
+    assert visits.execute("SELECT releases, budget FROM sdc_synth_dp_budgets()").fetchall() == [(5, None)]
+    visits.execute("FROM sdc_synth_dp_budget('visits', 0)").fetchall()
+    with pytest.raises(duckdb.Error, match="may cost 0 together"):
+        release(visits, "visits", 1e-9)
+
+
+def test_the_two_neighbouring_relations_are_not_mixed_up(visits: duckdb.DuckDBPyConnection) -> None:
+    replace = ", neighbours := 'replace'"
+    visits.execute("FROM sdc_synth_dp_budget('visits', 3, neighbours := 'replace')").fetchall()
+    release(visits, "visits", 1)  # removes and adds: twice
+    with pytest.raises(duckdb.Error, match=r"have cost 2; it would cost 1\.5 more"):
+        release(visits, "visits", 1.5, replace)
+    release(visits, "visits", 1, replace)
+    assert visits.execute(SPENT).fetchall() == [
+        ("visits", "add_remove", 2, math.inf, None, None), ("visits", "replace", 2, 3.0, 3.0, 0.0),
+    ]  # fmt: skip
+    visits.execute("FROM sdc_synth_dp_budget('visits', 100)").fetchall()
+    with pytest.raises(duckdb.Error, match="have cost inf"):
+        release(visits, "visits", 0.1)
+    visits.execute("CREATE TABLE more AS FROM visits")
+    visits.execute("FROM sdc_synth_dp_budget('more', 100)").fetchall()
+    with pytest.raises(duckdb.Error, match="it would tell the exact number of records"):
+        release(visits, "more", 0.1, replace)
+
+
+def test_threads_do_not_share_what_is_left(visits: duckdb.DuckDBPyConnection) -> None:
+    visits.execute("FROM sdc_synth_dp_budget('visits', 5)").fetchall()
+    refused = []
+
+    def ask() -> None:
+        with sdcduck.install(visits.cursor()) as con:
+            try:
+                release(con, "visits", 1)
+            except duckdb.Error as problem:
+                refused.append(str(problem))
+
+    threads = [threading.Thread(target=ask) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 4
+    assert all("have cost" in text for text in refused)
+    assert visits.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(5.0,)]
+
+
+def test_the_ledger_outlives_the_connection_and_a_rollback(tmp_path: Path) -> None:
+    file = tmp_path / "survey.duckdb"
+    with sdcduck.connect(file) as con:
+        con.execute("CREATE TABLE visits AS SELECT 'a' AS ward FROM range(100)")
+        con.execute("FROM sdc_synth_dp_budget('visits', 3)").fetchall()
+        con.begin()
+        release(con, "visits", 2)
+        con.rollback()
+    renamed = file.rename(tmp_path / "renamed.duckdb")
+    with sdcduck.connect(renamed) as con:
+        assert con.execute(SPENT).fetchall() == [("visits", "add_remove", 1, 2.0, 3.0, 1.0)]
+        with pytest.raises(duckdb.Error, match="it would cost 2 more"):
+            release(con, "visits", 2)
+    with sdcduck.connect(renamed, read_only=True) as con:
+        assert con.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(2.0,)]
+        for call in (
+            "sdc_synth_dp('visits', by := ['ward'], epsilon := 1, public_domains := true)",
+            "sdc_synth_dp_budget('visits', 9)",
+        ):
+            with pytest.raises(duckdb.Error, match="open for reading only"):
+                con.execute(f"FROM {call}").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("'nowhere', 1", "unknown table 'nowhere'"), ("NULL, 1", "argument 'data' must name a table"),
+        ("'visits', -1", "argument 'epsilon' must be a number from 0 on"),
+        ("'visits', 'nan'::DOUBLE", "argument 'epsilon' must be a number from 0 on"),
+        ("'visits', 1, neighbours := 'some'", "argument 'neighbours' must be one of 'add_remove', 'replace'"),
+        ("'(FROM visits, sdc.settings)', 1", "must name one table; it reads 'sdc.settings', 'visits'"),
+        ("'(FROM range(3))', 1", "must name a table of the database"),
+    ],
+)  # fmt: skip
+def test_what_is_no_budget(visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        visits.execute(f"FROM sdc_synth_dp_budget({call})").fetchall()
 
 
 @needs_duckdb_2

@@ -224,9 +224,14 @@ def test_many_classes_and_many_categories(con: duckdb.DuckDBPyConnection) -> Non
 def test_texts_of_too_many_values_are_refused_with_advice(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t AS SELECT 'name ' || range AS name, range % 5 AS a FROM range(2000)")
     with pytest.raises(
-        duckdb.Error, match=r"'name' has 2000 different texts, more than max_categories := 1000: leave it out"
+        duckdb.Error, match=r"'name' has 2000 different texts in 2000 records, more than 1000: leave it out"
     ):
         con.execute("FROM sdc_synth_records('t')").fetchall()
+    # In a short list half of the records would be most of the persons; a name each is none of the categories.
+    for method in ("cart", "independent", "bootstrap-noise"):
+        with pytest.raises(duckdb.Error, match="'name' has 300 different texts in 300 records, more than 150"):
+            con.execute(f"FROM sdc_synth_records('(FROM t LIMIT 300)', method := '{method}')").fetchall()
+    assert len(con.execute("FROM sdc_synth_records('(FROM t LIMIT 20)')").fetchall()) == 20
     assert len(con.execute("FROM sdc_synth_records('t', max_categories := 2000)").fetchall()) == 2000
     # What is kept is no predictor then, and nothing is refused.
     kept = con.execute("SELECT name FROM sdc_synth_records('t', targets := ['a'])").fetchall()
@@ -749,3 +754,139 @@ def test_joint_columns_and_conditions_that_cannot_be_used(
     con.execute(JOINED)
     with pytest.raises(duckdb.Error, match=message):
         con.execute(f"FROM sdc_synth_records('families', {arguments}, seed := 1)")
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def weighed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """3000 records of three strata, one of them NULL; who has a large x weighs more."""
+    con.execute("""
+        CREATE TABLE weighed AS
+        SELECT ['a', 'b', NULL][1 + (hash(i) % 3)::INTEGER] AS stratum, (hash(i * 7) % 100)::INTEGER AS x,
+            (1 + x / 20)::DECIMAL(9, 3) AS w
+        FROM range(3000) t(i)
+    """)
+    return con
+
+
+def equal(con: duckdb.DuckDBPyConnection, more: str = "", source: str = "weighed") -> list[tuple[object, ...]]:
+    sql = f"FROM sdc_synth_equal_weights('{source}', 'W', by := ['stratum'], seed := 20240917{more}) ORDER BY ALL"
+    return con.execute(sql).fetchall()
+
+
+def test_equal_weights_keep_strata_and_totals(weighed: duckdb.DuckDBPyConnection) -> None:
+    weighed.execute(
+        "CREATE TABLE made AS FROM sdc_synth_equal_weights('weighed', 'w', by := ['stratum'], seed := 20240917)"
+    )
+    rows = weighed.execute("""
+        SELECT o.n, m.n, o.total::DOUBLE, m.total, m.weights, o.mean, m.mean, o.plain, o.sd / sqrt(o.n)
+        FROM (
+            SELECT stratum, count(*) AS n, sum(w) AS total, sum(w * x) / sum(w) AS mean, avg(x) AS plain, stddev(x) AS sd
+            FROM weighed GROUP BY stratum
+        ) o JOIN (
+            SELECT stratum, count(*) AS n, sum(w) AS total, count(DISTINCT w) AS weights, avg(x) AS mean
+            FROM made GROUP BY stratum
+        ) m ON o.stratum IS NOT DISTINCT FROM m.stratum
+    """).fetchall()
+    assert len(rows) == 3
+    for n, drawn, total, made, weights, mean, found, plain, error in rows:
+        assert (drawn, weights) == (n, 1)
+        assert made == pytest.approx(total, rel=1e-9)
+        assert found == pytest.approx(mean, abs=4 * error)
+        assert abs(found - plain) > 4 * error  # unweighted means are others
+    assert weighed.execute("SELECT count(*) FROM (FROM made EXCEPT FROM made SEMI JOIN weighed o "
+                           "ON made.x = o.x AND made.stratum IS NOT DISTINCT FROM o.stratum)").fetchall() == [(0,)]  # fmt: skip
+
+
+def test_the_order_of_the_records_is_nothing_to_equal_weights(weighed: duckdb.DuckDBPyConnection) -> None:
+    once = equal(weighed)
+    assert once == equal(weighed, source="(FROM weighed ORDER BY x DESC)")
+    assert once == equal(
+        weighed, source="(SELECT w, x, stratum FROM weighed)".replace("w, x, stratum", "stratum, x, w")
+    )
+    assert once != equal(weighed, ", max_rate := 0.2")
+    weighed.execute("SET threads = 1")
+    assert once == equal(weighed)
+
+
+def test_no_stratum_has_more_than_its_share(weighed: duckdb.DuckDBPyConnection) -> None:
+    weighed.execute("INSERT INTO weighed SELECT 'c', 1, 5 FROM range(10)")
+    weighed.execute("CREATE TABLE made AS FROM sdc_synth_equal_weights('weighed', 'w', by := ['stratum'], max_rate := 0.2, "
+                    "seed := 1)")  # fmt: skip
+    totals = dict(weighed.execute("SELECT stratum, sum(w)::DOUBLE FROM weighed GROUP BY ALL").fetchall())
+    for stratum, n, total in weighed.execute("SELECT stratum, count(*), sum(w) FROM made GROUP BY ALL").fetchall():
+        assert n / totals[stratum] <= 0.2 + 1e-9
+        assert n >= 0.2 * totals[stratum] - 1
+        assert total == pytest.approx(totals[stratum], rel=1e-9)
+    assert weighed.execute("SELECT count(*) FROM made WHERE stratum = 'c'").fetchall() == [(10,)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("'weighed', 'v'", "unknown column 'v'"), ("'weighed', NULL", "argument 'weight' must name a column"),
+        ("'weighed', 'stratum'", "must name a column of numbers, not 'stratum'"),
+        ("'weighed', 'w', by := ['w']", "argument 'by' names 'w', which is the weight"),
+        ("'weighed', 'w', by := ['nowhere']", "unknown column 'nowhere'"),
+        ("'weighed', 'w', max_rate := 0", "argument 'max_rate' must lie above 0"),
+        ("'weighed', 'w', max_rate := 1.5", "argument 'max_rate' must lie above 0"),
+        ("'(SELECT 4 AS w)', 'w', max_rate := 0.2", "the weights of a stratum are too small"),
+        ("'(SELECT unnest([1, -1]) AS w)', 'w'", "a weight is NULL, negative or no finite number"),
+        ("'(SELECT unnest([1, NULL]) AS w)', 'w'", "a weight is NULL, negative or no finite number"),
+        ("'(SELECT ''nan''::DOUBLE AS w)', 'w'", "a weight is NULL, negative or no finite number"),
+        ("'(SELECT 1 AS w, 2 AS _sdc_x)', 'w'", "a column may not begin with _sdc_"),
+    ],
+)  # fmt: skip
+def test_weights_that_cannot_be_made_equal(weighed: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        weighed.execute(f"FROM sdc_synth_equal_weights({call}, seed := 1)").fetchall()
+
+
+def test_equal_weights_of_nothing(weighed: duckdb.DuckDBPyConnection) -> None:
+    assert equal(weighed, source="(FROM weighed WHERE false)") == []
+    assert equal(weighed, source="(SELECT * REPLACE (0 AS w) FROM weighed)") == []
+
+
+def test_records_with_equal_weights_keep_weighted_totals(weighed: duckdb.DuckDBPyConnection) -> None:
+    weighed.execute("""
+        CREATE TABLE made AS
+        FROM sdc_synth_records(
+            '(FROM sdc_synth_equal_weights(''weighed'', ''w'', by := [''stratum''], seed := 1))', by := ['stratum'], seed := 2)
+    """)
+    assert weighed.execute("SELECT sum(w) FROM made").fetchall()[0][0] == pytest.approx(
+        float(weighed.execute("SELECT sum(w) FROM weighed").fetchall()[0][0]), rel=1e-9
+    )
+    z, mean = weighed.execute(
+        "SELECT z, mean_original FROM sdc_synth_moments('weighed', 'made', weight := 'w')"
+    ).fetchall()[0]
+    assert abs(z) < 4
+    assert mean != pytest.approx(49.5, abs=5)
+
+
+# --- inference from several files ------------------------------------------------------------------------------------
+
+
+def test_intervals_from_several_files_cover_the_truth(con: duckdb.DuckDBPyConnection) -> None:
+    # 400 samples of 100 from a population of mean 0, each a stratum of its own; m = 3.
+    con.execute("SELECT setseed(0.5)")
+    con.execute("""
+        CREATE TABLE samples AS SELECT i % 400 AS sample, sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) AS y, 0 AS x
+        FROM range(40000) t(i)
+    """)
+    analyses = " UNION ALL ".join(
+        "SELECT sample, avg(y) AS q, var_samp(y) / count(*) AS v FROM "
+        f"sdc_synth_records('samples', targets := {{}}, by := ['sample'], seed := {seed}) GROUP BY sample"
+        for seed in (1, 2, 3)
+    )
+    for targets, low, high, width in ((["y"], "low_p", "high_p", 4 / 3), (["y", "x"], "low_s", "high_s", 4 / 3)):
+        covered, narrow, ratio = con.execute(f"""
+            SELECT avg((0 BETWEEN c.{low} AND c.{high})::INTEGER), avg((abs(c.q) < 1.96 * sqrt(c.v))::INTEGER),
+                var_samp(c.q) * 100
+            FROM (SELECT sdc_combine(q, v, sigma := 0) AS c FROM ({analyses.replace("{}", str(targets))}) GROUP BY sample)
+        """).fetchall()[0]
+        # Four standard errors of a share of 400; the variance is that of a sample, and a third of it once more.
+        assert covered == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 400))
+        assert ratio == pytest.approx(width, rel=4 * math.sqrt(2 / 400))
+        assert narrow < covered

@@ -301,6 +301,35 @@ def test_the_rules_of_combination(con: duckdb.DuckDBPyConnection) -> None:
     assert (found["low_s"], found["high_s"]) == pytest.approx((q - half, q + half))
 
 
+def test_an_analysis_of_pooled_releases(con: duckdb.DuckDBPyConnection) -> None:
+    one = combined(con, "(1.0, 0.04)", ", sigma := 0, pooled := 20")
+    assert one["m"] == 20
+    assert one["t_s"] == pytest.approx(0.04 * (1 + 1 / 20))
+    assert [one[name] for name in ("b", "t_p", "df_p", "low_p")] == [None] * 4
+    assert combined(con, "(1.0, 0.04)", ", pooled := 20")["t_s"] is None
+    for values, more, message in (
+        ("(1.0, 0.1), (2, 0.1)", 2, "pooled is for one row"), ("(1.0, 0.1)", 0, "pooled must be a whole number"),
+        ("(1.0, 0.1)", 1.5, "pooled must be a whole number"),
+    ):  # fmt: skip
+        with pytest.raises(duckdb.Error, match=message):
+            combined(con, values, f", sigma := 0, pooled := {more}")
+
+
+def test_pooled_and_separate_analyses_of_a_poisson_synthesis_agree(con: duckdb.DuckDBPyConnection) -> None:
+    # The share of women, from 10 tables one by one, and from their sum.
+    con.execute("CREATE TABLE p AS SELECT i % 3 = 0 AS woman, i % 7 AS age FROM range(2000) t(i)")
+    con.execute(
+        "CREATE TABLE s AS FROM sdc_synth_table('p', by := ['woman', 'age'], model := 'poisson', m := 10, seed := 20240917)"
+    )
+    share = "sum(count) FILTER (woman) / sum(count) AS q, q * (1 - q) / sum(count)"
+    each, at_once = con.execute(f"""
+        SELECT (SELECT sdc_combine(q, v, sigma := 0) FROM (SELECT {share} AS v FROM s GROUP BY replicate)),
+            (SELECT sdc_combine(q, v, sigma := 0, pooled := 10) FROM (SELECT {share} * 10 AS v FROM s))
+    """).fetchall()[0]
+    for name in ("m", "q", "t_s", "low_s", "high_s"):
+        assert at_once[name] == pytest.approx(each[name], rel=2e-3)
+
+
 def test_edges_of_combination(con: duckdb.DuckDBPyConnection) -> None:
     one = combined(con, "(1.0, 0.04)", ", sigma := 0")
     assert [one[name] for name in ("b", "t_p", "df_p", "low_p")] == [None] * 4
@@ -389,6 +418,10 @@ def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments
         ("'visits', by := ['ward', NULL], sigma := 1", "argument 'by' holds a NULL"),
         ("'(SELECT 1 AS count)', by := ['count'], sigma := 1", "is also one of the result"),
         ("'(SELECT 1 AS a, -1 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
+        (
+            "'(SELECT 1 AS a, ''1'' AS n)', by := ['a'], count := 'n', sigma := 1",
+            "must name a column of numbers, not 'n'",
+        ),
         ("'(SELECT 1 AS a, 1.5 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
         (
             "'(SELECT 1 AS a, NULL::INT AS n)', by := ['a'], count := 'n', sigma := 1",
