@@ -69,6 +69,12 @@ def new_pivots(rows: int, room: int) -> Pivots:
     )
 
 
+def emptied(pivots: Pivots) -> Pivots:
+    """No pivots, in the memory of others that nobody asks for any more."""
+    new = new_pivots(len(pivots.row_of), 0)
+    return new._replace(rows=pivots.rows, values=pivots.values)
+
+
 def new_scratch(rows: int) -> Scratch:
     """All zero, nothing touched."""
     return Scratch(

@@ -20,7 +20,7 @@ from sdcduck.methods.suppression.echelon import (
     at,
     best_row,
     clear,
-    new_pivots,
+    emptied,
     new_scratch,
     reduce,
     store,
@@ -165,17 +165,23 @@ def take_light(
 
 
 def small_first(
-    indptr: Array, indices: Array, columns: Array, plain_rows: int, last: Array, check: Callable[[], object]
+    indptr: Array,
+    indices: Array,
+    columns: Array,
+    plain_rows: int,
+    last: Array,
+    check: Callable[[], object],
+    memory: Pivots,
 ) -> tuple[Pivots, int]:
     """The echelon form of the columns, and the entries read for it.
 
     In each pass the columns with few entries left come, fewest first; the pivot is the row that fewest of the columns
     still have. Both is seen anew in each pass, from what the pass before left of the columns. Rows from ``plain_rows``
     on are pivots only where nothing else is left, and only those marked in ``last`` (a boolean for each row). check:
-    called several times a second.
+    called several times a second. memory: pivots that may be overwritten.
     """
     height = len(last)
-    form = _Form(indptr, indices, height, check)
+    form = _Form(indptr, indices, height, check, emptied(memory))
     without_row = [columns[:0]]
     limit = LIGHT
     left = nothing_left(len(columns), new_pool(0))
@@ -199,9 +205,11 @@ def small_first(
 class _Form:
     """An echelon form that grows. check: called between slices of columns."""
 
-    def __init__(self, indptr: Array, indices: Array, height: int, check: Callable[[], object]) -> None:
+    def __init__(
+        self, indptr: Array, indices: Array, height: int, check: Callable[[], object], pivots: Pivots
+    ) -> None:
         self.indptr, self.indices, self.height, self.check = indptr, indices, height, check
-        self.pivots, self.scratch = new_pivots(height, 4 * height + 64), new_scratch(height)
+        self.pivots, self.scratch = pivots, new_scratch(height)
         self.pools = new_pool(MOST_LEFT), new_pool(MOST_LEFT)
 
     def look(self, columns: Array, left: Left) -> tuple[Left, Array, Array]:

@@ -213,8 +213,9 @@ def link(pivots: Pivots, links: Links) -> None:
 
 
 @njit(cache=True, nogil=True)
-def link_all(pivots: Pivots) -> Links:
-    """The lists of all pivots, with room for half as much again in each, and for some to move."""
+def link_all(pivots: Pivots, old: Links) -> Links:
+    """The lists of all pivots, with room for half as much again in each, and for some to move; in the memory of the
+    old ones if that is enough."""
     rows = len(pivots.number_of)
     length, capacity = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     for k in range(pivots.used[0]):
@@ -227,8 +228,9 @@ def link_all(pivots: Pivots) -> Links:
         start[row] = end
         capacity[row] = length[row] + length[row] // 2 + 4
         end += capacity[row]
-    room = 2 * end + 6 * rows
-    owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
+    owners, values = old.owners, old.values
+    if len(owners) < end + 6 * rows:
+        owners, values = np.empty(2 * end + 6 * rows, np.int32), np.empty(2 * end + 6 * rows, np.int64)
     place = start.copy()
     for k in range(pivots.used[0]):
         for i in range(pivots.start[k], pivots.start[k + 1]):
@@ -642,10 +644,10 @@ class Walk:
         last[self.pivots.row_of[:used]] = True
         last[:free_rows] = False
         shown = self._shown(before)
-        pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check)
+        pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check, self.pivots)
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
-        self.pivots, self.links = pivots, link_all(pivots)
+        self.pivots, self.links = pivots, link_all(pivots, self.links)
         self.reordered, self.price = used, 2 * price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
