@@ -188,7 +188,7 @@ def take_light(
 
 @njit(cache=True, nogil=True)
 def widened(rows: Array, values: Array, end: int, size: int) -> tuple[Array, Array]:
-    """Room for ``size`` entries, the first ``end`` of which are given. (A loop: the rest of numpy takes long to compile.)"""
+    """Room for ``size`` entries, the first ``end`` of which are given (in a loop, because that compiles in no time)."""
     more_rows, more_values = np.empty(size, np.int64), np.empty((size, 3))
     for i in range(end):
         more_rows[i] = rows[i]

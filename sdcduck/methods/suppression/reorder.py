@@ -205,9 +205,7 @@ def small_first(
 class _Form:
     """An echelon form that grows. check: called between slices of columns."""
 
-    def __init__(
-        self, indptr: Array, indices: Array, height: int, check: Callable[[], object], pivots: Pivots
-    ) -> None:
+    def __init__(self, indptr: Array, indices: Array, height: int, check: Callable[[], object], pivots: Pivots) -> None:
         self.indptr, self.indices, self.height, self.check = indptr, indices, height, check
         self.pivots, self.scratch = pivots, new_scratch(height)
         self.pools = new_pool(MOST_LEFT), new_pool(MOST_LEFT)

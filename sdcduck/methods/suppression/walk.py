@@ -46,9 +46,9 @@ T = TypeVar("T")
 
 VECTORS = 5
 DONE, FULL = 0, 1
-# When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
+# When blocks are cheaper than one column after the other, in entries of pivots read (12 ns each): what a column costs
 # in blocks, for itself and for each free row, and what starting with them costs.
-BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
+BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 32_000, 45, 300_000_000
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
@@ -517,8 +517,8 @@ class Walk:
             np.zeros(rows, np.int64),
             np.zeros(rows, np.int32),
             np.zeros(rows, np.int32),
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
+            np.empty(2 * room, np.int32),
+            np.empty(2 * room, np.int64),
             np.zeros(1, np.int64),
         )
         by_row = x[:, primary].tocsr()
