@@ -228,13 +228,13 @@ def prefetch(context: Any, array: Any, index: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def await_pivot(pivots: Pivots, scratch: Scratch, row: int) -> None:
+def await_pivot(pivots: Pivots, scratch: Scratch, row: Any) -> None:
     """If the row is a pivot, it is still to be cleared."""
     k = pivots.number_of[row]
     if k >= 0:
         push(scratch.queue, k)
         prefetch(pivots.rows, pivots.start[k])  # type: ignore[call-arg]
-        prefetch(pivots.values, pivots.start[k])  # type: ignore[call-arg]
+        prefetch(pivots.values, pivots.start[k])
 
 
 @njit(cache=True, nogil=True)

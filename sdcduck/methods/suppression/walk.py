@@ -242,7 +242,7 @@ def link_all(pivots: Pivots, old: Links) -> Links:
 
 
 @njit(cache=True, nogil=True)
-def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tuple[int, int]:
+def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: Any) -> tuple[int, int]:
     """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
     Returns how many, and the entries of pivots read.
 
@@ -267,7 +267,7 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
                     touched += 1
                     push(scratch.queue, pivots.number_of[own])
                     prefetch(links.owners, links.start[own])  # type: ignore[call-arg]
-                    prefetch(links.values, links.start[own])  # type: ignore[call-arg]
+                    prefetch(links.values, links.start[own])
         k = pop_greatest(scratch.queue, k)
         row = pivots.row_of[k]
     return touched, work
