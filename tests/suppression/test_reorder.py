@@ -94,6 +94,7 @@ def test_as_many_pivots_as_the_rank(problem, data: st.DataObject) -> None:
         x.rows,
         np.zeros(x.rows, np.bool_),
         lambda: None,
+        echelon.new_pivots(x.rows, 0),
     )
     assert pivots.used[0] == rank_of(x, columns)
 
@@ -105,7 +106,9 @@ def test_it_leaves_less_of_the_columns_than_the_order_of_the_candidates() -> Non
     cost = np.bincount(indices, minlength=x.rows).astype(np.int64)
     columns = order[:200]
     as_they_come = echelon.echelon_by_cost(indptr, indices, columns, np.empty(0, np.int64), cost)
-    pivots, work = small_first(indptr, indices, columns, x.rows, np.zeros(x.rows, np.bool_), lambda: None)
+    pivots, work = small_first(
+        indptr, indices, columns, x.rows, np.zeros(x.rows, np.bool_), lambda: None, echelon.new_pivots(x.rows, 0)
+    )
     assert pivots.used[0] == as_they_come.used[0]
     assert 3 * pivots.start[pivots.used[0]] < as_they_come.start[pivots.used[0]]
     assert work > 0
@@ -122,8 +125,9 @@ def test_it_can_be_stopped() -> None:
     columns = np.arange(x.columns)
     with pytest.raises(Stop):
         small_first(
-            x.indptr.astype(np.int64), x.indices.astype(np.int32), columns, x.rows, np.zeros(x.rows, np.bool_), stop
-        )
+            x.indptr.astype(np.int64), x.indices.astype(np.int32), columns, x.rows, np.zeros(x.rows, np.bool_), stop,
+            echelon.new_pivots(x.rows, 0),
+        )  # fmt: skip
 
 
 @settings(deadline=None)

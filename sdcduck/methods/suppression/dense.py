@@ -131,7 +131,8 @@ def reduce_light(light: Light, desk: Desk, primes: Array, rows: Array, reach: in
 def clear(desk: Desk, touched: int) -> None:
     """Makes the desk empty again."""
     for row in desk.touched[:touched]:
-        desk.values[row] = 0.0
+        for q in range(3):
+            desk.values[row, q] = 0.0
         desk.seen[row] = False
 
 
@@ -159,7 +160,9 @@ def take_light(
             if value[0] != 0.0 or value[1] != 0.0 or value[2] != 0.0:
                 left += 1
                 whole = value[0] != 0.0 and value[1] != 0.0 and value[2] != 0.0
-                if whole and (best < 0 or (cost[row], row) < (cost[best], best)):
+                if whole and (
+                    best < 0 or cost[row] < cost[best] or (cost[row] == cost[best] and row < best)
+                ):  # fmt: skip
                     best = row
         if left > limit or (left and best < 0):
             heavy[turn] = True
@@ -184,6 +187,17 @@ def take_light(
 
 
 @njit(cache=True, nogil=True)
+def widened(rows: Array, values: Array, end: int, size: int) -> tuple[Array, Array]:
+    """Room for ``size`` entries, the first ``end`` of which are given (in a loop, because that compiles in no time)."""
+    more_rows, more_values = np.empty(size, np.int64), np.empty((size, 3))
+    for i in range(end):
+        more_rows[i] = rows[i]
+        for q in range(3):
+            more_values[i, q] = values[i, q]
+    return more_rows, more_values
+
+
+@njit(cache=True, nogil=True)
 def reduced(
     light: Light, desk: Desk, primes: Array, indptr: Array, indices: Array, columns: Array, reach: int
 ) -> tuple[Array, Array, Array, Array]:
@@ -202,13 +216,14 @@ def reduced(
             start[k + 1] = end
             continue
         if end + touched > len(rows):
-            rows = np.concatenate((rows, np.empty(len(rows) + touched, np.int64)))
-            values = np.concatenate((values, np.empty((len(values) + touched, 3))))
+            size = 2 * len(rows) + touched
+            rows, values = widened(rows, values, end, size)
         for row in desk.touched[:touched]:
             value = desk.values[row]
             if value[0] != 0.0 or value[1] != 0.0 or value[2] != 0.0:
                 rows[end] = row
-                values[end] = value
+                for q in range(3):
+                    values[end, q] = value[q]
                 end += 1
         clear(desk, touched)
         start[k + 1] = end
@@ -247,13 +262,13 @@ def spread(start: Array, rows: Array, values: Array, place: Array, first: int, t
 
 
 @njit(cache=True, nogil=True)
-def take_off(matrix: Array, product: Array, p: float, top: int = 0, left: int = 0) -> None:
-    """matrix - product, modulo p, in place, from line ``top`` and column ``left`` on."""
+def take_off(matrix: Array, product: Array, p: float) -> None:
+    """matrix - product, modulo p, in place."""
     share = 1.0 / p
     for i in range(product.shape[0]):
-        line = matrix[top + i]
+        line = matrix[i]
         for j in range(product.shape[1]):
-            line[left + j] = centred(line[left + j] - product[i, j], p, share)
+            line[j] = centred(line[j] - product[i, j], p, share)
 
 
 @njit(cache=True, nogil=True)
@@ -485,10 +500,12 @@ def decide(sketch: Array, primes: Array, candidates: int) -> Decided | None:
         rest, new = until + SPARE - 1, pivots[before:k]
         for q in range(3):
             layer, p = sketch[q], primes[q]
-            factors = layer[rest:, new] @ invert_upper(layer[before:k, new], p)
+            factors = layer[rest:, new] @ invert_upper(layer[before:k].take(new, axis=1), p)
             centre(factors, p)
             layer[rest:, new] = factors
-            take_off(layer, factors @ layer[before:k, done:], p, rest, done)
+            undecided = layer[rest:, done:].copy()
+            take_off(undecided, factors @ layer[before:k, done:], p)
+            layer[rest:, done:] = undecided
     return Decided(fate, done, pivots[:k], sketch)
 
 
@@ -599,7 +616,7 @@ class OpenSpace:
         pivots, solved_all = self._solve(equations)
         kept = np.setdiff1d(np.arange(len(self.free)), pivots)
         for q in range(3):
-            solved = solved_all[q][:, kept]
+            solved = solved_all[q].take(kept, axis=1)
             updated = []
             for part in self.parts[q]:
                 product = part[:, pivots].astype(np.float64) @ solved
@@ -621,15 +638,15 @@ class OpenSpace:
             return np.empty(0, np.int64), equations[:, :0]
         size = equations.shape[1]
         window = np.sort(self.rng.permutation(some)[: size + 2 * PANEL])
-        pivots, lines, change = self._solve_window(equations[:, :, window])
+        pivots, lines, change = self._solve_window(equations.take(window, axis=2))
         for q in range(3):
             equations[q] = _product(change[q], equations[q], self.primes[q])
         self.check()
         pivots = window[pivots]
         rest = np.setdiff1d(np.arange(size), lines)
-        solved = equations[:, lines]
+        solved = equations.take(lines, axis=1)
         if len(rest):
-            more, others = self._solve(equations[:, rest])
+            more, others = self._solve(equations.take(rest, axis=1))
             for q in range(3):
                 take_off(solved[q], _product(solved[q][:, more], others[q], self.primes[q]), self.primes[q])
             pivots, solved = np.append(pivots, more), np.concatenate([solved, others], axis=1)
@@ -740,7 +757,7 @@ class OpenSpace:
         follows = np.ones(len(others[0]), np.bool_)
         for q in range(3):
             p = self.primes[q]
-            lower = tried.sketch[q][:k, tried.pivots]
+            lower = tried.sketch[q][:k].take(tried.pivots, axis=1)
             lines = tried.sketch[q][k : k + SPARE - 1, tried.pivots].copy()
             undo_unit_lower(lower, lines, p)
             vectors = by[q][k : k + SPARE - 1] - _product(lines, by[q][:k], p)

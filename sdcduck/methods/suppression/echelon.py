@@ -69,6 +69,12 @@ def new_pivots(rows: int, room: int) -> Pivots:
     )
 
 
+def emptied(pivots: Pivots) -> Pivots:
+    """No pivots, in the memory of others that nobody asks for any more."""
+    new = new_pivots(len(pivots.row_of), 0)
+    return new._replace(rows=pivots.rows, values=pivots.values)
+
+
 def new_scratch(rows: int) -> Scratch:
     """All zero, nothing touched."""
     return Scratch(
@@ -87,9 +93,9 @@ def new_queue(size: int) -> Queue:
 
 
 def widened(pivots: Pivots, room: int) -> Pivots:
-    """The same pivots with at least ``room`` more places for entries, and at least half as many as are in use."""
+    """The same pivots with at least ``room`` more places for entries, and at least as many as are in use."""
     end = int(pivots.start[pivots.used[0]])
-    size = end + max(room, end // 2)
+    size = end + max(room, end)
     rows, values = np.empty(size, np.int32), np.empty(size, np.int64)
     rows[:end], values[:end] = pivots.rows[:end], pivots.values[:end]
     return pivots._replace(rows=rows, values=values)
@@ -205,16 +211,41 @@ def pop_greatest(queue: Queue, bound: int) -> int:
     return -1
 
 
+@intrinsic
+def prefetch(context: Any, array: Any, index: Any) -> Any:
+    """Asks for the memory of an entry that is read soon: most pivots are short and lie far from each other."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer], shape)
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
+        builder.call(ask, [place, number(0), number(3), number(1)])  # to read, to be kept, data
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), code
+
+
+@njit(cache=True, nogil=True)
+def await_pivot(pivots: Pivots, scratch: Scratch, row: Any) -> None:
+    """If the row is a pivot, it is still to be cleared."""
+    k = pivots.number_of[row]
+    if k >= 0:
+        push(scratch.queue, k)
+        prefetch(pivots.rows, pivots.start[k])  # type: ignore[call-arg]
+        prefetch(pivots.values, pivots.start[k])
+
+
 @njit(cache=True, nogil=True)
 def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
-    """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows were touched."""
+    """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows are left in ``touched``."""
     for i in range(len(rows)):
         row = at(rows[i])
         scratch.values[row] = values[i] if len(values) else 1
         scratch.seen[row] = True
         scratch.touched[i] = row
-        if pivots.number_of[row] >= 0:
-            push(scratch.queue, pivots.number_of[row])
+        await_pivot(pivots, scratch, row)
     touched = len(rows)
     k = pop_least(scratch.queue, 0)
     while k >= 0:
@@ -230,39 +261,43 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
                     scratch.seen[row] = True
                     scratch.touched[at(touched)] = row
                     touched += 1
-                    if pivots.number_of[row] >= 0:
-                        push(scratch.queue, pivots.number_of[row])
+                    await_pivot(pivots, scratch, row)
             scratch.work[0] += pivots.start[k + 1] - pivots.start[k]
         k = pop_least(scratch.queue, k)
-    return touched
+    left = 0
+    for i in range(at(touched)):
+        row = at(scratch.touched[i])
+        if scratch.values[row]:
+            scratch.touched[at(left)] = row
+            left += 1
+        else:
+            scratch.seen[row] = False
+    return left
 
 
 @njit(cache=True, nogil=True)
-def best_row(scratch: Scratch, touched: int, cost: Array) -> int:
+def best_row(scratch: Scratch, left: int, cost: Array) -> int:
     """The row of smallest cost that is left of the column; -1 if none is, or only rows of negative cost."""
     best = -1
     least = np.int64(0)
-    for i in range(at(touched)):
+    for i in range(at(left)):
         row = scratch.touched[i]
-        if scratch.values[at(row)]:
-            price = cost[at(row)]
-            if price >= 0 and (best < 0 or price < least or (price == least and row < best)):
-                best, least = row, price
+        price = cost[at(row)]
+        if price >= 0 and (best < 0 or price < least or (price == least and row < best)):
+            best, least = row, price
     return best
 
 
 @njit(cache=True, nogil=True)
-def store(pivots: Pivots, scratch: Scratch, touched: int, row: int) -> None:
+def store(pivots: Pivots, scratch: Scratch, left: int, row: int) -> None:
     """What is left of the column becomes a pivot in this row; there is room for it."""
     k = pivots.used[0]
     end = pivots.start[k]
     scale = inverse(scratch.values[row])
-    for i in range(at(touched)):
-        value = scratch.values[at(scratch.touched[i])]
-        if value:
-            pivots.rows[at(end)] = scratch.touched[i]
-            pivots.values[at(end)] = multiply(value, scale)
-            end += 1
+    for i in range(at(left)):
+        pivots.rows[at(end)] = scratch.touched[i]
+        pivots.values[at(end)] = multiply(scratch.values[at(scratch.touched[i])], scale)
+        end += 1
     pivots.start[k + 1] = end
     pivots.row_of[k] = row
     pivots.number_of[row] = k
@@ -292,12 +327,12 @@ def take(
     """Takes the columns order[first:]; stops where the pool is full, and returns where. Rows of cost -1 never pivot."""
     for turn in range(first, len(order)):
         a, b = indptr[order[turn]], indptr[order[turn] + 1]
-        touched = reduce(pivots, scratch, indices[a:b], values[a:b])
-        row = best_row(scratch, touched, cost)
-        full = row >= 0 and pivots.start[pivots.used[0]] + touched > len(pivots.rows)
+        left = reduce(pivots, scratch, indices[a:b], values[a:b])
+        row = best_row(scratch, left, cost)
+        full = row >= 0 and pivots.start[pivots.used[0]] + left > len(pivots.rows)
         if row >= 0 and not full:
-            store(pivots, scratch, touched, row)
-        clear(scratch, touched)
+            store(pivots, scratch, left, row)
+        clear(scratch, left)
         if full:
             return turn
     return len(order)

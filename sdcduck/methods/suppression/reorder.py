@@ -20,7 +20,7 @@ from sdcduck.methods.suppression.echelon import (
     at,
     best_row,
     clear,
-    new_pivots,
+    emptied,
     new_scratch,
     reduce,
     store,
@@ -48,30 +48,33 @@ class Left(NamedTuple):
     used: Array
 
 
-def new_left(columns: int, room: int) -> Left:
-    """Room for so many entries of columns, nothing kept yet (begin is -1)."""
-    return Left(
-        np.full(columns, -1, np.int64),
-        np.zeros(columns, np.int64),
-        np.empty(room, np.int32),
-        np.empty(room, np.int64),
-        np.zeros(1, np.int64),
-    )
+Pool = tuple[Array, Array]
+
+
+def new_pool(room: int) -> Pool:
+    """Rows and values of so many entries."""
+    return np.empty(room, np.int32), np.empty(room, np.int64)
+
+
+def nothing_left(columns: int, pool: Pool) -> Left:
+    """Nothing kept yet of so many columns (begin is -1)."""
+    return Left(np.full(columns, -1, np.int64), np.zeros(columns, np.int64), *pool, np.zeros(1, np.int64))
 
 
 @njit(cache=True, nogil=True)
 def reduce_left(
     pivots: Pivots, scratch: Scratch, indptr: Array, indices: Array, columns: Array, left: Left, k: int
 ) -> int:
-    """Loads what is left of columns[k], or the column itself, and clears it of the pivots."""
+    """Loads what is left of columns[k], or the column itself, clears it of the pivots, and returns how many rows are
+    left."""
     if left.begin[k] >= 0:
         kept = slice(left.begin[k], left.end[k])
-        touched = reduce(pivots, scratch, left.rows[kept], left.values[kept])
+        length = reduce(pivots, scratch, left.rows[kept], left.values[kept])
     else:
         rows = indices[indptr[columns[k]] : indptr[columns[k] + 1]]
-        touched = reduce(pivots, scratch, rows, left.values[:0])
-    scratch.work[0] += touched
-    return touched
+        length = reduce(pivots, scratch, rows, left.values[:0])
+    scratch.work[0] += length
+    return length
 
 
 @njit(cache=True, nogil=True)
@@ -112,22 +115,19 @@ def look(
                 cost[at(left.rows[e])] += 1
                 place += 1
             continue
-        touched = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
+        length[k] = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
         place = new.used[0]
-        fits = place + touched <= len(new.rows)
-        for i in range(at(touched)):
+        fits = place + length[k] <= len(new.rows)
+        for i in range(at(length[k])):
             row = scratch.touched[i]
-            value = scratch.values[at(row)]
-            if value:
-                if fits:
-                    new.rows[at(place)], new.values[at(place)] = row, value
-                    place += 1
-                length[k] += 1
-                cost[at(row)] += 1
+            if fits:
+                new.rows[at(place)], new.values[at(place)] = row, scratch.values[at(row)]
+                place += 1
+            cost[at(row)] += 1
         if fits:
             new.begin[k], new.end[k] = new.used[0], place
             new.used[0] = place
-        clear(scratch, touched)
+        clear(scratch, length[k])
 
 
 @njit(cache=True, nogil=True)
@@ -149,39 +149,42 @@ def take_light(
     more than ``limit`` entries left, or NO_ROW to pivot. Stops where the pool is full, and returns where."""
     for turn in range(first, last):
         k = order[turn]
-        touched = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
-        length = 0
-        for i in range(at(touched)):
-            length += scratch.values[at(scratch.touched[i])] != 0
-        pivot = best_row(scratch, touched, cost) if 0 < length <= limit else -1
+        length = reduce_left(pivots, scratch, indptr, indices, columns, left, k)
+        pivot = best_row(scratch, length, cost) if 0 < length <= limit else -1
         full = pivot >= 0 and pivots.start[pivots.used[0]] + length > len(pivots.rows)
         if length > limit:
             fate[k] = HEAVY
         elif length and pivot < 0:
             fate[k] = NO_ROW
         elif length and not full:
-            store(pivots, scratch, touched, pivot)
-        clear(scratch, touched)
+            store(pivots, scratch, length, pivot)
+        clear(scratch, length)
         if full:
             return turn
     return last
 
 
 def small_first(
-    indptr: Array, indices: Array, columns: Array, plain_rows: int, last: Array, check: Callable[[], object]
+    indptr: Array,
+    indices: Array,
+    columns: Array,
+    plain_rows: int,
+    last: Array,
+    check: Callable[[], object],
+    memory: Pivots,
 ) -> tuple[Pivots, int]:
     """The echelon form of the columns, and the entries read for it.
 
     In each pass the columns with few entries left come, fewest first; the pivot is the row that fewest of the columns
     still have. Both is seen anew in each pass, from what the pass before left of the columns. Rows from ``plain_rows``
     on are pivots only where nothing else is left, and only those marked in ``last`` (a boolean for each row). check:
-    called several times a second.
+    called several times a second. memory: pivots that may be overwritten.
     """
     height = len(last)
-    form = _Form(indptr, indices, height, check)
+    form = _Form(indptr, indices, height, check, emptied(memory))
     without_row = [columns[:0]]
     limit = LIGHT
-    left = new_left(len(columns), 0)
+    left = nothing_left(len(columns), new_pool(0))
     while len(columns):
         left, length, cost = form.look(columns, left)
         cost[plain_rows:] = -1
@@ -195,20 +198,23 @@ def small_first(
     columns = np.concatenate(without_row)
     fate = np.zeros(len(columns), np.int8)
     cost = np.where(last, 0, -1)
-    form.take(columns, new_left(len(columns), 0), np.arange(len(columns)), cost, height, fate)
+    form.take(columns, nothing_left(len(columns), new_pool(0)), np.arange(len(columns)), cost, height, fate)
     return form.pivots, int(form.scratch.work[0])
 
 
 class _Form:
     """An echelon form that grows. check: called between slices of columns."""
 
-    def __init__(self, indptr: Array, indices: Array, height: int, check: Callable[[], object]) -> None:
+    def __init__(self, indptr: Array, indices: Array, height: int, check: Callable[[], object], pivots: Pivots) -> None:
         self.indptr, self.indices, self.height, self.check = indptr, indices, height, check
-        self.pivots, self.scratch = new_pivots(height, 4 * height + 64), new_scratch(height)
+        self.pivots, self.scratch = pivots, new_scratch(height)
+        self.pools = new_pool(MOST_LEFT), new_pool(MOST_LEFT)
 
     def look(self, columns: Array, left: Left) -> tuple[Left, Array, Array]:
         """What is left of the columns, how many entries of each, and how many of them have each row."""
-        new = new_left(len(columns), MOST_LEFT)
+        # What the pass before left is read in one pool while the other is filled.
+        self.pools = self.pools[::-1]
+        new = nothing_left(len(columns), self.pools[0])
         length, cost = np.zeros(len(columns), np.int64), np.zeros(self.height, np.int64)
         for first in range(0, len(columns), SLICE):
             last = min(first + SLICE, len(columns))

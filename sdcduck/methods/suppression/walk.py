@@ -33,6 +33,8 @@ from sdcduck.methods.suppression.echelon import (
     inverse,
     multiply,
     pop_greatest,
+    pop_least,
+    prefetch,
     push,
     reduce,
     store,
@@ -44,9 +46,9 @@ T = TypeVar("T")
 
 VECTORS = 5
 DONE, FULL = 0, 1
-# When blocks are cheaper than one column after the other, in entries of pivots read (20 ns each): what a column costs
+# When blocks are cheaper than one column after the other, in entries of pivots read (12 ns each): what a column costs
 # in blocks, for itself and for each free row, and what starting with them costs.
-BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 20_000, 28, 100_000_000
+BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 32_000, 45, 300_000_000
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
@@ -176,10 +178,10 @@ def rekey(watched: Watched, changed: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def room_to_link(links: Links, scratch: Scratch, touched: int) -> bool:
-    """Is there room for a pivot with the touched rows?"""
+def room_to_link(links: Links, scratch: Scratch, left: int) -> bool:
+    """Is there room for a pivot with the rows left?"""
     wanted = links.end[0]
-    for i in range(at(touched)):
+    for i in range(at(left)):
         row = at(scratch.touched[i])
         if links.length[row] == links.capacity[row]:
             wanted += 2 * links.length[row] + 4
@@ -199,8 +201,9 @@ def link(pivots: Pivots, links: Links) -> None:
         length = links.length[row]
         if length == links.capacity[row]:
             old, new = links.start[row], links.end[0]
-            links.owners[new : new + length] = links.owners[old : old + length]
-            links.values[new : new + length] = links.values[old : old + length]
+            for n_old in range(at(length)):
+                links.owners[at(new) + n_old] = links.owners[at(old) + n_old]
+                links.values[at(new) + n_old] = links.values[at(old) + n_old]
             links.start[row] = new
             links.capacity[row] = 2 * length + 4
             links.end[0] = new + links.capacity[row]
@@ -210,8 +213,9 @@ def link(pivots: Pivots, links: Links) -> None:
 
 
 @njit(cache=True, nogil=True)
-def link_all(pivots: Pivots) -> Links:
-    """The lists of all pivots, with room for half as much again in each."""
+def link_all(pivots: Pivots, old: Links) -> Links:
+    """The lists of all pivots, with room for half as much again in each, and for some to move; in the memory of the
+    old ones if that is enough."""
     rows = len(pivots.number_of)
     length, capacity = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     for k in range(pivots.used[0]):
@@ -224,8 +228,9 @@ def link_all(pivots: Pivots) -> Links:
         start[row] = end
         capacity[row] = length[row] + length[row] // 2 + 4
         end += capacity[row]
-    room = end + end // 2 + 6 * rows
-    owners, values = np.empty(room, np.int32), np.empty(room, np.int64)
+    owners, values = old.owners, old.values
+    if len(owners) < end + 6 * rows:
+        owners, values = np.empty(2 * end + 6 * rows, np.int32), np.empty(2 * end + 6 * rows, np.int64)
     place = start.copy()
     for k in range(pivots.used[0]):
         for i in range(pivots.start[k], pivots.start[k + 1]):
@@ -237,7 +242,7 @@ def link_all(pivots: Pivots) -> Links:
 
 
 @njit(cache=True, nogil=True)
-def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tuple[int, int]:
+def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: Any) -> tuple[int, int]:
     """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
     Returns how many, and the entries of pivots read.
 
@@ -252,14 +257,17 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
         factor = PRIME - scratch.values[row]
         if factor != PRIME:
             work += links.length[row]
-            for i in range(links.start[row], links.start[row] + links.length[row]):
-                own = links.owners[i]
+            for n in range(links.start[row], links.start[row] + links.length[row]):
+                i = at(n)
+                own = at(links.owners[i])
                 scratch.values[own] = add(scratch.values[own], multiply(factor, links.values[i]))
                 if not scratch.seen[own]:
                     scratch.seen[own] = True
-                    scratch.touched[touched] = own
+                    scratch.touched[at(touched)] = own
                     touched += 1
                     push(scratch.queue, pivots.number_of[own])
+                    prefetch(links.owners, links.start[own])  # type: ignore[call-arg]
+                    prefetch(links.values, links.start[own])
         k = pop_greatest(scratch.queue, k)
         row = pivots.row_of[k]
     return touched, work
@@ -269,7 +277,7 @@ def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: int) -> tup
 def bring_into_use(pivots: Pivots, links: Links, scratch: Scratch, vectors: Array, rows: Array) -> None:
     """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
     for row in rows:
-        touched, _ = null_vector(pivots, links, scratch, row)
+        touched, _ = null_vector(pivots, links, scratch, np.int64(row))
         for t in range(touched):
             other = at(scratch.touched[t])
             vectors[other, 4] = add(vectors[other, 4], multiply(scratch.values[other], vectors[row, 0]))
@@ -308,18 +316,17 @@ def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: in
 
 
 @njit(cache=True, nogil=True)
-def pivot_row(links: Links, scratch: Scratch, touched: int, cost: Array) -> int:
+def pivot_row(links: Links, scratch: Scratch, left: int, cost: Array) -> int:
     """The row left that fewest columns and fewest pivots have (which does not change any answer, only how much fills
     in), singleton rows last and in order; -1 if none is left."""
     best = -1
     least = np.int64(0)
-    for i in range(at(touched)):
+    for i in range(at(left)):
         row = scratch.touched[i]
-        if scratch.values[at(row)]:
-            price = cost[at(row)]
-            price += links.length[at(row)] if price < SINGLETON else 0
-            if best < 0 or price < least or (price == least and row < best):
-                best, least = row, price
+        price = cost[at(row)]
+        price += links.length[at(row)] if price < SINGLETON else 0
+        if best < 0 or price < least or (price == least and row < best):
+            best, least = row, price
     return best
 
 
@@ -336,11 +343,11 @@ def publish_column(
     keyed: bool,
 ) -> int:
     """Publishes a column that does not follow from the published ones; FULL, and nothing done, if there is no room."""
-    touched = reduce(pivots, scratch, rows, rows[:0])
-    if pivots.start[pivots.used[0]] + touched > len(pivots.rows) or not room_to_link(links, scratch, touched):
-        clear(scratch, touched)
+    left = reduce(pivots, scratch, rows, pivots.values[:0])
+    if pivots.start[pivots.used[0]] + left > len(pivots.rows) or not room_to_link(links, scratch, left):
+        clear(scratch, left)
         return FULL
-    row = pivot_row(links, scratch, touched, cost)
+    row = pivot_row(links, scratch, left, cost)
     if row >= 0:
         met, work = null_vector(pivots, links, other, row)
         scale = PRIME - inverse(scratch.values[row])
@@ -353,9 +360,9 @@ def publish_column(
         if keyed:
             rekey(watched, watched.changed[:changed])
         clear(other, met)
-        store(pivots, scratch, touched, row)
+        store(pivots, scratch, left, row)
         link(pivots, links)
-    clear(scratch, touched)
+    clear(scratch, left)
     return DONE
 
 
@@ -380,11 +387,22 @@ def sign(value: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def both_signs(scratch: Scratch, left: Array, watched: Watched) -> bool:
-    """Has the column in the scratch, of the rows ``left``, both signs? In doubt no, which never suppresses less."""
-    scale = inverse(scratch.values[left[0]])
-    for row in left[1:]:
-        s = sign(multiply(scale, scratch.values[row]))
+def sort_touched(scratch: Scratch, count: int) -> None:
+    """Brings the first rows of ``touched`` in ascending order."""
+    for i in range(count):
+        push(scratch.queue, scratch.touched[i])
+    row = pop_least(scratch.queue, 0)
+    for i in range(count):
+        scratch.touched[i] = row
+        row = pop_least(scratch.queue, row)
+
+
+@njit(cache=True, nogil=True)
+def both_signs(scratch: Scratch, left: int, watched: Watched) -> bool:
+    """Has the column in the scratch both signs? In doubt no, which never suppresses less."""
+    scale = inverse(scratch.values[scratch.touched[0]])
+    for i in range(1, left):
+        s = sign(multiply(scale, scratch.values[scratch.touched[i]]))
         if s < 0:
             return True
         if s == 0:
@@ -408,15 +426,17 @@ def exception(
     are used."""
     if sum_in_use(vectors, rows) != 0:
         return False
-    touched = reduce(pivots, scratch, rows, rows[:0])
-    all_rows = np.sort(scratch.touched[:touched])
-    left = all_rows[scratch.values[all_rows] != 0]
-    allowed = both_signs(scratch, left, watched) and not used[left].any()
+    left = reduce(pivots, scratch, rows, pivots.values[:0])
+    sort_touched(scratch, left)
+    allowed = both_signs(scratch, left, watched)
+    for i in range(left):
+        allowed = allowed and not used[scratch.touched[i]]
     if allowed:
-        used[left] = True
-        bring_into_use(pivots, links, other, vectors, left)
-    clear(scratch, touched)
-    return bool(allowed)
+        for i in range(left):
+            used[scratch.touched[i]] = True
+        bring_into_use(pivots, links, other, vectors, scratch.touched[:left])
+    clear(scratch, left)
+    return allowed
 
 
 @njit(cache=True, nogil=True)
@@ -487,7 +507,7 @@ class Walk:
         self.vectors = echelon.random_values(np.random.default_rng((20220921, seed)), (rows, VECTORS))
         self.vectors[free_rows:, 3] = 0
         self.vectors[:, 4] = 0
-        room = 2 * len(self.indices) + 4 * rows + 64
+        room = 4 * len(self.indices) + 8 * rows + 64  # memory that is not written to costs nothing
         self.pivots, self.scratch, self.other = (
             echelon.new_pivots(rows, room),
             echelon.new_scratch(rows),
@@ -497,8 +517,8 @@ class Walk:
             np.zeros(rows, np.int64),
             np.zeros(rows, np.int32),
             np.zeros(rows, np.int32),
-            np.empty(room, np.int32),
-            np.empty(room, np.int64),
+            np.empty(2 * room, np.int32),
+            np.empty(2 * room, np.int64),
             np.zeros(1, np.int64),
         )
         by_row = x[:, primary].tocsr()
@@ -544,9 +564,13 @@ class Walk:
         return int(self.watched.scalars[UNDECIDED])
 
     def _make_room(self) -> None:
-        self.pivots = echelon.widened(self.pivots, len(self.cost))
+        """Widens the pool of the pivots if it could be full, else that of the lists."""
+        rows, end = len(self.cost), int(self.pivots.start[self.pivots.used[0]])
+        if end + rows > len(self.pivots.rows):
+            self.pivots = echelon.widened(self.pivots, rows)
+            return
         end = int(self.links.end[0])
-        size = end + max(6 * len(self.cost), end // 2)
+        size = end + max(6 * rows, end)
         owners, values = np.empty(size, np.int32), np.empty(size, np.int64)
         owners[:end], values[:end] = self.links.owners[:end], self.links.values[:end]
         self.links = self.links._replace(owners=owners, values=values)
@@ -620,10 +644,10 @@ class Walk:
         last[self.pivots.row_of[:used]] = True
         last[:free_rows] = False
         shown = self._shown(before)
-        pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check)
+        pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check, self.pivots)
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
-        self.pivots, self.links = pivots, link_all(pivots)
+        self.pivots, self.links = pivots, link_all(pivots, self.links)
         self.reordered, self.price = used, 2 * price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
