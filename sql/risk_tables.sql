@@ -137,7 +137,7 @@ CREATE OR REPLACE TEMP MACRO sdc_l_diversity_classes(source, keys := [], sensiti
 --| @output
 --| records | classes |                 t |       mean_distance
 --| --------+---------+-------------------+--------------------
---|      12 |       3 | 0.196969696969697 | 0.14015151515151514
+--|      12 |       3 | 0.196969696969697 | 0.14015151515151517
 --| @source Li, Li and Venkatasubramanian (2007)
 CREATE OR REPLACE TEMP MACRO sdc_t_closeness(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') AS TABLE
     SELECT * FROM query(_sdc_plan_t_closeness(source::VARCHAR, keys::VARCHAR[], sensitive::VARCHAR, ordered, nulls::VARCHAR));
