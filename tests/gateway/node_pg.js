@@ -1,7 +1,7 @@
-// A program with the client `pg` of Node.js: node node_pg.js PORT PASSWORD; it prints what it found, a line each.
-const { Client, Pool } = require("pg");
+// A program with the client `pg` of Node.js: node node_pg.js PORT PASSWORD SLOW; it prints what it found, a line each.
+const { Client, Pool, Query } = require("pg");
 
-async function main(port, password) {
+async function main(port, password, slow) {
   const login = { host: "127.0.0.1", port, user: "ann", password, database: "register" };
   const client = new Client(login);
   await client.connect();
@@ -17,7 +17,22 @@ async function main(port, password) {
   }
   await client.query("SELECT * FROM people").catch((error) => console.log("refused", error.code, error.message.slice(0, 6)));
   console.log("rows", (await client.query("SELECT * FROM numbers")).rowCount);
-  await client.end();
+  const long = new Query(slow);
+  const stopped = new Promise((resolve) => long.on("error", (error) => resolve(error.code)));
+  client.query(long);
+  setTimeout(() => new Client(login).cancel(client, long), 500);
+  console.log("cancelled", await stopped);
+  console.log("goes on", (await client.query("SELECT 1 AS one")).rows[0].one);
+
+  const leaving = new Query("SELECT a.n FROM numbers a, numbers b");
+  client.on("error", () => {});
+  leaving.on("error", () => {});
+  await new Promise((resolve) => {
+    leaving.once("row", resolve);
+    client.query(leaving);
+  });
+  client.connection.stream.destroy();
+  console.log("left");
 
   const pool = new Pool({ ...login, max: 5 });
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => pool.query("SELECT $1::int AS i", [i])));
@@ -28,4 +43,4 @@ async function main(port, password) {
   await wrong.connect().catch((error) => console.log("login", error.code));
 }
 
-main(Number(process.argv[2]), process.argv[3]);
+main(Number(process.argv[2]), process.argv[3], process.argv[4]);

@@ -20,6 +20,7 @@ from sdcduck.audit_log import read_log
 
 PASSWORD = "correct horse battery"
 ROWS = 200_000
+SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
 
 
 @dataclass

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_gateway import PASSWORD, ROWS, Served, wait_for
+from served_gateway import PASSWORD, ROWS, SLOW, Served, wait_for
 
 import sdcduck
 from sdcduck.guard import Refused
 
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
-SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
 KINDS = (True, 7, 8, 9, 1.5, Decimal("12.345"), "grün", datetime.date(2020, 2, 29),
          datetime.datetime(2020, 2, 29, 12, 30, 1, 500_000), None)  # fmt: skip
 
@@ -267,6 +267,28 @@ class TestSQLAlchemy:
         finally:
             engine.dispose()
 
+    @pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+    def test_cancel_and_leaving_in_the_middle(self, served: Served, expected: Any, driver: str) -> None:
+        sqlalchemy = pytest.importorskip("sqlalchemy")
+        pytest.importorskip(driver)
+        engine = sqlalchemy.create_engine(served.url.replace("postgresql", f"postgresql+{driver}"))
+        left = served.told("left")
+        with engine.connect() as con:
+            threading.Timer(0.5, con.connection.driver_connection.cancel).start()
+            with pytest.raises(sqlalchemy.exc.OperationalError, match="cancel"):
+                con.execute(sqlalchemy.text(SLOW))
+            con.rollback()
+            assert [tuple(row) for row in con.execute(sqlalchemy.text(QUERY))] == expected
+            streamed = con.execution_options(stream_results=True)
+            assert len(streamed.execute(sqlalchemy.text("SELECT a.n FROM numbers a, numbers b")).fetchmany(10)) == 10
+            con.invalidate()
+        engine.dispose()
+        wait_for(lambda: served.told("left") > left)
+        login = {"connect_args": {"password": "wrong password"}}
+        wrong = sqlalchemy.create_engine(served.url.replace("postgresql", f"postgresql+{driver}"), **login)
+        with pytest.raises(sqlalchemy.exc.OperationalError, match="password"):
+            wrong.connect()
+
 
 def test_asyncpg(served: Served, expected: Any) -> None:
     asyncpg = pytest.importorskip("asyncpg")
@@ -319,6 +341,15 @@ def test_pg8000(served: Served, expected: Any) -> None:
         con.close()
     with pytest.raises(native.DatabaseError, match="password"):
         native.Connection(**told, password="wrong password")
+    # It cannot cancel; who loses patience leaves, while it runs or in the middle of a result.
+    for query, wait in ((SLOW, 0.5), ("SELECT a.n FROM numbers a, numbers b", 0.3)):
+        left, line = served.told("left"), socket.create_connection(("127.0.0.1", served.port))
+        con = native.Connection(**told, password=PASSWORD, sock=line)
+        threading.Timer(wait, line.shutdown, [socket.SHUT_RDWR]).start()
+        with pytest.raises((native.InterfaceError, OSError)):
+            con.run(query)
+        line.close()
+        wait_for(lambda left=left: served.told("left") > left)
 
 
 def test_ibis(served: Served, register: Path, expected: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served_gateway import PASSWORD, ROWS, Served, start, wait_for
+from served_gateway import PASSWORD, ROWS, SLOW, Served, start, wait_for
 from typer.testing import CliRunner
 
 from sdcduck.cli import app
@@ -28,7 +28,6 @@ from sdcduck.gateway.tls import self_signed
 
 pyarrow, flight = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.flight")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
-SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
 LONG = "SELECT a.n, b.n AS m FROM numbers a, numbers b"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_gateway import PASSWORD, ROWS, Served, wait_for
+from served_gateway import PASSWORD, ROWS, SLOW, Served, wait_for
 
 _JAR = Path("/usr/share/java/postgresql.jar")
 _SCANNER = os.environ.get("SDCDUCK_SCANNER_PYTHON", "")
@@ -60,9 +60,6 @@ def test_odbc(served: Served, declare: int) -> None:
         input="", capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert "password authentication failed" in wrong.stdout + wrong.stderr
-
-
-SLOW = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
 
 
 class TestODBC:
