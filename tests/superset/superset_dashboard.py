@@ -283,6 +283,18 @@ def ask_as_charts_do(one: Superset, source: int, guard: sdcduck.Guard) -> None:
         )
     having = chart_data(one, source, columns=["age"], metrics=[COUNT], extras={"having": "COUNT(*) > 80"})
     same(having, "SELECT age, count(*) FROM people GROUP BY age HAVING count(*) > 80")
+    axis = {"label": "joined", "sqlExpression": "joined", "expressionType": "SQL", "columnType": "BASE_AXIS",
+            "timeGrain": "P1M"}  # fmt: skip
+    series = chart_data(one, source, columns=[axis, "region"], metrics=[COUNT], series_columns=["region"], series_limit=2,
+                        series_limit_metric=COUNT, extras={"time_grain_sqla": "P1M"}, granularity="joined",
+                        time_range="2024-03-01 : 2025-03-01")  # fmt: skip
+    spring_on = "joined >= TIMESTAMP '2024-03-01' AND joined < TIMESTAMP '2025-03-01'"
+    same(
+        [[_moment(row[0]), *row[1:]] for row in series],
+        "SELECT strftime(date_trunc('month', joined), '%Y-%m-%d'), region, count(*) FROM people WHERE region IN (SELECT region "
+        f"FROM people WHERE {spring_on} GROUP BY region ORDER BY count(*) DESC LIMIT 2) AND {spring_on} GROUP BY 1, 2",
+    )
+    assert len({row[1] for row in series}) == 2, series
     values = one.get(f"datasource/table/{source}/column/region/values/")["result"]
     assert sorted(values) == ["East", "North", "South", "West"], values
     records = one.refused("chart/data", chart_query(source, columns=["person_id", "income"], metrics=[]))

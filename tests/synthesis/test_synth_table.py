@@ -393,6 +393,39 @@ def test_the_variances_of_two_releases(sd: duckdb.DuckDBPyConnection) -> None:
     assert found[4] == 0
 
 
+def test_intervals_overlap_more_with_releases_and_less_with_sigma(sd: duckdb.DuckDBPyConnection) -> None:
+    """The patterns of the table in the specification's 3.1, for another survey and as means over many releases."""
+    q, v = sd.execute("""
+        SELECT sum(CASE WHEN f = old THEN ln(n) ELSE -ln(n) END), sum(1 / n)
+        FROM (SELECT sex = 'FEMALE' AS f, age >= 4 AS old, count(*) AS n FROM sd GROUP BY ALL)
+    """).fetchall()[0]
+    low, high = q - 1.959964 * math.sqrt(v), q + 1.959964 * math.sqrt(v)
+
+    def overlap(m: int, rule: str) -> float:
+        """The mean share of the original interval and of that from m releases that they have in common."""
+        return sd.execute(f"""
+            SELECT avg(greatest(least({high}, high) - greatest({low}, low), 0) / 2 * (1 / ({high} - {low}) + 1 / (high - low)))
+            FROM (
+                SELECT c.low_{rule} AS low, c.high_{rule} AS high
+                FROM (SELECT sdc_combine(q, v, sigma := 0) AS c FROM ratios GROUP BY replicate % (2000 // {m}))
+            )""").fetchall()[0][0]
+
+    shares = {}
+    for sigma in (0, 0.1, 0.5, 2, 10):
+        sd.execute(f"CREATE OR REPLACE TABLE ratios AS {log_odds_ratios(sigma)}")
+        for m in (2, 5, 10, 20, 50):
+            shares[sigma, m] = overlap(m, "p")
+        assert sorted(share for (s, _), share in shares.items() if s == sigma) == [
+            share for (s, _), share in shares.items() if s == sigma
+        ]
+        if sigma == 0:
+            assert [overlap(m, "s") for m in (20, 50)] == pytest.approx([shares[0, m] for m in (20, 50)], abs=0.01)
+    for m in (2, 5, 10, 20, 50):
+        falling = [shares[sigma, m] for sigma in (0, 0.1, 0.5, 2, 10)]
+        assert falling == sorted(falling, reverse=True)
+    assert all(0.5 < shares[10, m] < 0.7 for m in (5, 10, 20, 50))  # wide intervals
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
