@@ -212,3 +212,29 @@ def test_an_empty_table_and_one_row(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(
         "SELECT class_records, risk FROM sdc_individual_risk('t', keys := ['a'], weight := 'w')"
     ).fetchall() == [(1, pytest.approx(0.0798372, abs=1e-7))]
+
+
+def test_both_indicators_fall_with_every_recoding(con: duckdb.DuckDBPyConnection) -> None:
+    """The loop of a labour force survey (its file is not public): coarser ages, then coarser nationalities."""
+    con.execute("""
+        CREATE TABLE labour AS SELECT hash(i) % 3 AS province, hash(i + 1) % 2 AS sex, 16 + hash(i + 2) % 75 AS age,
+            'place ' || (8 * pow(hash(i + 3) % 1000 / 1000, 4))::INTEGER AS birth_place,
+            'nation ' || (30 * pow(hash(i + 4) % 1000 / 1000, 9))::INTEGER AS nationality, 120 + hash(i + 5) % 90 AS weight
+        FROM range(12749) t(i)""")
+    stages = []
+    for age, nationality in (
+        ("age", "nationality"),
+        ("age // 5", "nationality"),
+        ("age // 5", "nationality = 'nation 0'"),
+    ):
+        coded = f"(SELECT * REPLACE ({age} AS age, {nationality} AS nationality) FROM labour)"
+        stages.append(
+            con.execute(
+                "SELECT records, risk, share_unsafe FROM sdc_global_risk(?, weight := 'weight', threshold := 0.02, "
+                "keys := ['province', 'sex', 'birth_place', 'age', 'nationality'])",
+                [coded],
+            ).fetchall()[0]
+        )
+    assert [stage[0] for stage in stages] == [12749] * 3
+    assert stages[0][1] > stages[1][1] > stages[2][1] > 0
+    assert stages[0][2] > stages[1][2] > stages[2][2] > 0
