@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
-from sdcduck.udfs.source import Source, is_number, source
+from sdcduck.udfs.source import Source, source
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
@@ -161,11 +161,9 @@ class Cells:
             raise SDCError("argument 'by' must name the columns whose combinations are the cells")
         names = relation.named(by, "by", ("replicate", "count"))
         if count is not None:
-            relation.number(count, "count")
-            if count.lower() in (name.lower() for name in names):
+            if relation.column(count, "count") in map(identifier, names):
                 raise SDCError("argument 'count' names a column of 'by'")
-            if not is_number(relation.type_of(count)) and relation.type_of(count) != '"NULL"':
-                raise SDCError(f"argument 'count' must name a column of numbers, not '{count}'")
+            relation.number(count, "count")
         if structural is not None:
             columns = ", ".join(identifier(name) for name in names)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of
-from sdcduck.udfs.source import is_number, source
+from sdcduck.udfs.source import source
 
 from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError
@@ -30,10 +30,8 @@ def plan_equal_weights(
 ) -> str:  # fmt: skip
     """``sdc_synth_equal_weights``: records laid end to end, each as long as its weight, and hit by chance."""
     relation = source(session.cursor(), text, "source")
-    number = relation.column(weight, "weight")
+    number = relation.number(weight, "weight")
     name = next(known for known in relation.columns if identifier(known) == number)
-    if not is_number(relation.type_of(name)):
-        raise SDCError(f"argument 'weight' must name a column of numbers, not '{name}'")
     for known in relation.columns:
         if known.lower().startswith(_RECORD):
             raise SDCError(f"a column may not begin with {_RECORD}: '{known}'; give it another name in a query")

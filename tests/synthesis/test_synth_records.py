@@ -827,7 +827,7 @@ def test_no_stratum_has_more_than_its_share(weighed: duckdb.DuckDBPyConnection) 
     ("call", "message"),
     [
         ("'weighed', 'v'", "unknown column 'v'"), ("'weighed', NULL", "argument 'weight' must name a column"),
-        ("'weighed', 'stratum'", "must name a column of numbers, not 'stratum'"),
+        ("'weighed', 'stratum'", "must name a column of numbers: 'stratum' of 'weighed' is VARCHAR"),
         ("'weighed', 'w', by := ['w']", "argument 'by' names 'w', which is the weight"),
         ("'weighed', 'w', by := ['nowhere']", "unknown column 'nowhere'"),
         ("'weighed', 'w', max_rate := 0", "argument 'max_rate' must lie above 0"),

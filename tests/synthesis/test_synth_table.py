@@ -472,7 +472,7 @@ def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments
         ("'(SELECT 1 AS a, -1 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
         (
             "'(SELECT 1 AS a, ''1'' AS n)', by := ['a'], count := 'n', sigma := 1",
-            "must name a column of numbers, not 'n'",
+            "must name a column of numbers: 'n' of the query",
         ),
         ("'(SELECT 1 AS a, 1.5 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
         (
