@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from typing import cast
 
 import duckdb
 
 import sdcduck
+from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
 from sdcduck.report.html import document, grid, td, th, written
 from sdcduck.udfs.source import shared_columns, source
@@ -39,9 +41,9 @@ def assess(
 ) -> Path:
     """Write what is known of a release as an HTML page that needs no other file; returns its path.
 
-    The page has the rows of ``sdc_report`` and pictures: distances to the closest original record, accuracy of tables
-    of two columns, each column, every two columns, the cells that differ most. It tells of the original records: it is
-    for the office, not for the public.
+    The page has the rows of ``sdc_report`` and pictures: the release on a map of risk and utility, distances to the
+    closest original record, accuracy of tables of two columns, each column, every two columns, the cells that differ
+    most. It tells of the original records: it is for the office, not for the public.
 
     Args:
         con: a connection; the SQL functions are installed on it if they are not yet.
@@ -68,7 +70,10 @@ def assess(
         f"{'' if holdout is None else f', with the holdout {escape(holdout)}'}. "
         "It is made from the original records: it is for the office, not for the public.</p>",
         _warnings(rows),
-    ]
+        "<h2>Risk and utility</h2>",
+        _picture(lambda: sdcduck.pictures.risk_utility(
+            con, _map(rows), method="who", risk="risk", loss="1 - accuracy", panel="measure")),
+    ]  # fmt: skip
     for section, of_section in groupby(rows, key=lambda row: row[0]):
         parts.append(f"<h2>{escape(_SECTIONS.get(section, section))}</h2>")
         parts.append(_measures([row[1:] for row in of_section]))
@@ -97,6 +102,41 @@ def _warnings(rows: Sequence[tuple[object, ...]]) -> str:
         return ""
     items = "\n".join(f"<li>{escape(measure)}: {escape(warning)}</li>" for measure, warning in said)
     return f"<h2>Read this first</h2>\n<ul>\n{items}\n</ul>"
+
+
+_ACCURACY = "accuracy of tables of {}, mean"
+_RISKS = (
+    "share of records that equal an original",
+    "told rightly where all records with the keys agree (TCAP)",
+    "inference, success",
+)
+
+
+def _map(rows: Sequence[tuple[object, ...]]) -> str:
+    """A query for the points of a map: the release, and what it is held against.
+
+    What a risk is without the release, by guessing or in other records of the population, stands where the same is
+    lost, unless it is known how accurate those other records are.
+    """
+    known: dict[str, list[tuple[float, float | None, object]]] = {}
+    for _, measure, _, value, _, _, baseline, baseline_is, *_ in rows:
+        if isinstance(value, float):
+            known.setdefault(str(measure), []).append((value, cast("float | None", baseline), baseline_is))
+    accuracy = known.get(_ACCURACY.format("2 columns")) or known.get(_ACCURACY.format("1 column")) or []
+    points = []
+    for kept, other, _ in accuracy[:1]:
+        for measure in _RISKS:
+            for risk, without, which in known.get(measure, []):
+                lost, of_others = 1 - kept, which == "of the holdout"
+                if measure == _RISKS[0]:
+                    points.append((measure, "the originals", 0.0, 1.0))
+                points.append((measure, "the release", lost, risk))
+                if without is not None:
+                    apart = 1 - other if of_others and other is not None else lost
+                    points.append((measure, "other people" if of_others else "guessing", apart, without))
+    listed = ", ".join(f"({literal(one)}, {literal(who)}, {x!r}::DOUBLE, {y!r}::DOUBLE)" for one, who, x, y in points)
+    values = f"(VALUES {listed})" if points else "(SELECT NULL, NULL, NULL, NULL)"
+    return f'(FROM {values} points(measure, who, "1 - accuracy", risk))'
 
 
 def _measures(rows: Sequence[tuple[object, ...]]) -> str:

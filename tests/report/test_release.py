@@ -211,7 +211,7 @@ def read(path: Path) -> _Page:
     return page
 
 
-def test_the_page_has_every_row_and_four_pictures(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_the_page_has_every_row_and_five_pictures(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     con.execute('CREATE OR REPLACE TABLE "<b>odd</b>" AS FROM copied')
     path = sdcduck.assess(
         con, "originals", "<b>odd</b>", tmp_path / "page.html", holdout="others", keys=KEYS, targets=TARGETS
@@ -219,11 +219,37 @@ def test_the_page_has_every_row_and_four_pictures(con: duckdb.DuckDBPyConnection
     page = read(path)
     assert "<b>odd</b>" in page.text
     assert "b" not in page.tags
-    assert page.tags.count("svg") == 4
+    assert page.tags.count("svg") == 5
     assert "script" not in page.tags
     for row in rows(con, f"'originals', 'copied', {ASKED}"):
         assert row["measure"] in page.text
         assert (row["warning"] or "") in page.text
+
+
+def test_the_map_has_the_release_and_what_it_is_held_against(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    sdcduck.assess(con, "originals", "copied", path, holdout="others", keys=KEYS, targets=TARGETS)
+    found = rows(con, f"'originals', 'copied', {ASKED}")
+    accurate = one(found, "accuracy of tables of 2 columns, mean")
+    equal, told = "share of records that equal an original", "told rightly where all records with the keys agree (TCAP)"
+    lost, of_others = (f"1 - accuracy = {1 - accurate[name]:.3g}" for name in ("value", "baseline"))
+    copies, tcap = one(found, equal), one(found, told)
+    text = read(path).text
+    for point in (
+        f"{equal} the originals: 1 - accuracy = 0, risk = 1;",
+        f"{equal} the release: {lost}, risk = {copies['value']:.3g};",
+        f"{equal} other people: {of_others}, risk = {copies['baseline']:.3g};",
+        f"{told} the release: {lost}, risk = {tcap['value']:.3g};",
+        f"{told} guessing: {lost}, risk = {tcap['baseline']:.3g};",
+        f"inference, success the release: {lost}, risk = {one(found, 'inference, success')['value']:.3g};",
+    ):
+        assert point in text
+
+
+def test_the_map_of_a_release_of_which_little_is_known(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    few = "(SELECT age FROM originals LIMIT 3)"
+    sdcduck.assess(con, few, "(SELECT age FROM copied LIMIT 2)", tmp_path / "few.html")
+    assert "share of records that equal an original the release: 1 - accuracy = " in read(tmp_path / "few.html").text
 
 
 def test_nothing_is_written_where_the_arguments_are_wrong(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
