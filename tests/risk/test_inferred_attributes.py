@@ -203,16 +203,21 @@ _VALUE = st.sampled_from(["a", "b", None])
 _ROWS = st.lists(st.tuples(_VALUE, _VALUE, st.sampled_from([1, 2, None])), max_size=14)
 
 
+def fill(con: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any]) -> None:
+    """The tables po and px."""
+    con.execute("CREATE OR REPLACE TABLE po (a VARCHAR, b VARCHAR, t INTEGER); CREATE OR REPLACE TABLE px AS FROM po")
+    for table, records in (("po", original), ("px", synthetic)):
+        if records:
+            con.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", records)
+
+
 @settings(max_examples=40, deadline=None)
 @given(original=_ROWS, synthetic=_ROWS)
 def test_the_figures_are_those_of_the_definitions(
     kept: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any]
 ) -> None:
     con = kept
-    con.execute("CREATE OR REPLACE TABLE po (a VARCHAR, b VARCHAR, t INTEGER); CREATE OR REPLACE TABLE px AS FROM po")
-    for table, records in (("po", original), ("px", synthetic)):
-        if records:
-            con.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", records)
+    fill(con, original, synthetic)
     o, x = Counter(original), Counter(synthetic)
     oq, xq = Counter(row[:2] for row in original), Counter(row[:2] for row in synthetic)
     values = {q: {row[2] for row in x if row[:2] == q} for q in xq}
@@ -394,10 +399,8 @@ def test_relabelling_and_order_change_no_attribution(
     kept: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any]
 ) -> None:
     con = kept
-    con.execute("CREATE OR REPLACE TABLE po (a VARCHAR, b VARCHAR, t INTEGER); CREATE OR REPLACE TABLE px AS FROM po")
-    for table, records in (("po", original), ("px", synthetic)):
-        if records:
-            con.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", records)
+    fill(con, original, synthetic)
+    for table in ("po", "px"):
         con.execute(
             f"CREATE OR REPLACE TABLE other_{table} AS SELECT 7 - t AS t, md5(b) AS b, 'k' || a AS a FROM {table} ORDER BY random()"
         )
