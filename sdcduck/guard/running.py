@@ -22,20 +22,22 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
     Raises:
         Refused: it took too long, or failed.
     """
-    over, stopped = threading.Event(), threading.Event()
-    watch = threading.Thread(target=_stop_after, args=(seconds, over, stopped, cursor), daemon=True)
+    stopped = threading.Event()
     try:
-        if seconds is not None:
-            watch.start()
-        return ask()
+        if seconds is None:
+            return ask()
+        over = threading.Event()
+        watch = threading.Thread(target=_stop_after, args=(seconds, over, stopped, cursor), daemon=True)
+        watch.start()
+        try:
+            return ask()
+        finally:
+            over.set()
+            watch.join()
     except (duckdb.Error, pa.ArrowException, OSError) as problem:
         if stopped.is_set() or isinstance(problem, duckdb.InterruptException):
             raise Refused("SDC091") from None
         raise Refused("SDC090", type(problem).__name__) from None
-    finally:
-        over.set()
-        if seconds is not None:
-            watch.join()
 
 
 def begun(
