@@ -87,7 +87,7 @@ class AuditLog:
             self._text = text
 
     def _is_ours(self, file: FileIO) -> bool:
-        """Whether the file ends with the line that was written last, letter for letter: then nothing is to be verified."""
+        """Whether the file ends with the line that was written last, to the letter: nothing is to be verified."""
         if not self._text or os.fstat(file.fileno()).st_size != self._last.offset:
             return False
         file.seek(self._before.offset)

@@ -8,6 +8,7 @@ WHERE _c0 > 0
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from sqlglot import exp, parse_one
 
@@ -27,19 +28,25 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) ->
     """
     keys = [item.alias for item in grouped.expressions]
     parsed = parse_one(f"SELECT {', '.join([*formulas, kept])}", read="duckdb").expressions
-    values: dict[exp.Expr, str] = {}  # changed in place later on, so that it is good for no more questions
+    # These are changed in place later on, so that they are good for no more questions.
+    steps: list[dict[exp.Expr, str]] = []
+    for number, functions in reversed(list(enumerate(_STEPS, 1))):
+        found: dict[exp.Expr, str] = {}
+        lifted = partial(_lifted, found=found, prefix=f"_f{number}_", is_one=partial(_is_of, functions))
+        parsed = [lifted(part) for part in parsed]
+        steps = [{lifted(value): name for value, name in step.items()} for step in steps]
+        steps.insert(0, found)
     calls: dict[exp.Expr, str] = {}
-    parts = [_lifted(formula, values, "_f", _is_value) for formula in parsed]
-    *numbers, condition = [_lifted(part, calls, "_c", _is_call) for part in parts]
-    columns = {name: _lifted(value, calls, "_c", _is_call) for value, name in values.items()}
-    for part in (*numbers, condition, *columns.values()):
+    *numbers, condition = [_lifted(part, calls, "_c", _is_call) for part in parsed]
+    columns = [{name: _lifted(value, calls, "_c", _is_call) for value, name in step.items()} for step in steps]
+    for part in (*numbers, condition, *(value for step in columns for value in step.values())):
         if any(column.table != NUMBERS for column in part.find_all(exp.Column)):
             raise Refused("SDC005", "a number that depends on single records")
     for call, name in calls.items():
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
     source = _aliased(grouped)
-    if columns:
-        shown = [exp.alias_(value, name, quoted=True, copy=False) for name, value in columns.items()]
+    for step in filter(None, columns):
+        shown = [exp.alias_(value, name, quoted=True, copy=False) for name, value in step.items()]
         source = _aliased(exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=source)))
     made = exp.Select(expressions=[exp.column(key, NUMBERS, quoted=True) for key in keys], from_=exp.From(this=source))
     for number, name in zip(numbers, formulas.values(), strict=True):
@@ -64,13 +71,17 @@ def _lifted(node: exp.Expr, found: dict[exp.Expr, str], prefix: str, is_one: Cal
     return node.transform(lifted, copy=False)
 
 
-_VALUES = frozenset(["_sdc_default_sum"])
-"""Functions of what is called, that take long to plan themselves."""
-_OF_NUMBERS = _VALUES | {"_sdc_clipped", "_sdc_ptable_most", "typeof"}
+_STEPS = (
+    frozenset(["_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key", "_sdc_sum_slot"]),
+    frozenset(["_sdc_guide_code", "_sdc_sum_upper"]),
+    frozenset(["_sdc_stepped_count", "_sdc_stepped_sum"]),
+)
+"""Functions of what is called, that take long to plan themselves: those of a step are of the columns before it."""
+_OF_NUMBERS = frozenset(["_sdc_clipped", "_sdc_ptable_most", "typeof"]).union(*_STEPS)
 
 
-def _is_value(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name in _VALUES
+def _is_of(functions: frozenset[str], node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name in functions
 
 
 def _is_call(node: exp.Expr) -> bool:

@@ -57,9 +57,8 @@ def with_own_numbers(con: duckdb.DuckDBPyConnection, *measures: str) -> None:
         value = f"abs(_sdc_exact_sum({chosen}, 4)) / (repeated)"
         added = f"sum({kept})"
         con.execute(f"""
-            CREATE OR REPLACE {kind} MACRO sum_of_{measure}(y, record_key, filter := true, repeated := 1) AS _sdc_default_sum(
-                _sdc_exact_sum({chosen}, 4), max(_sdc_contribution(y, record_key, filter)),
-                {added}, count({chosen}), typeof(max(record_key)), typeof(sum(y)), 'default_magnitude',
+            CREATE OR REPLACE {kind} MACRO sum_of_{measure}(y, record_key, filter := true, repeated := 1) AS sdc_ckm_sum(
+                _sdc_exact_sum({chosen}, 4), [coalesce(max(_sdc_contribution(y, record_key, filter)), 0)],
                 {_spread(own(con, f"sum of {measure}"), added, value)}::BIGINT);
             CREATE OR REPLACE {kind} MACRO variance_of_{measure}(y, record_key, filter := true) AS
                 _sdc_own_variance(y, record_key, 'default_magnitude', 'default', 0.1, filter, 8, 4, {own(con, f"variance of {measure}")});

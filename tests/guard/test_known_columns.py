@@ -58,10 +58,10 @@ def test_what_is_known_is_not_asked_for(guards: tuple[list[pa.Table], Guard]) ->
     of_file = guards[1]
     never = "SELECT sum({}) AS a FROM people"
     assert "IS NULL" not in of_file.rewrite(never.format("always"))
-    assert '"always", "people"."record_key", TRUE, TRUE)' in of_file.rewrite(never.format("always"))
-    assert '"below", "people"."record_key", TRUE, TRUE)' in of_file.rewrite(never.format("below"))
+    assert "<> 0" not in of_file.rewrite(never.format("always"))
+    assert "<> 0" not in of_file.rewrite(never.format("below"))
     assert "IS NULL" in of_file.rewrite(never.format("often"))
-    assert '"mixed", "people"."record_key", TRUE, FALSE)' in of_file.rewrite(never.format("mixed"))
+    assert '"mixed" <> 0' in of_file.rewrite(never.format("mixed"))
     renamed = "SELECT sum(always) AS a FROM (SELECT often AS always FROM people) people"
     assert "IS NULL" in of_file.rewrite(renamed)
 

@@ -52,8 +52,13 @@ class CellKey:
         return self._enough(records, condition, self._counted(records, condition))
 
     def _counted(self, records: str, condition: str) -> str:
-        ptable = literal(str(self.policy.ptable))
-        return f"sdc_count({self._key(records)}, ptable := {ptable}, filter := {condition})"
+        """``sdc_count`` in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
+        key, ptable = self._key(records), literal(str(self.policy.ptable))
+        number, chosen = f"count(CASE WHEN {condition} THEN 1 END)", f"CASE WHEN {condition} THEN {key} END"
+        cell_key = f"_sdc_count_key({ptable}, {number}, count({chosen}), sum({chosen}), typeof(max({key})))"
+        slot = f"_sdc_count_slot({ptable}, {number})"
+        code = f"_sdc_guide_code({ptable}, {slot}, {cell_key})"
+        return f"_sdc_stepped_count({ptable}, {number}, {slot}, {cell_key}, {code})"
 
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
@@ -73,21 +78,25 @@ class CellKey:
         return self._enough(records, condition, counted)
 
     def total(self, records: str, measure: str, condition: str, called: str) -> str:
-        """``sdc_sum`` with a key of its own, in the form that DuckDB plans fastest: see ``_sdc_default_sum``."""
+        """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
         return self.total_of_units(records, measure, condition, called, "1")
 
     def total_of_units(self, records: str, measure: str, condition: str, called: str, repeated: str) -> str:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
-        every = str(self._is_among(self.policy.without_zero, records, measure)).lower()
-        kind, largest = f"typeof(sum({measure}))", f"max(_sdc_contribution({measure}, {key}, {condition}))"
-        added_up = f"_sdc_exact_sum({chosen}, 4)"
-        keys = f"_sdc_contributors_key_sum({measure}, {key}, {condition}, {every})"
-        own = f"_sdc_own_key({keys}, {added_up} / {repeated}, {self._own(f'sum of {called}')})"
-        ptable = literal(str(self.policy.magnitude_ptable))
+        kind, ptable = f"typeof(sum({measure}))", literal(str(self.policy.magnitude_ptable))
+        largest = f"_sdc_clipped(max(_sdc_contribution({measure}, {key}, {condition})), {kind})"
+        added_up, number = f"_sdc_exact_sum({chosen}, 4)", f"count({chosen})"
+        # Where every record has a value that is not 0, this is the sum of keys of the published count.
+        every = self._is_among(self.policy.without_zero, records, measure)
+        keys = f"sum(CASE WHEN {condition if every else f'({condition}) AND {measure} <> 0'} THEN {key} END)"
+        own = f"_sdc_sum_key({ptable}, {keys}, {added_up} / {repeated}, {self._own(f'sum of {called}')})"
+        slot = f"_sdc_sum_slot({ptable}, {added_up}, {largest}, {number})"
+        upper = f"_sdc_sum_upper({ptable}, {added_up}, {largest}, {number}, {slot})"
+        code = f"_sdc_guide_code({ptable}, {slot}, {own})"
         added = (
-            f"_sdc_default_sum({added_up}, _sdc_clipped({largest}, {kind}), {keys}, count({chosen}), "
-            f"typeof(max({key})), {kind}, {ptable}, {own})"
+            f"_sdc_stepped_sum({ptable}, {added_up}, {largest}, {keys}, typeof(max({key})), {kind}, "
+            f"{slot}, {upper}, {own}, {code})"
         )
         return self._where_known(records, measure, condition, added)
 
