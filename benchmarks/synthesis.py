@@ -156,7 +156,8 @@ def main() -> None:
         make_records(con, cells // 35)
         for method, goals in (("cart", (60, 5)), ("independent", (None, None)), ("bootstrap-noise", (None, None))):
             # What is compiled and imported once is not what a model costs.
-            con.execute(f"FROM sdc_synth_model('{method}', '(FROM records LIMIT 999)', method := '{method}')").fetchall()
+            few = "(FROM records LIMIT 5000)"
+            con.execute(f"FROM sdc_synth_model('{method}', '{few}', method := '{method}')").fetchall()
             con.execute(f"FROM sdc_synth_records(model := '{method}', seed := 1)").fetchall()
             model = f"FROM sdc_synth_model('{method}', 'records', method := '{method}', replace := true)"
             line(
