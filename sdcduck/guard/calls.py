@@ -1,8 +1,9 @@
 """Protected numbers as formulas over calls, each of which stands once: planning one takes longer than adding it up.
 
-SELECT _g0, CASE WHEN _c0 > 0 THEN _c1 END AS _a0, CASE WHEN _c0 > 0 THEN _c1 END / nullif(_c0, 0) AS _a1
-FROM (SELECT region AS _g0, sdc_count(..) AS _c0, sdc_sum(..) AS _c1 FROM people GROUP BY region) _sdc_n
-WHERE _c0 > 0
+SELECT _g0, CASE WHEN _f3_0 > 0 THEN _c1 END AS _a0, CASE WHEN _f3_0 > 0 THEN _c1 END / nullif(_f3_0, 0) AS _a1
+FROM (SELECT *, _sdc_stepped_count(_c0, _f2_0, ..) AS _f3_0 FROM (SELECT *, _sdc_guide_code(.., _c2) AS _f2_0 FROM
+    (SELECT region AS _g0, count(..) AS _c0, .. AS _c1, sum(..) AS _c2 FROM people GROUP BY region) ..) ..) _sdc_n
+WHERE _f3_0 > 0
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) ->
     parsed = parse_one(f"SELECT {', '.join([*formulas, kept])}", read="duckdb").expressions
     # These are changed in place later on, so that they are good for no more questions.
     steps: list[dict[exp.Expr, str]] = []
-    for number, functions in reversed(list(enumerate(_STEPS, 1))):
+    for place, functions in reversed(list(enumerate(_STEPS, 1))):
         found: dict[exp.Expr, str] = {}
-        lifted = partial(_lifted, found=found, prefix=f"_f{number}_", is_one=partial(_is_of, functions))
+        lifted = partial(_lifted, found=found, prefix=f"_f{place}_", is_one=partial(_is_of, functions))
         parsed = [lifted(part) for part in parsed]
         steps = [{lifted(value): name for value, name in step.items()} for step in steps]
         steps.insert(0, found)
