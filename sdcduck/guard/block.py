@@ -612,7 +612,8 @@ class Block:
         group = self._grouping(keys)
         if group is not None:
             inner.set("group", group)
-        return with_numbers(inner, split.aggregates, "true" if group is None else self.method.kept(self.records_sql))
+        kept = "true" if group is None else self.method.kept(self.records_sql)
+        return with_numbers(inner, split.aggregates, kept, self.method.steps)
 
     def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> exp.Select:
         """Group keys and protected numbers, after the rows of each unit were brought together in each group.
@@ -649,7 +650,7 @@ class Block:
         if group is not None and shown:
             inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
-        return with_numbers(inner, split.aggregates, kept)
+        return with_numbers(inner, split.aggregates, kept, numbers.method.steps)
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""

@@ -1,15 +1,16 @@
 """Protected numbers as formulas over calls, each of which stands once: planning one takes longer than adding it up.
 
-SELECT _g0, CASE WHEN _f3_0 > 0 THEN _c1 END AS _a0, CASE WHEN _f3_0 > 0 THEN _c1 END / nullif(_f3_0, 0) AS _a1
-FROM (SELECT *, _sdc_stepped_count(_c0, _f2_0, ..) AS _f3_0 FROM (SELECT *, _sdc_guide_code(.., _c2) AS _f2_0 FROM
-    (SELECT region AS _g0, count(..) AS _c0, .. AS _c1, sum(..) AS _c2 FROM people GROUP BY region) ..) ..) _sdc_n
-WHERE _f3_0 > 0
+SELECT _g0, CASE WHEN _f3_7 > 0 THEN _c1 END AS _a0, CASE WHEN _f3_7 > 0 THEN _c1 END / nullif(_f3_7, 0) AS _a1
+FROM (SELECT *, _sdc_stepped_count(_f0_0, _f2_6, ..) AS _f3_7 FROM (SELECT *, _sdc_guide_code(.., _f1_4) AS _f2_6
+    FROM (SELECT *, .. AS _f1_4
+        FROM (SELECT region AS _g0, count(..) AS _f0_0, .., .. AS _c1 FROM people GROUP BY region) _sdc_n) ..) ..) _sdc_n
+WHERE _f3_7 > 0
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import re
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp, parse_one
 
@@ -19,70 +20,115 @@ NUMBERS = "_sdc_n"
 """The alias of the calls of a block."""
 
 
-def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str) -> exp.Select:
+class Steps:
+    """Parts of the formulas of a block that are columns of their own: calls, and what is made of them step by step.
+
+    Their SQL is text until all of it is known, so that nothing is read twice.
+
+    >>> steps = Steps()
+    >>> number = steps.call("count(*)")
+    >>> steps.column(1, f"_sdc_count_slot('default', {number})")
+    '"_sdc_n"."_f1_1"'
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, str], str] = {}
+
+    def call(self, sql: str) -> str:
+        """A call over records: the SQL of the column that it becomes."""
+        return self.column(0, sql)
+
+    def column(self, step: int, sql: str) -> str:
+        """The same of an expression over the columns of the steps before this one."""
+        return f'"{NUMBERS}"."{self._names.setdefault((step, sql), f"_f{step}_{len(self._names)}")}"'
+
+    def behind(self, formulas: Iterable[str]) -> list[dict[str, str]]:
+        """The SQL of the columns that formulas are made of, by name, a dictionary for each step."""
+        known = {name: (step, sql) for (step, sql), name in self._names.items()}
+        found: list[dict[str, str]] = [{} for _ in range(1 + max((step for step, _ in self._names), default=0))]
+        waiting = list(formulas)
+        while waiting:
+            for name in _COLUMN.findall(waiting.pop()):
+                step, sql = known[name]
+                if name not in found[step]:
+                    found[step][name] = sql
+                    waiting.append(sql)
+        return found
+
+
+_COLUMN = re.compile(rf'"{NUMBERS}"\."(_f\d+_\d+)"')
+
+
+def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps) -> exp.Select:
     """A SELECT of the group keys and the numbers of a block.
 
     Args:
         grouped: of the group keys, all of them with a name.
         formulas: SQL of the numbers, and their names.
         kept: SQL of the condition for a group to appear.
+        steps: the parts that the formulas and the condition are made of.
     """
     keys = [item.alias for item in grouped.expressions]
-    parsed = parse_one(f"SELECT {', '.join([*formulas, kept])}", read="duckdb").expressions
-    # These are changed in place later on, so that they are good for no more questions.
-    steps: list[dict[exp.Expr, str]] = []
-    for place, functions in reversed(list(enumerate(_STEPS, 1))):
-        found: dict[exp.Expr, str] = {}
-        lifted = partial(_lifted, found=found, prefix=f"_f{place}_", is_one=partial(_is_of, functions))
-        parsed = [lifted(part) for part in parsed]
-        steps = [{lifted(value): name for value, name in step.items()} for step in steps]
-        steps.insert(0, found)
-    calls: dict[exp.Expr, str] = {}
-    *numbers, condition = [_lifted(part, calls, "_c", _is_call) for part in parsed]
-    columns = [{name: _lifted(value, calls, "_c", _is_call) for value, name in step.items()} for step in steps]
-    for part in (*numbers, condition, *(value for step in columns for value in step.values())):
+    called, *made_of = ([*step.items()] for step in steps.behind([*formulas, kept]))
+    texts = [*formulas, kept, *(sql for step in made_of for _, sql in step)]
+    calls: dict[exp.Expr, str] = {}  # changed in place later on, so that it is good for no more questions
+    lifted = [_lifted(formula, calls) for formula in _parsed(texts)]
+    for part in lifted:
         if any(column.table != NUMBERS for column in part.find_all(exp.Column)):
             raise Refused("SDC005", "a number that depends on single records")
+    for name, call in zip((name for name, _ in called), _parsed([sql for _, sql in called]), strict=True):
+        grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
     for call, name in calls.items():
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
+    parts = iter(lifted)
+    numbers = [exp.alias_(next(parts), name, quoted=True, copy=False) for name in formulas.values()]
+    condition = next(parts)
     source = _aliased(grouped)
-    for step in filter(None, columns):
-        shown = [exp.alias_(value, name, quoted=True, copy=False) for name, value in step.items()]
+    for step in filter(None, made_of):
+        shown = [exp.alias_(next(parts), name, quoted=True, copy=False) for name, _ in step]
         source = _aliased(exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=source)))
-    made = exp.Select(expressions=[exp.column(key, NUMBERS, quoted=True) for key in keys], from_=exp.From(this=source))
-    for number, name in zip(numbers, formulas.values(), strict=True):
-        made.append("expressions", exp.alias_(number, name, quoted=True, copy=False))
+    shown = [exp.column(key, NUMBERS, quoted=True) for key in keys]
+    made = exp.Select(expressions=[*shown, *numbers], from_=exp.From(this=source))
     if kept != "true":
         made.set("where", exp.Where(this=condition))
     return made
+
+
+def _parsed(texts: list[str]) -> list[exp.Expr]:
+    return list(parse_one(f"SELECT {', '.join(texts)}", read="duckdb").expressions) if texts else []
 
 
 def _aliased(query: exp.Select) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(NUMBERS, quoted=True)))
 
 
-def _lifted(node: exp.Expr, found: dict[exp.Expr, str], prefix: str, is_one: Callable[[exp.Expr], bool]) -> exp.Expr:
-    """The expression, changed in place: some parts, the outermost ones, become columns and are added to those found."""
+def _lifted(node: exp.Expr, calls: dict[exp.Expr, str]) -> exp.Expr:
+    """The expression, changed in place: calls, the outermost ones, become columns and are added to those found."""
 
     def lifted(part: exp.Expr) -> exp.Expr:
-        if not is_one(part):
+        if not _is_call(part):
             return part
-        return exp.column(found.setdefault(part, f"{prefix}{len(found)}"), NUMBERS, quoted=True)
+        return exp.column(calls.setdefault(part, f"_c{len(calls)}"), NUMBERS, quoted=True)
 
     return node.transform(lifted, copy=False)
 
 
-_STEPS = (
-    frozenset(["_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key", "_sdc_sum_slot"]),
-    frozenset(["_sdc_guide_code", "_sdc_sum_upper"]),
-    frozenset(["_sdc_stepped_count", "_sdc_stepped_sum"]),
+_OF_NUMBERS = frozenset(
+    [
+        "typeof",
+        "_sdc_clipped",
+        "_sdc_ptable_most",
+        "_sdc_count_key",
+        "_sdc_count_slot",
+        "_sdc_sum_key",
+        "_sdc_sum_slot",
+        "_sdc_guide_code",
+        "_sdc_sum_upper",
+        "_sdc_stepped_count",
+        "_sdc_stepped_sum",
+    ]
 )
-"""Functions of what is called, that take long to plan themselves: those of a step are of the columns before it."""
-_OF_NUMBERS = frozenset(["_sdc_clipped", "_sdc_ptable_most", "typeof"]).union(*_STEPS)
-
-
-def _is_of(functions: frozenset[str], node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name in functions
+"""Functions of what was called before."""
 
 
 def _is_call(node: exp.Expr) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.calls import Steps
 from sdcduck.guard.methods import cell_key, rounding, suppression, threshold
 from sdcduck.guard.refusals import Refused
 
@@ -20,6 +21,10 @@ class Method(Protocol):
     @property
     def weighted(self) -> bool:
         """Whether figures may be added up, and measures times figures, by what is published for each figure."""
+
+    @property
+    def steps(self) -> Steps:
+        """What its numbers are made of."""
 
     def source(self) -> str:
         """The table that answers: the records, or inner cells."""

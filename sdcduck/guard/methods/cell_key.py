@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sdcduck.catalog import Policy, identifier, literal
+from sdcduck.guard.calls import Steps
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class CellKey:
 
     policy: Policy
     weighted: bool = True
+    steps: Steps = field(default_factory=Steps, compare=False)
 
     def source(self) -> str:
         """The records."""
@@ -53,12 +55,14 @@ class CellKey:
 
     def _counted(self, records: str, condition: str) -> str:
         """``sdc_count`` in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
+        call, column = self.steps.call, self.steps.column
         key, ptable = self._key(records), literal(str(self.policy.ptable))
-        number, chosen = f"count(CASE WHEN {condition} THEN 1 END)", f"CASE WHEN {condition} THEN {key} END"
-        cell_key = f"_sdc_count_key({ptable}, {number}, count({chosen}), sum({chosen}), typeof(max({key})))"
-        slot = f"_sdc_count_slot({ptable}, {number})"
-        code = f"_sdc_guide_code({ptable}, {slot}, {cell_key})"
-        return f"_sdc_stepped_count({ptable}, {number}, {slot}, {cell_key}, {code})"
+        number, chosen = call(f"count(CASE WHEN {condition} THEN 1 END)"), f"CASE WHEN {condition} THEN {key} END"
+        of_keys = f"{call(f'count({chosen})')}, {call(f'sum({chosen})')}, typeof({call(f'max({key})')})"
+        cell_key = column(1, f"_sdc_count_key({ptable}, {number}, {of_keys})")
+        slot = column(1, f"_sdc_count_slot({ptable}, {number})")
+        code = column(2, f"_sdc_guide_code({ptable}, {slot}, {cell_key})")
+        return column(3, f"_sdc_stepped_count({ptable}, {number}, {slot}, {cell_key}, {code})")
 
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
@@ -83,21 +87,22 @@ class CellKey:
 
     def total_of_units(self, records: str, measure: str, condition: str, called: str, repeated: str) -> str:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
+        call, column = self.steps.call, self.steps.column
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
-        kind, ptable = f"typeof(sum({measure}))", literal(str(self.policy.magnitude_ptable))
-        largest = f"_sdc_clipped(max(_sdc_contribution({measure}, {key}, {condition})), {kind})"
-        added_up, number = f"_sdc_exact_sum({chosen}, 4)", f"count({chosen})"
+        kind, ptable = f"typeof({call(f'sum({measure})')})", literal(str(self.policy.magnitude_ptable))
+        added_up, number = call(f"_sdc_exact_sum({chosen}, 4)"), call(f"count({chosen})")
+        largest = column(1, f"_sdc_clipped({call(f'max(_sdc_contribution({measure}, {key}, {condition}))')}, {kind})")
         # Where every record has a value that is not 0, this is the sum of keys of the published count.
         every = self._is_among(self.policy.without_zero, records, measure)
-        keys = f"sum(CASE WHEN {condition if every else f'({condition}) AND {measure} <> 0'} THEN {key} END)"
-        own = f"_sdc_sum_key({ptable}, {keys}, {added_up} / {repeated}, {self._own(f'sum of {called}')})"
-        slot = f"_sdc_sum_slot({ptable}, {added_up}, {largest}, {number})"
-        upper = f"_sdc_sum_upper({ptable}, {added_up}, {largest}, {number}, {slot})"
-        code = f"_sdc_guide_code({ptable}, {slot}, {own})"
-        added = (
-            f"_sdc_stepped_sum({ptable}, {added_up}, {largest}, {keys}, typeof(max({key})), {kind}, "
-            f"{slot}, {upper}, {own}, {code})"
-        )
+        keys = call(f"sum(CASE WHEN {condition if every else f'({condition}) AND {measure} <> 0'} THEN {key} END)")
+        own = self._own(f"sum of {called}")
+        of_cell = f"{ptable}, {added_up}, {largest}"
+        own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {added_up} / {repeated}, {own})")
+        slot = column(2, f"_sdc_sum_slot({of_cell}, {number})")
+        code = column(3, f"_sdc_guide_code({ptable}, {slot}, {own_key})")
+        upper = column(3, f"_sdc_sum_upper({of_cell}, {number}, {slot})")
+        kinds = f"{keys}, typeof({call(f'max({key})')}), {kind}"
+        added = column(4, f"_sdc_stepped_sum({of_cell}, {kinds}, {slot}, {upper}, {own_key}, {code})")
         return self._where_known(records, measure, condition, added)
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.calls import Steps
 from sdcduck.guard.refusals import Refused
 
 
@@ -14,6 +15,7 @@ class Rounding:
 
     policy: Policy
     weighted: bool = False
+    steps: Steps = field(default_factory=Steps, compare=False)
 
     def source(self) -> str:
         """The records."""

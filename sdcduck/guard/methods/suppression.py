@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import parse_one
 
 from sdcduck.catalog import Policy, identifier, stencil_table
+from sdcduck.guard.calls import Steps
 from sdcduck.guard.refusals import Refused
 
 
@@ -18,6 +19,7 @@ class Suppression:
     stencil: str = "stencil"
     records: str = "_sdc_n"
     weighted: bool = False
+    steps: Steps = field(default_factory=Steps, compare=False)
 
     def source(self) -> str:
         """The inner cells, with original numbers and the stencil."""
