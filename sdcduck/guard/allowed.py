@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 
+from sdcduck.guard.calls import OF_NUMBERS
 from sdcduck.guard.refusals import Refused
 
 
@@ -52,11 +53,9 @@ _SCALARS = _words(
 FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
 
-MACROS = _words(
-    "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum typeof _sdc_own_variance _sdc_clipped _sdc_contribution "
-    "_sdc_published_rows _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units "
-    "_sdc_ptable_most _sdc_count_key _sdc_count_slot _sdc_sum_key _sdc_sum_slot _sdc_guide_code _sdc_sum_upper "
-    "_sdc_stepped_count _sdc_stepped_sum"
+MACROS = OF_NUMBERS | _words(
+    "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution _sdc_published_rows "
+    "_sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units"
 )
 """What the guard itself puts into a query; analysts cannot."""
 

@@ -113,25 +113,16 @@ def _lifted(node: exp.Expr, calls: dict[exp.Expr, str]) -> exp.Expr:
     return node.transform(lifted, copy=False)
 
 
-_OF_NUMBERS = frozenset(
+OF_NUMBERS = frozenset(
     [
-        "typeof",
-        "_sdc_clipped",
-        "_sdc_ptable_most",
-        "_sdc_count_key",
-        "_sdc_count_slot",
-        "_sdc_sum_key",
-        "_sdc_sum_slot",
-        "_sdc_guide_code",
-        "_sdc_sum_upper",
-        "_sdc_stepped_count",
-        "_sdc_stepped_sum",
+        "typeof", "_sdc_clipped", "_sdc_ptable_most", "_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key",
+        "_sdc_sum_slot", "_sdc_guide_code", "_sdc_sum_upper", "_sdc_stepped_count", "_sdc_stepped_sum",
     ]
-)
+)  # fmt: skip
 """Functions of what was called before."""
 
 
 def _is_call(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
-        return node.name not in _OF_NUMBERS
+        return node.name not in OF_NUMBERS
     return isinstance(node, (exp.AggFunc, exp.Filter, exp.WithinGroup))
