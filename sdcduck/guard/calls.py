@@ -3,7 +3,7 @@
 SELECT _g0, CASE WHEN _f3_7 > 0 THEN _c1 END AS _a0, CASE WHEN _f3_7 > 0 THEN _c1 END / nullif(_f3_7, 0) AS _a1
 FROM (SELECT *, _sdc_stepped_count(_f0_0, _f2_6, ..) AS _f3_7 FROM (SELECT *, _sdc_guide_code(.., _f1_4) AS _f2_6
     FROM (SELECT *, .. AS _f1_4
-        FROM (SELECT region AS _g0, count(..) AS _f0_0, .., .. AS _c1 FROM people GROUP BY region) _sdc_n) ..) ..) _sdc_n
+        FROM (SELECT region AS _g0, count(..) AS _f0_0, .. AS _c1 FROM people GROUP BY region) _sdc_n) ..) ..) _sdc_n
 WHERE _f3_7 > 0
 """
 
