@@ -357,7 +357,8 @@ class Guard:
             shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
             columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
             return Rewritten(sql, (notice,), (), tuple(p.name for p in named), (PREVIEW,), (), notice, columns)
-        protection = Protection(policies, {name: frozenset(columns) for name, columns in schema.items()})
+        visible = {name: frozenset(columns) for name, columns in schema.items()}
+        protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
         now, grouped = _output_names(tree), _is_grouped(tree)

@@ -44,6 +44,7 @@ class Known:
         self._role, self._raw, self._unchanging = role, raw, unchanging
         self._version: str | None = None
         self._collated: bool | None = None
+        self._tables_now: frozenset[str] | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
         self._columns: dict[str, dict[str, exp.DataType]] = {}
         self._rows: dict[tuple[str, str], int] = {}
@@ -97,6 +98,12 @@ class Known:
             without_null=frozenset(measure for measure, text in found.items() if never_null(text)),
             without_zero=frozenset(measure for measure, text in found.items() if never_zero(text)),
         )
+
+    def tables(self) -> frozenset[str]:
+        """The lower-case names of what is no view; with the connection held."""
+        if self._tables_now is None or not self._unchanging:
+            self._tables_now = frozenset(name.lower() for name in self._tables())
+        return self._tables_now
 
     def _tables(self) -> list[str]:
         """The tables of the schema in which custodians have theirs."""

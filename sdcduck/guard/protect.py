@@ -35,6 +35,7 @@ class Protection:
     Attributes:
         policies: by lower-case name.
         columns: that analysts see of these tables.
+        tables: the lower-case names of those that are no views.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
         unique: public relations with columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
@@ -45,6 +46,7 @@ class Protection:
 
     policies: Mapping[str, Policy]
     columns: Mapping[str, frozenset[str]]
+    tables: frozenset[str]
     unit_expressions: list[str] = field(default_factory=list)
     unique: list[Unique] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -166,7 +168,9 @@ class Protection:
                 if name in known:
                     found[table.alias_or_name] = known[name]
                 elif name in self.policies:
-                    found[table.alias_or_name] = of_policy(self.policies[name], self.columns[name])
+                    found[table.alias_or_name] = of_policy(
+                        self.policies[name], self.columns[name], is_table=name in self.tables
+                    )
                 else:
                     raise Refused("SDC020", table.name)
             elif isinstance(table, exp.Subquery):

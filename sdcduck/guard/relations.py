@@ -57,10 +57,15 @@ class Relation:
     measures: dict[str, str] = field(default_factory=dict)
 
 
-def of_policy(policy: Policy, columns: frozenset[str]) -> Relation:
-    """The relation that a policy declares, with the columns that analysts see."""
+def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Relation:
+    """The relation that a policy declares, with the columns that analysts see.
+
+    Args:
+        is_table: it is no view, whose expressions could fail for some rows.
+    """
     if policy.label == "public":
-        return Relation(Label.PUBLIC, columns, table=policy.name, source=identifier(policy.name))
+        table = policy.name if is_table else None
+        return Relation(Label.PUBLIC, columns, table=table, source=identifier(policy.name))
     roles = {name.lower(): Role.DIMENSION for name in policy.dimensions}
     roles |= {name.lower(): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:

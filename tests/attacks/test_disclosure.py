@@ -621,6 +621,29 @@ def test_no_error_beside_the_records_tells_a_value(attacked: Attacked, name: str
     assert len(answers) == 1
 
 
+OF_VIEWS = {
+    "joined": "SELECT y, count(*) FROM few p JOIN v ON p.age = v.x WHERE p.region = 'W' GROUP BY y",
+    "joined to the left": "SELECT y, count(*) FROM few p LEFT JOIN v ON p.age = v.x WHERE p.region = 'W' GROUP BY y",
+    "in the view": "SELECT count(*) FROM few p WHERE age IN (SELECT x FROM v WHERE y > 0) AND p.region = 'W'",
+    "semi join": "SELECT count(*) FROM few p SEMI JOIN v ON p.age = v.x AND v.y > 0 WHERE p.region = 'W'",
+    "in a subquery": "SELECT y, count(*) FROM (SELECT y, region FROM few p JOIN v ON p.age = v.x) WHERE region = 'W' GROUP BY y",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OF_VIEWS))
+def test_no_error_of_a_public_view_tells_a_value(attacked: Attacked, name: str) -> None:
+    """The same of a view of the custodian, which fails for one of its rows."""
+    attacked.con.execute("CREATE OR REPLACE TABLE numbers AS SELECT i AS x FROM range(5000) t(i)")
+    answers = set()
+    for age in (98, 99, 100):
+        attacked.con.execute(f"CREATE OR REPLACE VIEW v AS SELECT x, {FAILS.format(age)} AS y FROM numbers")
+        attacked.con.execute("FROM sdc_public('v')").fetchall()
+        answers.add(str(attacked.attempt(OF_VIEWS[name])))
+        attacked.con.execute("FROM sdc_unprotect('v')").fetchall()
+    attacked.con.execute("DROP VIEW v")
+    assert len(answers) == 1
+
+
 @pytest.mark.parametrize("method", ["cell_key", "threshold"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_no_error_tells_that_a_number_is_long(method: str, rows: int) -> None:
