@@ -5,7 +5,8 @@
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
 --| dimensions and measures only, and get protected numbers only. Whatever can be wrong is looked for now: columns that are
---| not there, NULL units, keys that are missing or out of range. Replaces an earlier policy of the table.
+--| not there, NULL units, keys that are missing or out of range, a view that fails for some of its rows. Replaces an
+--| earlier policy of the table.
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg unit VARCHAR: column that identifies the unit (person, firm)
@@ -46,7 +47,7 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
         role::VARCHAR, preview::VARCHAR));
 
 --| sdc_public(tbl, role := '') -> TABLE
---| Declares a table or view as public: analysts read it freely.
+--| Declares a table or view as public: analysts read it freely. A view that fails for some of its rows is refused.
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg role VARCHAR: for whom; '': for everybody without a policy of their own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 
+import duckdb
 import pyarrow as pa
 from sdcduck.udfs.publication import read_publication
 from sdcduck.udfs.source import Source, source
@@ -74,6 +75,7 @@ def plan_protect(
         complete = tuple(m.name for m, n in zip(answers.measures, counted[1:], strict=True) if n == counted[0])
     if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
         raise SDCError(f"column '{key}' must hold integers to be a record key")
+    _check_view(cursor, table)
     facts = catalog.policy_facts(cursor, table.sql, who, key)
     rows, units = facts.rows, facts.units
     if facts.no_unit:
@@ -157,6 +159,24 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
     return table
 
 
+def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
+    """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
+    views = "SELECT view_name FROM duckdb_views() WHERE NOT internal AND lower(view_name) = lower(?)"
+    if not cursor.execute(views, [table.text]).fetchall():
+        return
+    failing = []
+    for column in table.columns:
+        try:
+            cursor.execute(f"SELECT max(hash({catalog.identifier(column)})) FROM {table.sql}").fetchall()
+        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
+            failing.append(column)
+    if failing:
+        raise SDCError(
+            f"the view '{table.text}' fails for some of its rows, in {', '.join(map(repr, failing))}: "
+            "let it give NULL there, as TRY_CAST and TRY do"
+        )
+
+
 def _plain(table: Source, name: str | None, argument: str) -> str:
     """A column's name as the table has it."""
     return table.column(name, argument)[1:-1].replace('""', '"')
@@ -168,6 +188,7 @@ def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
     before = _policy(session, table.text, role)
     if before is not None and before.label == "unit-level":
         raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
+    _check_view(session.cursor(), table)
 
     def store() -> pa.Table:
         catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))

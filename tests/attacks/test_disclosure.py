@@ -632,12 +632,13 @@ OF_VIEWS = {
 
 @pytest.mark.parametrize("name", list(OF_VIEWS))
 def test_no_error_of_a_public_view_tells_a_value(attacked: Attacked, name: str) -> None:
-    """The same of a view of the custodian, which fails for one of its rows."""
+    """The same of a view of the custodian, which has come to fail for one of its rows since it was declared."""
     attacked.con.execute("CREATE OR REPLACE TABLE numbers AS SELECT i AS x FROM range(5000) t(i)")
     answers = set()
     for age in (98, 99, 100):
-        attacked.con.execute(f"CREATE OR REPLACE VIEW v AS SELECT x, {FAILS.format(age)} AS y FROM numbers")
+        attacked.con.execute("CREATE OR REPLACE VIEW v AS SELECT x, 1 AS y FROM numbers")
         attacked.con.execute("FROM sdc_public('v')").fetchall()
+        attacked.con.execute(f"CREATE OR REPLACE VIEW v AS SELECT x, {FAILS.format(age)} AS y FROM numbers")
         answers.add(str(attacked.attempt(OF_VIEWS[name])))
         attacked.con.execute("FROM sdc_unprotect('v')").fetchall()
     attacked.con.execute("DROP VIEW v")

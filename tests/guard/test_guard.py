@@ -765,6 +765,23 @@ def test_texts_that_take_long_where_there_are_records_are_refused(guarded: Guard
         guarded.sql(query)
 
 
+def test_a_view_that_fails_for_some_rows_cannot_be_declared() -> None:
+    """Whoever chooses the records that a question is about would hear where the ones are that fail."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("CREATE TABLE t AS SELECT i AS id, i % 2 AS side, if(i = 7, 'x', '1') AS code FROM range(20) t(i)")
+        con.execute("FROM sdc_add_record_key('t', unit := 'id')").fetchall()
+        con.execute('CREATE VIEW bad AS SELECT *, code::INTEGER AS "the code" FROM t')
+        con.execute('CREATE VIEW good AS SELECT *, TRY_CAST(code AS INTEGER) AS "the code" FROM t')
+        protect = "FROM sdc_protect('{}', unit := 'id', dimensions := ['side', 'the code'])"
+        for statement in (protect, "FROM sdc_public('{}')"):
+            with pytest.raises(duckdb.Error, match="'bad' fails for some of its rows, in 'the code'") as problem:
+                con.execute(statement.format("bad")).fetchall()
+            assert "'x'" not in str(problem.value)
+        assert con.execute("FROM sdc_policies()").fetchall() == []
+        con.execute(protect.format("good")).fetchall()
+        assert sdcduck.guard(con).sql("SELECT side, count(*) AS n FROM good GROUP BY side").num_rows == 2
+
+
 def test_tables_must_stay_as_they_were_declared(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE TABLE living AS FROM people")
     con.execute(
