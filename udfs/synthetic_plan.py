@@ -149,9 +149,9 @@ class _Names:
         return dict(zip(places, given.values(), strict=True))
 
 
-def _conditions_bind(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
+def _check_formula(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
     try:
-        cursor.execute(f"SELECT {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
+        cursor.execute(f"SELECT {columns}, {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
     except duckdb.Error as problem:
         raise SDCError(f"{what}: {str(problem).splitlines()[0]}") from None
 
@@ -232,8 +232,7 @@ def _with_rules(
                 "argument 'bounds_where' must hold conditions on columns that are neither derived nor bounded by "
                 f"conditions themselves: '{output.name}'"
             )
-            columns = ", ".join(map(identifier, free)) or "1"
-            _conditions_bind(cursor, f"({condition})::BOOLEAN", columns, relation, what)
+            relation.check_condition(cursor, condition, free, what)
             low, high = (
                 None if value is None else f"CAST({literal(str(value))} AS {output.sql_type})" for value in pair
             )
@@ -362,14 +361,13 @@ def read_plan(
         for place, (name, sql_type) in enumerate(relation.columns.items())
     )
     others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
+    relation.check_names(tuple(relation.columns))
     if not others:
         raise SDCError("argument 'derived' leaves no column to be drawn")
     for output in outputs:
-        if output.name.lower().startswith("_sdc_"):
-            raise SDCError(f"a column may not begin with _sdc_: '{output.name}'; give it another name in a query")
         if output.derived is not None:
             what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
-            _conditions_bind(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
+            _check_formula(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
     strata = names.places(by, "by")
     not_drawn = {*strata, *formulas}
     asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
@@ -392,8 +390,7 @@ def read_plan(
     if not order:
         raise SDCError("there is no column left to be drawn")
     if subset is not None:
-        every = ", ".join(identifier(output.name) for output in outputs)
-        _conditions_bind(cursor, f"({subset})::BOOLEAN", every, relation, "argument 'subset' must be a condition")
+        relation.check_condition(cursor, subset, tuple(relation.columns), "argument 'subset' must be a condition")
     if share is not None and not 0 <= share <= 1:
         raise SDCError("argument 'share' must lie between 0 and 1")
     partial = bool(kept) or subset is not None or share is not None
@@ -406,7 +403,12 @@ def read_plan(
     for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
         _check_changeable(outputs[place], order, place, "round_to")
         scale = outputs[place].encoding.scale
-        if scale is None or isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
+        if (
+            scale is None
+            or isinstance(base, bool)
+            or not isinstance(base, int | float)
+            or not 0 < base * scale < math.inf
+        ):
             raise SDCError("argument 'round_to' must hold positive numbers, for columns of numbers: {'income': 100}")
         bases[place] = float(base) * scale
     return Plan(

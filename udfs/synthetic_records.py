@@ -24,7 +24,7 @@ from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
-from sdcduck.udfs.synthetic_columns import LARGEST
+from sdcduck.udfs.synthetic_columns import LARGEST, Encoding
 from sdcduck.udfs.synthetic_plan import (
     ARGUMENT_DEFAULTS,
     ARGUMENT_NAMES,
@@ -84,8 +84,9 @@ class Encoded:
         return Encoded(Column(renewed, len(used), values), taken)
 
 
-def _encode(values: pa.ChunkedArray, kind: str) -> Encoded:
+def _encode(values: pa.ChunkedArray, how: Encoding) -> Encoded:
     """Codes of the values: places among the distinct ones, which are sorted."""
+    kind = how.kind
     if kind in ("s", "t"):
         texts = values.combine_chunks().cast(pa.string()).dictionary_encode()
         dictionary = texts.dictionary
@@ -107,7 +108,7 @@ def _encode(values: pa.ChunkedArray, kind: str) -> Encoded:
     if kind == "d":
         special = {NAN: np.isnan(plain), MINUS_INFINITY: plain == -np.inf, INFINITY: plain == np.inf}
     else:
-        special = {MINUS_INFINITY: plain == -LARGEST, INFINITY: plain == LARGEST}
+        special = {MINUS_INFINITY: plain == -LARGEST, INFINITY: plain == LARGEST} if how.infinite else {}
     for code, those in special.items():
         codes[those & ~missing] = code
     finite = codes == 0
@@ -126,7 +127,7 @@ def _read(session: Session, plan: Plan) -> tuple[list[Encoded | None], NDArray[n
     table = arrow(reads(session.cursor()), f"SELECT {', '.join(shown)}, {condition} AS chosen FROM {plan.relation.sql}")
     columns: list[Encoded | None] = [None] * len(plan.outputs)
     for place in needed:
-        columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding.kind)
+        columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding)
     return columns, table["chosen"].combine_chunks().to_numpy(zero_copy_only=False)
 
 
@@ -703,12 +704,14 @@ FAMILY = Family(
             ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "VARCHAR", *ARGUMENT_TYPES),
             plan_synth_records,
             _HANDLE,
+            ARGUMENT_NAMES,
         ),
         Planner(
             "sdc_synth_model",
             ("VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENT_TYPES),
             plan_synth_model,
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
+            ARGUMENT_NAMES,
         ),
         Planner("sdc_drop_synth_model", ("VARCHAR",), plan_drop_synth_model, {"name": "VARCHAR"}),
         weights.PLANNER,

@@ -526,13 +526,16 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
         ("'visits', by := ['ward'], epsilon := 1, total := 1e13", "argument 'total' must lie between"),
         ("'visits', by := ['ward'], epsilon := 1, total := 1.5", "argument 'total' must be a whole number"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 0", "argument 'tol' must be above 0"),
+        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 'inf'::DOUBLE", "argument 'tol' must be above 0"),
+        ("'visits', by := ['ward'], epsilon := 1e-320, public_domains := true", "argument 'epsilon' is so small or so large"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, max_iter := 0", "argument 'max_iter' must be"),
         *(
             (f"'visits', by := ['ward', 'kind'], epsilon := 1, public_domains := true, margins := {margins}", message)
             for margins, message in (
                 ("'threeway'", "argument 'margins' must be 'twoway'"), ("[]", "argument 'margins' must be 'twoway'"),
                 ("[['ward']]", "column 'kind' is in no margin"), ("[['ward', 'day']]", "names 'day', which is not in 'by'"),
-                ("[['ward', 'WARD'], ['kind']]", "names a column twice"), ("[['ward'], ['kind'], ['ward']]", "holds a margin twice"),
+                ("[['ward', 'WARD'], ['kind']]", "names a column twice"), ("[['ward', NULL]]", "argument 'margins' holds a NULL"),
+                ("[['ward'], ['kind'], ['ward']]", "holds a margin twice"),
             )
         ),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, structural_zeros := 'nonsense'", "must be a condition"),

@@ -283,6 +283,28 @@ def test_noise_leaves_what_is_excluded_and_is_as_wide_as_its_group(con: duckdb.D
     assert noisy - plain == pytest.approx(h * h, rel=0.6)
 
 
+def test_the_largest_whole_numbers_are_numbers(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT unnest([9223372036854775807, -9223372036854775807, 4]) AS b FROM range(100)")
+    assert values(con, "SELECT DISTINCT b FROM sdc_synth_records('t')") == {
+        9223372036854775807,
+        -9223372036854775807,
+        4,
+    }
+    assert values(con, "SELECT DISTINCT b FROM sdc_synth_records('t', bounds := {'b': [0, 10]}, redraws := 0)") == {
+        0,
+        4,
+        10,
+    }
+
+
+def test_results_are_finite_whatever_they_are_multiples_of(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range * 1e3 AS x, range::DECIMAL(18, 2) AS d FROM range(100)")
+    found = values(con, "SELECT DISTINCT isfinite(x) FROM sdc_synth_records('t', round_to := {'x': 1e-320})")
+    assert found == {True}
+    with pytest.raises(duckdb.Error, match="'round_to' must hold positive numbers"):
+        con.execute("FROM sdc_synth_records('t', round_to := {'d': 1e308})")
+
+
 def test_smoothed_numbers_keep_their_type_and_its_range(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "CREATE TABLE t AS SELECT (range % 128)::TINYINT AS a, (range % 256)::UTINYINT AS b, (range / 3)::DECIMAL(6, 2) AS c, "
@@ -551,6 +573,9 @@ def test_as_many_rows_as_one_likes_are_not_all_made(persons: duckdb.DuckDBPyConn
         ("visit := ['regoin']", "did you mean 'region'"),
         ("visit := ['region'], by := ['region']", "'visit' names 'region', which is not drawn"),
         ("method := 'gan'", "unknown method 'gan'; there are: 'bootstrap-noise', 'cart', 'independent'"),
+        ("minbucket := 1.5", "argument 'minbucket' must be a whole number, not 1.5"),
+        ("subset := 'region'", "'subset' must be a condition, which is true or false: it is VARCHAR"),
+        ("subset := 'count(*) > 1'", "'subset' must be a condition"),
         ("minbucket := 0", "'minbucket' must be a whole number, at least 1"),
         ("redraws := -1", "'redraws' must be a whole number, at least 0"),
         ("smoothing := 'spline'", "unknown smoothing 'spline'"),

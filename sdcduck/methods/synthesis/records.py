@@ -483,7 +483,7 @@ def _draw(  # type: ignore[no-untyped-def]
                     number += noise * bandwidths[place]
                     if whole[column]:
                         number = np.rint(number)
-                if base[column] > 0.0:
+                if base[column] > 0.0 and np.isfinite(number / base[column]):
                     number = np.rint(number / base[column]) * base[column]
                 if low[column] <= number <= high[column]:
                     if number != values[place]:
