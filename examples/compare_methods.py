@@ -27,10 +27,13 @@ LIMITS = (4_000, 9_000, 15_000, 22_000, 30_000, 42_000, 60_000, 100_000, 250_000
 """Where the size classes of the total income end."""
 FOLLOW = 7
 """So many components nearly follow from household, job and the scale of a person's income; the rest from nothing."""
-SHARES = (0.08, 0.05, 0.035, 0.02, 0.012)
+SHARES = (0.08, 0.065, 0.05, 0.04, 0.03)
 """Of the persons that have each of the others."""
-RICH, TAIL = 0.06, 2.0
-"""So many persons are rich, with incomes of a Pareto law: as in tax records, few persons make up much of the sums."""
+RICH, TAIL, OFTEN = 0.06, 2.0, 5.0
+"""So many persons are rich, with incomes of a Pareto law, and have the rare kinds of income so many times as often as
+all do: as in tax records, few persons make up much of the sums."""
+RELEASES = 10
+"""Of the methods that change a part of the records: what the one or the other part loses differs much by chance."""
 
 
 def population(persons: int, seed: int = 2022) -> pa.Table:
@@ -42,7 +45,9 @@ def population(persons: int, seed: int = 2022) -> pa.Table:
     district = municipality // 4
     household, job = chance.integers(0, 3, persons), chance.choice(3, persons, p=[0.7, 0.1, 0.2])
     scale = chance.lognormal(10, 0.7, persons) * (1 + 0.15 * (municipality % 3))
-    scale *= np.where(chance.random(persons) < RICH, 3 * (1 + chance.pareto(TAIL, persons)), 1)
+    rich = chance.random(persons) < RICH
+    scale *= np.where(rich, 3 * (1 + chance.pareto(TAIL, persons)), 1)
+    often = np.where(rich, OFTEN, (1 - OFTEN * RICH) / (1 - RICH))
     columns: dict[str, object] = {
         "person": np.arange(persons),
         "state": district // 2,
@@ -56,12 +61,12 @@ def population(persons: int, seed: int = 2022) -> pa.Table:
     for j in range(len(PARTS)):
         if j < FOLLOW:
             usual = (household * j + job + j) % 4 < (4, 3, 3, 3, 2, 2, 2)[j]
-            has, weight, spread = chance.random(persons) < np.where(usual, 0.98, 0.01), 0.7 / (j + 1) ** 1.5, 0.1
+            has, weight, spread = chance.random(persons) < np.where(usual, 0.99, 0.004), 0.7 / (j + 1) ** 1.5, 0.12
         else:
-            has, weight, spread = chance.random(persons) < SHARES[j - FOLLOW], 0.15, 1.2
+            has, weight, spread = chance.random(persons) < often * SHARES[j - FOLLOW], 0.15, 1.2
         columns[f"x{j + 1}"] = amount = np.where(has, np.rint(scale * weight * chance.lognormal(0, spread, persons)), 0)
         total += amount
-    columns["x0"] = np.maximum(total - np.rint(0.02 * scale * chance.random(persons)), 0)
+    columns["x0"] = np.maximum(total - np.rint(0.1 * scale * chance.random(persons)), 0)
     return pa.table(columns)
 
 
@@ -71,14 +76,15 @@ LARGEST = f"list_position([{', '.join(PARTS)}], greatest({', '.join(PARTS)}))"
 SWAP = """
     sdc_record_swap('persons', household := 'person', hierarchy := ['state', 'district', 'municipality', 'grid'],
         similar := ['household', 'job', 'largest'], risk_variables := ['size_class'], k_anonymity := 3,
-        swaprate := 0.1, seed := 1, return_swapped_id := true)
+        swaprate := 0.1, seed := {}, return_swapped_id := true)
 """
 SYNTHESISE = f"""
     SELECT * REPLACE ({SIZE_CLASS} AS size_class) FROM sdc_synth_records('(FROM flagged)',
-        targets := {[*PARTS, "x0"]}, {{}}, seed := 2)
+        targets := {[*PARTS, "x0"]}, {{}})
 """
 # Wider areas than the grid cell would tell the trees nothing more.
 PREDICTORS = ["grid", "household", "job", "largest", "size_class"]
+KNOWN = {name: [*PREDICTORS, *PARTS[:place]] for place, name in enumerate([*PARTS, "x0"])}
 
 
 def cells(records: str, counted: str = "count(*)", summed: str = "sum(value)") -> str:
@@ -98,7 +104,7 @@ def cells(records: str, counted: str = "count(*)", summed: str = "sum(value)") -
 
 
 def make_tables(con: duckdb.DuckDBPyConnection, persons: int) -> None:
-    """The original tables and those of each method."""
+    """The original tables, and those of the methods that change all cells or all records."""
     con.register("made", population(persons))
     con.execute(f"""
         CREATE TABLE persons AS
@@ -106,30 +112,39 @@ def make_tables(con: duckdb.DuckDBPyConnection, persons: int) -> None:
     """)
     con.execute("SELECT count(*) FROM sdc_store_ptable('counts', '(FROM sdc_ptable(D := 5, V := 2))')")
     con.execute(f"CREATE TABLE original AS {cells('persons')}")
-    noise = "p_large := 0.1, p_small := 0.2, fp := 20000, q := 4"
+    noise = "p_large := 0.1, p_small := 0.2, fp := 5000, q := 4"
     perturbed = cells("persons", "sdc_count(record_key, ptable := 'counts')", f"sdc_sum(value, record_key, {noise})")
     con.execute(f"CREATE TABLE ckm AS {perturbed}")
     con.execute("""
         CREATE TABLE ckm_mbs AS SELECT ckm.* REPLACE (sdc_mbs(ckm.x, original.n, ckm.n) AS x)
         FROM ckm JOIN original USING (what, area, size_class)
     """)
-    con.execute(f"CREATE TABLE swapped AS FROM {SWAP}")
-    con.execute(f"CREATE TABLE trs AS {cells('swapped')}")
+    con.execute("CREATE TABLE flagged AS SELECT * EXCLUDE (record_key), false AS swapped FROM persons")
+    synthesise(con, "synth", f"predictors := {KNOWN}, seed := 1")
+    without = {name: [other for other in known if other != "size_class"] for name, known in KNOWN.items()}
+    synthesise(con, "synth_no_class", f"predictors := {without}, seed := 1")
+
+
+def make_release(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    """The tables of the methods that change a part of the records, one of many that they might make."""
+    con.execute(f"CREATE OR REPLACE TABLE swapped AS FROM {SWAP.format(seed)}")
+    con.execute(f"CREATE OR REPLACE TABLE trs AS {cells('swapped')}")
     con.execute("""
-        CREATE TABLE flagged AS SELECT p.* EXCLUDE (record_key), s.swapped_with IS NOT NULL AS swapped
+        CREATE OR REPLACE TABLE flagged AS SELECT p.* EXCLUDE (record_key), s.swapped_with IS NOT NULL AS swapped
         FROM persons p JOIN swapped s USING (person)
     """)
-    predictors = {name: [*PREDICTORS, *PARTS[:place]] for place, name in enumerate([*PARTS, "x0"])}
-    without = {name: [other for other in known if other != "size_class"] for name, known in predictors.items()}
-    for name, arguments in (
-        ("synth", f"predictors := {predictors}"),
-        ("synth_no_class", f"predictors := {without}"),
-        ("synth_swap", f"predictors := {predictors}, subset := 'swapped'"),
-        ("synth_half", f"predictors := {predictors}, subset := 'swapped', share := 0.5"),
-        ("synth_rand", f"predictors := {predictors}, share := 0.1"),
+    for name, part in (
+        ("synth_swap", "subset := 'swapped'"),
+        ("synth_half", "subset := 'swapped', share := 0.5"),
+        ("synth_rand", "share := 0.1"),
     ):
-        con.execute(f"CREATE TABLE {name}_records AS {SYNTHESISE.format(arguments)}")
-        con.execute(f"CREATE TABLE {name} AS {cells(f'{name}_records')}")
+        synthesise(con, name, f"predictors := {KNOWN}, {part}, seed := {seed}")
+
+
+def synthesise(con: duckdb.DuckDBPyConnection, name: str, arguments: str) -> None:
+    """The table of synthetic records."""
+    con.execute(f"CREATE OR REPLACE TABLE {name}_records AS {SYNTHESISE.format(arguments)}")
+    con.execute(f"CREATE OR REPLACE TABLE {name} AS {cells(f'{name}_records')}")
 
 
 METHODS = {
@@ -137,20 +152,31 @@ METHODS = {
     "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)", "synth": "Synth",
     "synth_no_class": "Synth, no size class",
 }  # fmt: skip
+PARTIAL = ("trs", "synth_rand", "synth_half", "synth_swap")
 
 
-def measure(con: duckdb.DuckDBPyConnection) -> None:
-    """The table `measures`: of each method, income and level."""
-    measured = [
-        f"""
-        SELECT {place} AS place, '{method}' AS method, split_part(level, ' ', 1) AS variable,
-            split_part(level, ' ', 2) AS level, U, U_single, R_pert, R, hellinger
+def measured(table: str) -> str:
+    """A query for the measures of one table, by income and level."""
+    return f"""
+        SELECT {list(METHODS).index(table)} AS place, '{METHODS[table]}' AS method,
+            split_part(level, ' ', 1) AS variable, split_part(level, ' ', 2) AS level, U, U_single, R_pert, R, hellinger
         FROM sdc_table_risk_utility('original', '{table}', keys := ['what', 'area', 'size_class'], x := 'x',
             x_hat := 'x', level := 'what')
-        """
-        for place, (table, method) in enumerate(METHODS.items())
-    ]
-    con.execute(f"CREATE TABLE measures AS {' UNION ALL '.join(measured)}")
+    """
+
+
+def measure(con: duckdb.DuckDBPyConnection, releases: int = RELEASES) -> None:
+    """The table `measures`: of each method, income and level, means over the releases."""
+    tables = [table for table in METHODS if table not in PARTIAL]
+    con.execute(f"CREATE TABLE single AS {' UNION ALL '.join(map(measured, tables))}")
+    for seed in range(1, releases + 1):
+        make_release(con, seed)
+        con.execute(f"INSERT INTO single {' UNION ALL '.join(map(measured, PARTIAL))}")
+    con.execute("""
+        CREATE TABLE measures AS
+        SELECT place, method, variable, level, avg(COLUMNS(* EXCLUDE (place, method, variable, level)))
+        FROM single GROUP BY ALL ORDER BY ALL
+    """)
 
 
 FIGURES = """

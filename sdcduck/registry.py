@@ -70,12 +70,14 @@ class Planner:
         arguments: SQL types of the arguments, in order.
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
+        further: names of the arguments that the planner takes without naming them (``*common``).
     """
 
     name: str
     arguments: tuple[str, ...]
     plan: Callable[..., str | Rows]
     columns: Mapping[str, str] = field(default_factory=dict)
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,8 @@ _LARGE = " between -2^53 and 2^53"
 
 def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
     """The arguments of a planner, those that are BIGINT as whole numbers."""
-    names = [name for name, one in signature(planner.plan).parameters.items() if one.kind != Parameter.VAR_POSITIONAL]
+    known = signature(planner.plan).parameters.items()
+    names = [name for name, one in known if one.kind != Parameter.VAR_POSITIONAL] + list(planner.further)
     arguments: list[object] = []
     for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True)):
         if kind == "BIGINT" and isinstance(value, float):

@@ -21,6 +21,8 @@
 --| @source Karr et al. (2006); Jackson, Mitra, Francis & Dove (2022)
 CREATE OR REPLACE MACRO sdc_interval_overlap(low, high, synthetic_low, synthetic_high, raw := false) AS
     CASE
+        WHEN isnan(low::DOUBLE) OR isnan(high::DOUBLE) OR isnan(synthetic_low::DOUBLE) OR isnan(synthetic_high::DOUBLE)
+            THEN error('sdc_interval_overlap: an end of an interval is NaN')
         WHEN high < low OR synthetic_high < synthetic_low
             THEN error('sdc_interval_overlap: the upper end of an interval lies below its lower end')
         WHEN low IS NULL OR high IS NULL OR synthetic_low IS NULL OR synthetic_high IS NULL

@@ -283,8 +283,9 @@ CREATE OR REPLACE TEMP MACRO sdc_combine(q, v, sigma := NULL, size := 1, level :
         WHEN (min(v) < 0) THEN error('sdc_combine: a variance is negative')
         WHEN NOT isfinite(max(abs(q))::DOUBLE) OR NOT isfinite(max(v)::DOUBLE)
             THEN error('sdc_combine: an estimate or its variance is NaN or infinite')
+        WHEN max(abs(q)) > 1e140 OR max(v) > 1e280 THEN error('sdc_combine: an estimate or its variance is too large')
         WHEN (level > 0 AND level < 1) IS NOT TRUE THEN error('sdc_combine: level must lie between 0 and 1')
-        WHEN (size > 0) IS NOT TRUE THEN error('sdc_combine: size must be above 0')
+        WHEN (size > 0 AND isfinite(size::DOUBLE)) IS NOT TRUE THEN error('sdc_combine: size must be above 0')
         WHEN pooled IS NOT NULL AND count(*) <> 1 THEN error('sdc_combine: pooled is for one row, the only analysis')
         WHEN (pooled >= 1 AND pooled::DOUBLE = round(pooled::DOUBLE)) = false
             THEN error('sdc_combine: pooled must be a whole number, at least 1')

@@ -1,6 +1,6 @@
 -- Synthetic records: the functions that need Python (temporary macros of a connection with sdcduck).
 
---| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
@@ -21,7 +21,7 @@
 --| @arg model VARCHAR: a model stored by `sdc_synth_model`, instead of a source
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
---| @arg visit VARCHAR[]: columns that are drawn first, in this order; then follow the others as they stand
+--| @arg visit VARCHAR[] or VARCHAR: columns that are drawn first, in this order; then follow the others as they stand; 'weighted_abs': categories and dates as they stand, then numbers, the one with the largest sum of absolute values first
 --| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
@@ -37,6 +37,8 @@
 --| @arg train_rows BIGINT: learn from so many records, chosen by chance
 --| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept; NULL: 1000, and where more than 20 they must not be more than half of the texts that there are
 --| @arg count_zero BOOLEAN: whether 0 counts as a value in `ldiv_..` of leaves with other values
+--| @arg weight VARCHAR: 'weighted_abs': column of weights in these sums
+--| @arg near_constant BOOLEAN: false: no predictors that hardly vary, which have one value, or so few (at most one to a hundred records) that the first is more than 19 times as frequent as the second
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @column .. as in `source`: its columns
 --| @example
@@ -56,16 +58,16 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
     source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by :=
     [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20,
     exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived :=
-    NULL, train_rows := NULL, max_categories := NULL, count_zero := true, seed := NULL
+    NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_records(
         source::VARCHAR, targets::VARCHAR[], rows, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR,
-        "by"::VARCHAR[], method::VARCHAR, visit::VARCHAR[], to_json(predictors)::VARCHAR, minbucket,
+        "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR, to_json(predictors)::VARCHAR, minbucket,
         to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[], to_json(bounds)::VARCHAR, non_negative::VARCHAR[],
         to_json(round_to)::VARCHAR, redraws, to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
-        to_json(bounds_where)::VARCHAR));
+        to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
---| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, replace := false, seed := NULL) -> TABLE
+--| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|
 --| The model is stored as arrays (tree nodes, and the values of the donors in their leaves), never as code. **It holds
@@ -76,7 +78,7 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the original records
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
---| @arg visit VARCHAR[]: columns that are drawn first, in this order; then follow the others as they stand
+--| @arg visit VARCHAR[] or VARCHAR: columns that are drawn first, in this order; then follow the others as they stand; 'weighted_abs': categories and dates as they stand, then numbers, the one with the largest sum of absolute values first
 --| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
@@ -92,6 +94,8 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| @arg train_rows BIGINT: learn from so many records, chosen by chance
 --| @arg max_categories BIGINT: texts with more different values than these are refused, and are no predictors where they are kept; NULL: 1000, and where more than 20 they must not be more than half of the texts that there are
 --| @arg count_zero BOOLEAN: whether 0 counts as a value in `ldiv_..` of leaves with other values
+--| @arg weight VARCHAR: 'weighted_abs': column of weights in these sums
+--| @arg near_constant BOOLEAN: false: no predictors that hardly vary, which have one value, or so few (at most one to a hundred records) that the first is more than 19 times as frequent as the second
 --| @arg replace BOOLEAN: whether a model of this name may be replaced
 --| @arg seed BIGINT: chooses the records of `train_rows`
 --| @column name VARCHAR: the model
@@ -109,15 +113,15 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 CREATE OR REPLACE TEMP MACRO sdc_synth_model(
     name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing :=
     NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL,
-    redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, replace := false,
-    seed := NULL
+    redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL,
+    near_constant := true, replace := false, seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_model(
-        name::VARCHAR, source::VARCHAR, seed::VARCHAR, replace, "by"::VARCHAR[], method::VARCHAR, visit::VARCHAR[],
+        name::VARCHAR, source::VARCHAR, seed::VARCHAR, replace, "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR,
         to_json(predictors)::VARCHAR, minbucket, to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[],
         to_json(bounds)::VARCHAR, non_negative::VARCHAR[], to_json(round_to)::VARCHAR, redraws,
         to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
-        to_json(bounds_where)::VARCHAR));
+        to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
 --| sdc_drop_synth_model(name) -> TABLE
 --| Takes a stored model of synthetic records away.

@@ -100,6 +100,8 @@ def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
     places = {name.lower(): place for place, name in enumerate(by)}
     found: list[tuple[int, ...]] = []
     for names in given:
+        if None in names:
+            raise SDCError("argument 'margins' holds a NULL")
         for name in names:
             if str(name).lower() not in places:
                 raise SDCError(f"argument 'margins' names '{name}', which is not in 'by'")
@@ -146,9 +148,12 @@ def _read_call(
         )
     whole = [tuple(range(len(cells.by)))]
     axes = whole if method == "catall" else _margins(margins, cells.by)
-    return _Call(
+    call = _Call(
         cells, float(epsilon), str(method), str(mechanism), str(neighbours), axes, float(prior), total, from_data
     )
+    if not 0 < call.scale < math.inf:
+        raise SDCError("argument 'epsilon' is so small or so large that there is no such noise")
+    return call
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -180,20 +185,21 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Table:
         )
     check()
     cursor.execute(
-        f"CREATE TEMP TABLE _cells AS SELECT row_number() OVER () - 1 AS _cell, * FROM ({call.cells.rows(empty=True)})"
+        "CREATE TEMP TABLE _cells AS SELECT row_number() OVER () - 1 AS _sdc_cell, * "
+        f"FROM ({call.cells.rows(empty=True)})"
     )
     check()
     names = [identifier(name) for name in call.cells.by]
     for place, name in enumerate(names):
         cursor.execute(
-            f"CREATE TEMP TABLE _d{place} AS SELECT *, row_number() OVER () - 1 AS _code FROM "
+            f"CREATE TEMP TABLE _d{place} AS SELECT *, row_number() OVER () - 1 AS _sdc_code FROM "
             f"(SELECT DISTINCT {name} FROM _cells)"
         )
     joins = " ".join(
         f"JOIN _d{place} ON _cells.{name} IS NOT DISTINCT FROM _d{place}.{name}" for place, name in enumerate(names)
     )
-    codes = ", ".join(f"_d{place}._code AS _c{place}" for place in range(len(names)))
-    columns = cursor.execute(f"SELECT _n, {codes} FROM _cells {joins} ORDER BY _cell").fetchnumpy()
+    codes = ", ".join(f"_d{place}._sdc_code AS _c{place}" for place in range(len(names)))
+    columns = cursor.execute(f"SELECT _sdc_n, {codes} FROM _cells {joins} ORDER BY _sdc_cell").fetchnumpy()
     counts, *found = (np.asarray(column, dtype=np.int64) for column in columns.values())
     check()
     shape = tuple(int(code.max(initial=-1)) + 1 for code in found)
@@ -218,7 +224,7 @@ def plan_synth_dp(
         session, text, by, epsilon, method, margins, mechanism, neighbours, count, domains, public_domains,
         structural_zeros, prior_n, total,
     )  # fmt: skip
-    if tol is None or not tol > 0:
+    if tol is None or not 0 < tol < math.inf:
         raise SDCError("argument 'tol' must be above 0")
     if max_iter is None or max_iter < 1:
         raise SDCError("argument 'max_iter' must be a whole number from 1 on")
@@ -236,12 +242,12 @@ def plan_synth_dp(
                 with session.cursor() as ledger:
                     catalog.charge_private_release(ledger, release)
             counts, converged = _made_private(call, table, bool(is_rounded), tolerance, most_sweeps)
-            shown = pa.table({"_cell": np.arange(len(counts)), "_count": counts})
+            shown = pa.table({"_sdc_cell": np.arange(len(counts)), "_sdc_count": counts})
             cursor.register("_made", shown if zeros else shown.filter(pa.array(counts > 0)))
             categories = ", ".join(f"{identifier(name)}::VARCHAR" for name in call.cells.by)
             return cursor.sql(
-                f"SELECT to_json([{categories}])::VARCHAR AS categories, _count AS count, "
-                f"{str(converged).lower()} AS converged FROM _made JOIN _cells USING (_cell)"
+                f"SELECT to_json([{categories}])::VARCHAR AS categories, _sdc_count AS count, "
+                f"{str(converged).lower()} AS converged FROM _made JOIN _cells USING (_sdc_cell)"
             ).to_arrow_table()
 
     columns = ", ".join(

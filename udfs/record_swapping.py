@@ -84,6 +84,7 @@ def _read_call(
         relation.named(risk, "risk_variables"), relation.named(carried, "carry_along"), k, float(rate),
         given,
     )  # fmt: skip
+    relation.check_names(tuple(relation.columns))
     others = (("risk_variables", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
     for argument, columns in (("hierarchy", call.hierarchy), *others):
         if call.household in columns:
@@ -247,10 +248,10 @@ def plan_record_swap(
         partner = swapping.partner[told]
         return pa.table(
             {
-                "household": homes.name.take(pa.array(told)),
-                "partner": homes.name.take(pa.array(partner, mask=partner < 0)),
-                "level": pa.array(swapping.level[told], mask=partner < 0),
-                "at_risk": pa.array(at_risk[told], mask=at_risk[told] < 0),
+                "_sdc_household": homes.name.take(pa.array(told)),
+                "_sdc_partner": homes.name.take(pa.array(partner, mask=partner < 0)),
+                "_sdc_level": pa.array(swapping.level[told], mask=partner < 0),
+                "_sdc_at_risk": pa.array(at_risk[told], mask=at_risk[told] < 0),
             }
         )
 
@@ -259,11 +260,11 @@ def plan_record_swap(
 
 def _with_places_changed(call: _Call, told: bool) -> str:
     """The records of the source beside what was computed, ``{rows}``."""
-    names = {column: f"_m{place}" for place, column in enumerate(call.moving)}
+    names = {column: f"_sdc_m{place}" for place, column in enumerate(call.moving)}
     household = identifier(call.household)
     moved = ", ".join(f"any_value({identifier(column)}) AS {name}" for column, name in names.items())
     shown = [
-        f"CASE WHEN partner IS NULL THEN s.{identifier(column)} ELSE {names[column]} END AS {identifier(column)}"
+        f"CASE WHEN _sdc_partner IS NULL THEN s.{identifier(column)} ELSE {names[column]} END AS {identifier(column)}"
         if column in names
         else f"s.{identifier(column)}"
         for column in call.relation.columns
@@ -271,17 +272,18 @@ def _with_places_changed(call: _Call, told: bool) -> str:
     if told:
         levels = f"[{', '.join(literal(column) for column in call.hierarchy)}]"
         shown += [
-            "_id AS swapped_with", f"{levels}[level + 1] AS swap_level", f"{levels}[at_risk + 1] AS at_risk_level",
+            "_sdc_id AS swapped_with", f"{levels}[_sdc_level + 1] AS swap_level",
+            f"{levels}[_sdc_at_risk + 1] AS at_risk_level",
         ]  # fmt: skip
     return f"""
         WITH _swapped AS MATERIALIZED (FROM {{rows}}),
         _others AS (
-            SELECT {household}::VARCHAR AS _other, any_value({household}) AS _id, {moved}
-            FROM {call.relation.sql} GROUP BY _other
+            SELECT {household}::VARCHAR AS _sdc_other, any_value({household}) AS _sdc_id, {moved}
+            FROM {call.relation.sql} GROUP BY _sdc_other
         ),
-        _places AS (FROM _swapped LEFT JOIN _others ON partner = _other)
+        _places AS (FROM _swapped LEFT JOIN _others ON _sdc_partner = _sdc_other)
         SELECT {", ".join(shown)}
-        FROM {call.relation.sql} s LEFT JOIN _places ON s.{household}::VARCHAR = _places.household"""
+        FROM {call.relation.sql} s LEFT JOIN _places ON s.{household}::VARCHAR = _sdc_household"""
 
 
 def plan_record_swap_report(
@@ -322,7 +324,9 @@ def plan_record_swap_report(
     return Rows(make)
 
 
-_SWAP_COLUMNS = {"household": "VARCHAR", "partner": "VARCHAR", "level": "BIGINT", "at_risk": "BIGINT"}
+_SWAP_COLUMNS = {
+    "_sdc_household": "VARCHAR", "_sdc_partner": "VARCHAR", "_sdc_level": "BIGINT", "_sdc_at_risk": "BIGINT",
+}  # fmt: skip
 _REPORT_COLUMNS = {
     "level": "VARCHAR", "households": "BIGINT", "at_risk": "BIGINT", "at_risk_swapped": "BIGINT",
     "no_similar": "BIGINT", "no_donor_left": "BIGINT", "swapped": "BIGINT", "wanted": "BIGINT", "rate": "DOUBLE",

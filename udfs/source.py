@@ -89,9 +89,44 @@ class Source:
             found.append(known)
         return tuple(found)
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """That none of these columns has a name that only the statements of sdcduck give.
+
+        Raises:
+            SDCError: one has.
+        """
+        for name in names:
+            if name.lower().startswith("_sdc_"):
+                raise SDCError(f"a column may not begin with _sdc_: '{name}'; give it another name in a query")
+
     def type_of(self, name: str) -> str:
         """The SQL type of a column that is known to exist."""
         return next(sql_type for known, sql_type in self.columns.items() if known.lower() == name.lower())
+
+    def check_condition(
+        self, cursor: duckdb.DuckDBPyConnection, condition: str, columns: Sequence[str], what: str
+    ) -> None:
+        """That a condition is one of records, on some of the columns.
+
+        Text is none: what is not the word of a truth value would be told by an error of its cast.
+
+        Args:
+            what: of the message, e.g. "argument 'subset' must be a condition".
+
+        Raises:
+            SDCError: it does not bind, or is neither true nor false.
+        """
+        shown = "".join(f"{identifier(name)}, " for name in columns)
+        within = ", ".join(map(identifier, columns)) or "1"
+        try:
+            described = cursor.execute(
+                f"DESCRIBE SELECT {shown}({condition}) AS _sdc_condition FROM (SELECT {within} FROM {self.sql})"
+            ).fetchall()
+        except duckdb.Error as problem:
+            raise SDCError(f"{what}: {str(problem).splitlines()[0]}") from None
+        kind = described[-1][1]
+        if kind not in ("BOOLEAN", '"NULL"') and not is_number(kind):
+            raise SDCError(f"{what}, which is true or false: it is {kind.split('(')[0]}")
 
     @property
     def described(self) -> str:

@@ -34,9 +34,12 @@ from sdcduck.methods.synthesis.tau import (
 from sdcduck.registry import Family, Planner, Rows, Scalar, Session
 from sdcduck.running import reads
 
+MOST_RECORDS = 10**18
+"""Of one cell: what fits into whole numbers of 64 bits."""
 MOST_CELLS = 10**8
 """Cells that a table with pseudo-counts may have, empty ones counted: they are all made."""
 _LARGEST_TAU_GRID = 100_000
+_LARGEST_WHOLE = 2**53
 _BLOCKS = 4096  # DuckDB takes a join by places of what it believes to be few records for a loop over all pairs
 _WEIGHT_UNITS = 10**6  # a multinomial draws from whole numbers: a mean of 1 is so many of them
 
@@ -104,7 +107,7 @@ def _numbers(text: str | None, argument: str) -> list[float]:
 
 
 def _whole(value: float | None, argument: str) -> int:
-    if value is None or not float(value).is_integer():
+    if value is None or not float(value).is_integer() or abs(value) > _LARGEST_WHOLE:
         raise SDCError(f"argument '{argument}' must be a whole number")
     return int(value)
 
@@ -160,20 +163,21 @@ class Cells:
         if not by:
             raise SDCError("argument 'by' must name the columns whose combinations are the cells")
         names = relation.named(by, "by", ("replicate", "count"))
+        relation.check_names(names)
         if count is not None:
             if relation.column(count, "count") in map(identifier, names):
                 raise SDCError("argument 'count' names a column of 'by'")
             relation.number(count, "count")
         if structural is not None:
-            columns = ", ".join(identifier(name) for name in names)
+            what = "argument 'structural_zeros' must be a condition on the columns of 'by'"
+            relation.check_condition(cursor, structural, names, what)
+        cells = cls(relation, names, count, _domains(domains, list(names)), structural)
+        for name in cells.domains:
             try:
-                cursor.execute(f"SELECT (({structural}))::BOOLEAN FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
-            except duckdb.Error as problem:
-                raise SDCError(
-                    "argument 'structural_zeros' must be a condition on the columns of 'by': "
-                    + str(problem).splitlines()[0]
-                ) from None
-        return cls(relation, names, count, _domains(domains, list(names)), structural)
+                cursor.execute(cells._domain(name)).fetchall()
+            except duckdb.Error:
+                raise SDCError(f"argument 'domains': a category of '{name}' is not of its type") from None
+        return cells
 
     @property
     def columns(self) -> str:
@@ -181,14 +185,18 @@ class Cells:
         return ", ".join(identifier(name) for name in self.by)
 
     def counted(self) -> str:
-        """A query for the cells with records: columns and ``_n``."""
+        """A query for the cells with records: columns and ``_sdc_n``."""
         if self.count is None:
             n = "count(*)"
         else:
             column = self.relation.number(self.count, "count")
-            n = f"sum({_whole_number(column)})::BIGINT"
+            n = f"sum({_whole_number(column)})"
         # Two readings of a sum: DuckDB looks at HAVING and at the result.
-        return f"SELECT * FROM (SELECT {self.columns}, {n} AS _n FROM {self.relation.sql} GROUP BY ALL) WHERE _n > 0"
+        return (
+            f"SELECT * REPLACE (CASE WHEN _sdc_n > {MOST_RECORDS} "
+            f"THEN error('a cell has more than {MOST_RECORDS} records') ELSE _sdc_n END::BIGINT AS _sdc_n) "
+            f"FROM (SELECT {self.columns}, {n} AS _sdc_n FROM {self.relation.sql} GROUP BY ALL) WHERE _sdc_n > 0"
+        )
 
     def _domain(self, name: str) -> str:
         column = identifier(name)
@@ -201,17 +209,18 @@ class Cells:
         return f"coalesce(({self.structural})::BOOLEAN, false)" if self.structural is not None else "false"
 
     def checked(self, rows: str) -> str:
-        """The cells of ``rows`` (columns and ``_n``) that can exist; an error where one that cannot has records."""
+        """The cells of ``rows`` (columns and ``_sdc_n``) that can exist; an error where one that cannot has records."""
         if self.structural is None:
-            return f"SELECT {self.columns}, _n FROM ({rows})"
+            return f"SELECT {self.columns}, _sdc_n FROM ({rows})"
         return (
-            f"SELECT {self.columns}, CASE WHEN _structural AND _n > 0 "
-            "THEN error('a structural zero has records: see structural_zeros') ELSE _n END AS _n "
-            f"FROM (SELECT *, {self._is_structural()} AS _structural FROM ({rows})) WHERE NOT _structural OR _n > 0"
+            f"SELECT {self.columns}, CASE WHEN _sdc_structural AND _sdc_n > 0 "
+            "THEN error('a structural zero has records: see structural_zeros') ELSE _sdc_n END AS _sdc_n "
+            f"FROM (SELECT *, {self._is_structural()} AS _sdc_structural FROM ({rows})) "
+            "WHERE NOT _sdc_structural OR _sdc_n > 0"
         )
 
     def product(self) -> str:
-        """A query for all combinations of categories: columns and ``_n``, 0 for empty cells."""
+        """A query for all combinations of categories: columns and ``_sdc_n``, 0 for empty cells."""
         with_domains = ", ".join(
             f"_d{place} AS MATERIALIZED ({self._domain(name)})" for place, name in enumerate(self.by)
         )
@@ -233,13 +242,13 @@ class Cells:
                 WHEN {size} > {MOST_CELLS}
                     THEN error('there are more than {MOST_CELLS} combinations of categories; {advice}')
                 WHEN {inside} THEN error('a record has a category that is not in argument ''domains''')
-                ELSE 1 END AS one)
-            SELECT {shown}, coalesce(_n, 0) AS _n
-            FROM (SELECT {self.columns} FROM _fits, {domains} WHERE one = 1) _all
+                ELSE 1 END AS _sdc_one)
+            SELECT {shown}, coalesce(_sdc_n, 0) AS _sdc_n
+            FROM (SELECT {self.columns} FROM _fits, {domains} WHERE _sdc_one = 1) _all
             LEFT JOIN _counted _some ON {alike}"""
 
     def rows(self, *, empty: bool) -> str:
-        """The cells that can exist: columns and ``_n``; the empty ones too if asked."""
+        """The cells that can exist: columns and ``_sdc_n``; the empty ones too if asked."""
         return self.checked(self.product() if empty else self.counted())
 
     def key(self) -> str:
@@ -281,6 +290,9 @@ def plan_synth_table(
     multinomial = model == "multinomial"
     if multinomial and (sigma not in (None, 0) or nu is not None):
         raise SDCError("model := 'multinomial' has neither sigma nor nu")
+    if not multinomial and model not in MODELS:
+        known = ", ".join(f"'{one}'" for one in (*MODELS, "multinomial"))
+        raise SDCError(f"model must be one of {known}")
     law = Law("poisson") if multinomial else _law(model, sigma, nu)
     wanted = Synthesis(law, math.nan if alpha is None else alpha, _whole(m, "m"), math.nan if size is None else size)
     given = seed_of(seed)
@@ -288,19 +300,20 @@ def plan_synth_table(
     under_secret = session.secret() is not None
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
     stream = f"{'NULL' if given is None else given}::BIGINT, {str(under_secret).lower()}"
-    mean = f"CASE WHEN _n > 0 THEN {wanted.size!r}::DOUBLE * _n ELSE {wanted.alpha!r}::DOUBLE END"
+    mean = f"CASE WHEN _sdc_n > 0 THEN {wanted.size!r}::DOUBLE * _sdc_n ELSE {wanted.alpha!r}::DOUBLE END"
     means = f"""
-        SELECT {cells.columns}, {cells.key()} AS _key,
+        SELECT {cells.columns}, {cells.key()} AS _sdc_key,
             CASE
-                WHEN _mean > {LARGEST_MEAN!r} THEN error('a count is too large to be synthesised') ELSE _mean
-            END AS _mean
-        FROM (SELECT {cells.columns}, {mean} AS _mean FROM ({cells.rows(empty=wanted.alpha > 0)}))"""
+                WHEN _sdc_mean > {LARGEST_MEAN!r} THEN error('a count is too large to be synthesised') ELSE _sdc_mean
+            END AS _sdc_mean
+        FROM (SELECT {cells.columns}, {mean} AS _sdc_mean FROM ({cells.rows(empty=wanted.alpha > 0)}))"""
     drawn = (_multinomial if multinomial else _independent)(cells, wanted, means, stream)
     if records:
         return f"""
             SELECT {cells.columns}, replicate
-            FROM (SELECT {cells.columns}, replicate, _key, unnest(range("count")) AS _record FROM ({drawn}))
-            ORDER BY replicate, _sdc_random_bits(_key, _record + 1, replicate, {stream}), _key, _record"""
+            FROM (SELECT {cells.columns}, replicate, _sdc_key, unnest(range("count")) AS _sdc_record FROM ({drawn}))
+            ORDER BY replicate, _sdc_random_bits(_sdc_key, _sdc_record + 1, replicate, {stream}), _sdc_key,
+                _sdc_record"""
     shown = "" if zeros else 'WHERE "count" > 0'
     return f'SELECT {cells.columns}, replicate, "count" FROM ({drawn}) {shown}'
 
@@ -309,9 +322,9 @@ def _independent(cells: Cells, wanted: Synthesis, means: str, stream: str) -> st
     """Each cell from its own law."""
     law = wanted.law
     return f"""
-        SELECT {cells.columns}, _key, replicate,
-            _sdc_draw_counts({MODELS.index(law.model)}::TINYINT, _mean, {law.sigma!r}::DOUBLE,
-                {law.nu or 0.0!r}::DOUBLE, _key, replicate, {stream}) AS "count"
+        SELECT {cells.columns}, _sdc_key, replicate,
+            _sdc_draw_counts({MODELS.index(law.model)}::TINYINT, _sdc_mean, {law.sigma!r}::DOUBLE,
+                {law.nu or 0.0!r}::DOUBLE, _sdc_key, replicate, {stream}) AS "count"
         FROM ({means}), range(1, {wanted.m + 1}) replicates(replicate)"""
 
 
@@ -321,24 +334,29 @@ def _multinomial(cells: Cells, wanted: Synthesis, means: str, stream: str) -> st
     Cells are laid end to end in the order of their keys, each as long as its mean in millionths; a record falls where
     its random number says.
     """
-    order = f"ORDER BY _key, {cells.columns} ROWS UNBOUNDED PRECEDING"
+    order = f"ORDER BY _sdc_key, {cells.columns} ROWS UNBOUNDED PRECEDING"
     return f"""
         WITH _laid AS MATERIALIZED (
-            SELECT *, sum(_units) OVER ({order})::UHUGEINT AS _end
-            FROM (SELECT *, round(_mean * {_WEIGHT_UNITS})::HUGEINT AS _units FROM ({means}))
+            SELECT *, sum(_sdc_units) OVER ({order})::UHUGEINT AS _sdc_end
+            FROM (SELECT *, round(_sdc_mean * {_WEIGHT_UNITS})::HUGEINT AS _sdc_units FROM ({means}))
         ), _total AS MATERIALIZED (
-            SELECT coalesce(max(_end), 0) AS units, coalesce(round(sum(_mean)), 0)::BIGINT AS records FROM _laid
+            SELECT coalesce(max(_sdc_end), 0) AS _sdc_all,
+                coalesce(round(sum(_sdc_mean)), 0)::BIGINT AS _sdc_records
+            FROM _laid
         ), _thrown AS (
-            SELECT replicate, (_sdc_random_bits(0::UBIGINT, record, replicate, {stream})::UHUGEINT * units) >> 64 AS _at
-            FROM _total, range(1, {wanted.m + 1}) replicates(replicate), range({_BLOCKS}) blocks(block),
-                range(block + 1, records + 1, {_BLOCKS}) numbers(record)
+            SELECT replicate,
+                (_sdc_random_bits(0::UBIGINT, _sdc_record, replicate, {stream})::UHUGEINT * _sdc_all) >> 64 AS _sdc_at
+            FROM _total, range(1, {wanted.m + 1}) replicates(replicate), range({_BLOCKS}) blocks(_sdc_block),
+                range(_sdc_block + 1, _sdc_records + 1, {_BLOCKS}) numbers(_sdc_record)
         ), _hits AS (
-            SELECT replicate, _end, count(*) AS hits
-            FROM _thrown ASOF JOIN (FROM _laid WHERE _units > 0) places ON _thrown._at < places._end GROUP BY ALL
+            SELECT replicate, _sdc_end, count(*) AS _sdc_hits
+            FROM _thrown ASOF JOIN (FROM _laid WHERE _sdc_units > 0) places ON _thrown._sdc_at < places._sdc_end
+            GROUP BY ALL
         )
-        SELECT {cells.columns}, _key, replicates.replicate, coalesce(hits, 0) AS "count"
+        SELECT {cells.columns}, _sdc_key, replicates.replicate, coalesce(_sdc_hits, 0) AS "count"
         FROM _laid CROSS JOIN range(1, {wanted.m + 1}) replicates(replicate)
-        LEFT JOIN _hits ON _hits._end = _laid._end AND _hits.replicate = replicates.replicate AND _units > 0"""
+        LEFT JOIN _hits
+            ON _hits._sdc_end = _laid._sdc_end AND _hits.replicate = replicates.replicate AND _sdc_units > 0"""
 
 
 # --- measures --------------------------------------------------------------------------------------------------------
@@ -358,7 +376,7 @@ def _histogram(
         query = f"SELECT {_whole_number(n)}, {_whole_number(numbers)} FROM {relation.sql}"
         return lambda: _read_histogram(session, query, total)
     table = Cells.read(session.cursor(), text, by, count, domains, structural)
-    query = f"SELECT _n, count(*) FROM ({table.rows(empty=False)}) GROUP BY _n"
+    query = f"SELECT _sdc_n, count(*) FROM ({table.rows(empty=False)}) GROUP BY _sdc_n"
     if total is not None:
         return lambda: _read_histogram(session, query, total)
     return lambda: _read_histogram(session, query, table.total(session.cursor()))
@@ -435,6 +453,8 @@ def plan_tune(
 ) -> Rows:  # fmt: skip
     """``sdc_tune``: the mildest value of one parameter that fulfils the target."""
     wanted = Target.parse(target or "")
+    if parameter not in ("sigma", "alpha", "m"):
+        raise SDCError("parameter must be 'sigma', 'alpha' or 'm'")
     if parameter == "sigma" and sigma is None and model in MODELS and model != "poisson":
         sigma = 0.0
     if parameter == "sigma" and model == "poisson":
@@ -473,14 +493,15 @@ def plan_tau_observed(
     alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)
     if m is None:
         replicate = next((name for name in drawn.columns if name.lower() == "replicate"), None)
-        releases = f"(SELECT greatest(1, max({identifier(replicate)})) FROM {drawn.sql})" if replicate else "1"
+        largest = f"max({drawn.number(replicate, 'replicate')})" if replicate else "1"
+        releases = f"(SELECT greatest(1, {largest}) FROM {drawn.sql})" if replicate else "1"
     else:
         releases = str(_whole(m, "m"))
         if int(releases) < 1:
             raise SDCError("argument 'm' must be at least 1")
     questions = [(_whole(at, "k"), width) for at, width in product(_numbers(k, "k"), _numbers(d, "d"))]
-    if any(at < 0 or not width >= 0 for at, width in questions):
-        raise SDCError("k and d must not be negative")
+    if any(at < 0 or not 0 <= width < math.inf for at, width in questions):
+        raise SDCError("k and d must be numbers that are not negative")
     asked = ", ".join(f"({at}::BIGINT, {width!r}::DOUBLE)" for at, width in questions)
     known = " * ".join(
         f"(SELECT count(*) FROM (SELECT DISTINCT {identifier(name)} FROM {cells.relation.sql}))" for name in cells.by
@@ -488,9 +509,9 @@ def plan_tau_observed(
     return f"""
         WITH _releases AS MATERIALIZED (SELECT {releases} AS m),
         _synthetic AS (
-            SELECT {columns}, sum({_whole_number(n_hat)})::DOUBLE AS _sum FROM {drawn.sql} GROUP BY ALL
+            SELECT {columns}, sum({_whole_number(n_hat)})::DOUBLE AS _sdc_sum FROM {drawn.sql} GROUP BY ALL
         ), _paired AS MATERIALIZED (
-            SELECT coalesce(_n, 0) AS f, coalesce(_sum, 0) / (SELECT m FROM _releases) AS f_hat
+            SELECT coalesce(_sdc_n, 0) AS f, coalesce(_sdc_sum, 0) / (SELECT m FROM _releases) AS f_hat
             FROM ({cells.counted()}) o FULL JOIN _synthetic s ON {alike}
         ), _known AS MATERIALIZED (
             SELECT CASE WHEN total < (SELECT count(*) FROM _paired)

@@ -20,6 +20,7 @@ class Encoding:
         encode, decode: SQL, where ``{0}`` is the value.
         low, high: range of a whole number.
         scale: what the number 1 is, for types on which numbers make sense.
+        infinite: whether the largest whole number, and less it, stand for infinite values.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Encoding:
     low: float = -9.2e18
     high: float = 9.2e18
     scale: float | None = None
+    infinite: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -64,7 +66,7 @@ def _instant(sql_type: str, to_whole: str, from_whole: str) -> Encoding:
         f"CASE {{0}} WHEN {LARGEST} THEN 'infinity'::{sql_type} WHEN {-LARGEST} THEN '-infinity'::{sql_type} "
         f"ELSE {from_whole} END"
     )
-    return Encoding("i", encode, decode)
+    return Encoding("i", encode, decode, infinite=True)
 
 
 _INSTANTS = {

@@ -63,7 +63,11 @@ class Plan:
         relation: the original records.
         outputs: all columns.
         visit: places of the columns to be drawn, in this order.
-        predictors: by place, the columns that it may depend on.
+        by_size: whether the numbers among them are to be put in the order of their sums before.
+        weight: place of the column that says how often a record counts in these sums, or None.
+        predictors: by place, the columns that it may depend on; if the order is still to be found, also those that may
+            come after it.
+        near_constant: whether predictors that hardly vary are used.
         by: places of the columns whose values make strata.
         joint: places of the columns that are drawn as whole combinations.
         bounded: places of the columns with bounds, conditional ones too.
@@ -77,7 +81,10 @@ class Plan:
     relation: Source
     outputs: tuple[Output, ...]
     visit: tuple[int, ...]
+    by_size: bool
+    weight: int | None
     predictors: dict[int, tuple[int, ...]]
+    near_constant: bool
     by: tuple[int, ...]
     joint: tuple[int, ...]
     bounded: tuple[int, ...]
@@ -105,6 +112,7 @@ class Plan:
 
 
 _MOST_CATEGORIES, _FEW_CATEGORIES = 1000, 20
+_BY_SIZE = "weighted_abs"
 
 
 def _positive(value: int | None, argument: str, least: int = 1) -> int:
@@ -149,9 +157,9 @@ class _Names:
         return dict(zip(places, given.values(), strict=True))
 
 
-def _conditions_bind(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
+def _check_formula(cursor: duckdb.DuckDBPyConnection, sql: str, columns: str, relation: Source, what: str) -> None:
     try:
-        cursor.execute(f"SELECT {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
+        cursor.execute(f"SELECT {columns}, {sql} FROM (SELECT {columns} FROM {relation.sql}) LIMIT 0")
     except duckdb.Error as problem:
         raise SDCError(f"{what}: {str(problem).splitlines()[0]}") from None
 
@@ -232,8 +240,7 @@ def _with_rules(
                 "argument 'bounds_where' must hold conditions on columns that are neither derived nor bounded by "
                 f"conditions themselves: '{output.name}'"
             )
-            columns = ", ".join(map(identifier, free)) or "1"
-            _conditions_bind(cursor, f"({condition})::BOOLEAN", columns, relation, what)
+            relation.check_condition(cursor, condition, free, what)
             low, high = (
                 None if value is None else f"CAST({literal(str(value))} AS {output.sql_type})" for value in pair
             )
@@ -294,14 +301,18 @@ def _smoothed(
 
 
 def _predictors(
-    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int], joint: Sequence[int]
+    names: _Names, text: str | None, visit: Sequence[int], kept: Sequence[int], joint: Sequence[int], *, by_size: bool
 ) -> dict[int, tuple[int, ...]]:
-    """By column to be drawn: the kept ones and those drawn before it, or those of them that the user names."""
+    """By column to be drawn: the kept ones and those drawn before it, or those of them that the user names.
+
+    by_size: the order is not known yet, so that each of the others may come before.
+    """
     example = "{'income': ['age', 'sex']}"
     allowed = names.by_place(_object(text, "predictors", example), "predictors")
     found: dict[int, tuple[int, ...]] = {}
     for position, place in enumerate(visit):
-        known = () if place in joint else (*kept, *visit[:position])
+        before = [other for other in visit if other != place] if by_size else visit[:position]
+        known = () if place in joint else (*kept, *before)
         if place in allowed and place in joint:
             raise SDCError(f"argument 'predictors' names '{names.all[place]}', which is drawn with others ('joint')")
         if place in allowed:
@@ -323,26 +334,26 @@ def _predictors(
 
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_TYPES = (
-    "VARCHAR[]", "VARCHAR", "VARCHAR[]", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
-    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN", "VARCHAR[]", "VARCHAR",
+    "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
+    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN",
 )  # fmt: skip
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
-    [], "cart", [], None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None,
+    [], "cart", "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
     "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
-    "joint", "bounds_where",
+    "joint", "bounds_where", "weight", "near_constant",
 )  # fmt: skip
 
 
 def read_plan(
     session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
-    seed: str | None, by: list[str] | None, method: str | None, visit: list[str] | None, predictors: str | None,
+    seed: str | None, by: list[str] | None, method: str | None, visit: str | None, predictors: str | None,
     minbucket: int | None, smoothing: str | None, groups: int | None, exclude: list[float] | None,
     bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
     derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
-    joint: list[str] | None, bounds_where: str | None,
+    joint: list[str] | None, bounds_where: str | None, weight: str | None, near_constant: bool | None,
 ) -> Plan:  # fmt: skip
     """The arguments, checked.
 
@@ -362,14 +373,13 @@ def read_plan(
         for place, (name, sql_type) in enumerate(relation.columns.items())
     )
     others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
+    relation.check_names(tuple(relation.columns))
     if not others:
         raise SDCError("argument 'derived' leaves no column to be drawn")
     for output in outputs:
-        if output.name.lower().startswith("_sdc_"):
-            raise SDCError(f"a column may not begin with _sdc_: '{output.name}'; give it another name in a query")
         if output.derived is not None:
             what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
-            _conditions_bind(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
+            _check_formula(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
     strata = names.places(by, "by")
     not_drawn = {*strata, *formulas}
     asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
@@ -382,18 +392,31 @@ def read_plan(
             raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
     if len(together) == 1 or (together and method == "bootstrap-noise"):
         raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
-    first = names.places(visit, "visit")
+    named = json.loads(visit or "[]") or []
+    by_size = named == _BY_SIZE
+    if not by_size and not isinstance(named, list):
+        raise SDCError(f"argument 'visit' must be a list of columns, or '{_BY_SIZE}'")
+    first = [] if by_size else names.places(named, "visit")
     for place in first:
         if place not in asked:
             raise SDCError(f"argument 'visit' names '{outputs[place].name}', which is not drawn")
     order = (*together, *(place for place in first if place not in together))
     order += tuple(place for place in asked if place not in order)
     kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
+    if weight is not None and not by_size:
+        raise SDCError(
+            f"argument 'weight' is for visit := '{_BY_SIZE}': make weights equal with sdc_synth_equal_weights"
+        )
+    weighed_by = None
+    if weight is not None:
+        relation.number(weight, "weight")
+        weighed_by = names.place(weight, "weight")
+        if weighed_by in formulas:
+            raise SDCError(f"argument 'weight' names '{names.all[weighed_by]}', which is computed ('derived')")
     if not order:
         raise SDCError("there is no column left to be drawn")
     if subset is not None:
-        every = ", ".join(identifier(output.name) for output in outputs)
-        _conditions_bind(cursor, f"({subset})::BOOLEAN", every, relation, "argument 'subset' must be a condition")
+        relation.check_condition(cursor, subset, tuple(relation.columns), "argument 'subset' must be a condition")
     if share is not None and not 0 <= share <= 1:
         raise SDCError("argument 'share' must lie between 0 and 1")
     partial = bool(kept) or subset is not None or share is not None
@@ -406,14 +429,22 @@ def read_plan(
     for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
         _check_changeable(outputs[place], order, place, "round_to")
         scale = outputs[place].encoding.scale
-        if scale is None or isinstance(base, bool) or not isinstance(base, int | float) or not base > 0:
+        if (
+            scale is None
+            or isinstance(base, bool)
+            or not isinstance(base, int | float)
+            or not 0 < base * scale < math.inf
+        ):
             raise SDCError("argument 'round_to' must hold positive numbers, for columns of numbers: {'income': 100}")
         bases[place] = float(base) * scale
     return Plan(
         relation=relation,
         outputs=outputs,
         visit=order,
-        predictors=_predictors(names, predictors, order, kept, together),
+        by_size=by_size,
+        weight=weighed_by,
+        predictors=_predictors(names, predictors, order, kept, together, by_size=by_size),
+        near_constant=near_constant is not False,
         by=tuple(strata),
         joint=tuple(together),
         bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),

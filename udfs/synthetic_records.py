@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
-from sdcduck.udfs.synthetic_columns import LARGEST
+from sdcduck.udfs.synthetic_columns import LARGEST, Encoding
 from sdcduck.udfs.synthetic_plan import (
     ARGUMENT_DEFAULTS,
     ARGUMENT_NAMES,
@@ -84,8 +84,9 @@ class Encoded:
         return Encoded(Column(renewed, len(used), values), taken)
 
 
-def _encode(values: pa.ChunkedArray, kind: str) -> Encoded:
+def _encode(values: pa.ChunkedArray, how: Encoding) -> Encoded:
     """Codes of the values: places among the distinct ones, which are sorted."""
+    kind = how.kind
     if kind in ("s", "t"):
         texts = values.combine_chunks().cast(pa.string()).dictionary_encode()
         dictionary = texts.dictionary
@@ -107,7 +108,7 @@ def _encode(values: pa.ChunkedArray, kind: str) -> Encoded:
     if kind == "d":
         special = {NAN: np.isnan(plain), MINUS_INFINITY: plain == -np.inf, INFINITY: plain == np.inf}
     else:
-        special = {MINUS_INFINITY: plain == -LARGEST, INFINITY: plain == LARGEST}
+        special = {MINUS_INFINITY: plain == -LARGEST, INFINITY: plain == LARGEST} if how.infinite else {}
     for code, those in special.items():
         codes[those & ~missing] = code
     finite = codes == 0
@@ -126,7 +127,7 @@ def _read(session: Session, plan: Plan) -> tuple[list[Encoded | None], NDArray[n
     table = arrow(reads(session.cursor()), f"SELECT {', '.join(shown)}, {condition} AS chosen FROM {plan.relation.sql}")
     columns: list[Encoded | None] = [None] * len(plan.outputs)
     for place in needed:
-        columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding.kind)
+        columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding)
     return columns, table["chosen"].combine_chunks().to_numpy(zero_copy_only=False)
 
 
@@ -165,6 +166,38 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
             base=plan.bases.get(place, 0.0), whole=whole,
         )  # fmt: skip
     return found
+
+
+def _in_order_of_size(plan: Plan, columns: Sequence[Column], training: NDArray[np.int64]) -> Plan:
+    """The plan with its numbers in descending order of their weighted absolute sums (Bowen et al., 2022).
+
+    Other columns come before, as they stand; the weight comes last.
+    """
+    weights = np.ones(len(training))
+    if plan.weight is not None:
+        column = columns[plan.weight]
+        codes = column.codes[training]
+        assert column.values is not None
+        known = np.append(column.values, np.nan)  # of codes below 0
+        weights = known[np.maximum(codes, -1)] / (plan.outputs[plan.weight].encoding.scale or 1.0)
+        if not (weights >= 0).all():
+            raise SDCError("a weight is NULL, negative or no finite number")
+    sizes = {}
+    for place in plan.visit:
+        column, how = columns[place], plan.outputs[place].encoding
+        if place in plan.joint or column.values is None or (how.scale is None and how.kind != "t"):
+            continue
+        codes = column.codes[training]
+        finite = codes >= 0
+        with np.errstate(over="ignore"):
+            sizes[place] = float(np.abs(column.values[codes[finite]]) @ weights[finite]) / (how.scale or 1.0)
+    numbers = sorted(sizes, key=lambda place: (place == plan.weight, -sizes[place], plan.outputs[place].name.lower()))
+    visit = (*(place for place in plan.visit if place not in sizes), *numbers)
+    after = {place: set(visit[position:]) for position, place in enumerate(visit)}
+    predictors = {
+        place: tuple(other for other in plan.predictors[place] if other not in after[place]) for place in visit
+    }
+    return replace(plan, visit=visit, predictors=predictors)
 
 
 def _checked_categories(plan: Plan, columns: Sequence[Encoded | None]) -> dict[int, int]:
@@ -338,6 +371,8 @@ def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) ->
         training = np.arange(len(training))
     nothing = Column(np.full(max(count, 1), NULL, np.int32), 0)
     columns = [nothing if column is None else column.column for column in encoded]
+    if plan.by_size:
+        plan = _in_order_of_size(plan, columns, training)
     of_training = _strata(columns, plan.by, np.arange(count) if plan.partial else training)
     labels = of_training[training] if plan.partial else of_training
     strata = [training[labels == stratum] for stratum in np.unique(labels)] if len(training) else []
@@ -349,7 +384,8 @@ def _fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) ->
     }
     model = fit(
         columns, plan.visit, predictors, strata, plan.by, _treatments(plan, columns, training), method=plan.method,
-        smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint, check=shown_checkpoint(),
+        smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint,
+        near_constant=plan.near_constant, check=shown_checkpoint(),
     )  # fmt: skip
     dictionaries = tuple(None if column is None else column.dictionary for column in encoded)
     generator = Generator(
@@ -590,13 +626,19 @@ def _check_detail_names(
             raise SDCError(f"a column called '{name}' is also one of the details; give it another name in a query")
 
 
+def _check_writable(session: Session) -> None:
+    if catalog.is_read_only(session.cursor()):
+        raise SDCError("models are stored in the database, which is open for reading only")
+
+
 def plan_synth_model(
-    session: Session, name: str | None, text: str | None, seed: str | None, replace: bool | None, *common: Any
+    session: Session, name: str | None, text: str | None, seed: str | None, is_replaced: bool | None, *common: Any
 ) -> Rows:
     """``sdc_synth_model``: fits and stores, all or nothing."""
+    _check_writable(session)
     if name is None or not name.strip():
         raise SDCError("argument 'name' must be a name for the model")
-    if not replace and name in catalog.synth_models(session.cursor()):
+    if not is_replaced and name in catalog.synth_models(session.cursor()):
         raise SDCError(f"there is a model '{name}'; give replace := true, or drop it with sdc_drop_synth_model")
     plan = read_plan(session, text, None, None, None, seed, *common)
 
@@ -680,6 +722,7 @@ def _from_stored(session: Session, name: str, rows: int | None, seed: int | None
 
 def plan_drop_synth_model(session: Session, name: str | None) -> Rows:
     """``sdc_drop_synth_model``: fails while binding if there is no such model."""
+    _check_writable(session)
     known = catalog.synth_models(session.cursor())
     if name not in known:
         raise unknown("model", str(name), known)
@@ -703,12 +746,14 @@ FAMILY = Family(
             ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "VARCHAR", *ARGUMENT_TYPES),
             plan_synth_records,
             _HANDLE,
+            ARGUMENT_NAMES,
         ),
         Planner(
             "sdc_synth_model",
             ("VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENT_TYPES),
             plan_synth_model,
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
+            ARGUMENT_NAMES,
         ),
         Planner("sdc_drop_synth_model", ("VARCHAR",), plan_drop_synth_model, {"name": "VARCHAR"}),
         weights.PLANNER,

@@ -14,7 +14,7 @@ from sdcduck.registry import Planner, Session
 _UNITS = 2**30  # what the largest weight is laid out as: so many records of it fit into 128 bits, times 64 random ones
 _NEAR = 1e-9  # 0.2 times the sum of five weights is one record, whatever the last digit says
 _BLOCKS = 4096  # DuckDB takes a join by places of what it believes to be few records for a loop over all pairs
-_KEY, _RECORD = "_sdc_key", "_sdc_"
+_KEY = "_sdc_key"
 
 
 def _key(columns: Sequence[str]) -> str:
@@ -32,9 +32,7 @@ def plan_equal_weights(
     relation = source(session.cursor(), text, "source")
     number = relation.number(weight, "weight")
     name = next(known for known in relation.columns if identifier(known) == number)
-    for known in relation.columns:
-        if known.lower().startswith(_RECORD):
-            raise SDCError(f"a column may not begin with {_RECORD}: '{known}'; give it another name in a query")
+    relation.check_names(tuple(relation.columns))
     strata = relation.named(by, "by")
     if name in strata:
         raise SDCError(f"argument 'by' names '{name}', which is the weight")

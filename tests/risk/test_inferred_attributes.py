@@ -132,6 +132,14 @@ def test_uniques_and_cells_of_public_data(fair: duckdb.DuckDBPyConnection) -> No
         )["r"] == pytest.approx(0.3679, abs=1e-4)
 
 
+MEASURES = {
+    "UiO": "uio", "UiS": "uis", "UiOiS": "uiois", "repU": "repu", "Dorig": "dorig", "Dsyn": "dsyn", "DiSCO": "disco",
+    "DiSDiO": "disdio", "iS": "is_share", "DiS": "dis", "baseCAPd": "baseline", "CAPd": "cap_original", "CAPs": "weap",
+    "DCAP": "dcap", "TCAP": "tcap_match",
+}  # fmt: skip
+"""Names of synthpop, which has per cent, and ours."""
+
+
 @pytest.fixture(scope="module")
 def synthpop(reference_data: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, dict[str, Any]]]:
     folder = reference_data / "synthpop"
@@ -173,11 +181,27 @@ def test_disclosure_as_synthpop_counts_it(
             con,
             f"FROM sdc_disclosure('original', '{method}', keys := ['sex', 'age', 'region', 'placesize'], targets := ['{target}'])",
         )
-        names = {"UiO": "uio", "UiS": "uis", "UiOiS": "uiois", "repU": "repu", "Dorig": "dorig", "Dsyn": "dsyn", "DiSCO": "disco", "DiSDiO": "disdio", "iS": "is_share", "DiS": "dis", "baseCAPd": "baseline", "CAPd": "cap_original", "CAPs": "weap", "DCAP": "dcap", "TCAP": "tcap_match"}  # fmt: skip
         theirs = {**figures["ident"], **figures["attrib"], **figures["allCAPs"]}
-        assert {name: 100 * found[ours] for name, ours in names.items()} == pytest.approx(
-            {name: theirs[name] for name in names}, abs=1e-6
+        assert {name: 100 * found[ours] for name, ours in MEASURES.items()} == pytest.approx(
+            {name: theirs[name] for name in MEASURES}, abs=1e-6
         ), target
+
+
+@pytest.mark.parametrize("method", ["cart", "sample"])
+@pytest.mark.parametrize("keys", [["sex", "agegr", "region"], ["sex", "edu", "marital", "placesize"]])
+def test_disclosure_of_few_categories_as_synthpop_counts_it(
+    synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]], method: str, keys: list[str]
+) -> None:
+    con, results = synthpop
+    if f"disclosure_cat_{method}" not in results:
+        pytest.skip(f"no figures of synthpop for {method}")
+    figures = results[f"disclosure_cat_{method}"]
+    found = one(con, f"FROM sdc_disclosure('original', '{method}', keys := {keys}, targets := ['{figures['target']}'])")
+    kinds = figures["keysets"]["_".join(keys)]
+    theirs = {**kinds["ident"], **kinds["attrib"], **kinds["allCAPs"]}
+    assert {name: 100 * found[ours] for name, ours in MEASURES.items()} == pytest.approx(
+        {name: theirs[name] for name in MEASURES}, abs=1e-6
+    )
 
 
 def test_deterministic_figures_of_the_original(synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]]) -> None:

@@ -1,7 +1,8 @@
 """The comparison of Geyer et al. (2022), section 3.2 of their results, on a population that is made up.
 
 Their microdata are confidential; what must come out again are the orders of the methods. Of the 13 incomes, those that
-follow from what is known behave like the first of the paper, the rare ones like its last.
+follow from what is known behave like the first of the paper, the rare ones like its last. What a method loses that
+changes a part of the records depends on whether the few who are rich are among them: its measures are means.
 """
 
 from __future__ import annotations
@@ -58,15 +59,10 @@ def test_the_cell_key_method_loses_least_and_a_few_synthetic_records_little_more
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     loss = values(con, "U")
-    for level, least in (("grid", 10), ("municipality", 13)):
-        orders = [sorted(PAPER, key=lambda method: loss[method, v, level])[:2] for v in FOLLOW + RARE]
-        assert all(set(order) == {"CKM", "Synth(Rand)"} for order in orders)
-        assert orders.count(["CKM", "Synth(Rand)"]) >= least
-    for group in (FOLLOW, RARE):
-        means = [sum(loss[method, variable, "grid"] for variable in group) for method in PAPER]
-        by_method = dict(zip(PAPER, means, strict=True))
-        order = sorted(PAPER, key=lambda method: by_method[method])
-        assert order[:4] == ["CKM", "Synth(Rand)", "Synth(Half)", "Synth(Swap)"]
+    for variable in FOLLOW + RARE:
+        order = sorted(PAPER, key=lambda method: loss[method, variable, "grid"])
+        assert order[:4] == ["CKM", "Synth(Rand)", "Synth(Half)", "Synth(Swap)"], variable
+        assert min(PAPER, key=lambda method: loss[method, variable, "municipality"]) == "CKM"
 
 
 def test_those_who_would_be_swapped_are_those_whose_incomes_count(con: duckdb.DuckDBPyConnection) -> None:
@@ -84,10 +80,17 @@ def test_those_who_would_be_swapped_are_those_whose_incomes_count(con: duckdb.Du
 def test_swapping_loses_most_where_trees_know_enough_and_full_synthesis_where_they_do_not(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    for measure, least in (("U", 8), ("hellinger", 7)):
-        loss = values(con, measure)
-        assert [first(loss, variable, largest=True) for variable in FOLLOW].count("TRS") >= least
-        assert {first(loss, variable, largest=True) for variable in RARE} == {"Synth"}
+    loss = values(con, "U")
+    assert {first(loss, variable, largest=True) for variable in FOLLOW} == {"TRS"}
+    for variable in RARE:
+        assert set(sorted(PAPER, key=lambda method: loss[method, variable, "grid"])[-2:]) == {"TRS", "Synth"}
+    assert [first(loss, variable, largest=True) for variable in RARE].count("Synth") >= 4
+    # Of the published distances, too, most of those that TRS does not lead are led by Synth. Where an income is had by
+    # few persons of many cells, noise on counts of 1 (CKM) comes near to a swap: x6.
+    distance = values(con, "hellinger")
+    assert [first(distance, variable, largest=True) for variable in FOLLOW].count("TRS") >= 7
+    assert distance["TRS", "x6", "grid"] == pytest.approx(distance["CKM", "x6", "grid"], rel=0.05)
+    assert {first(distance, variable, largest=True) for variable in RARE} == {"Synth"}
 
 
 def test_means_before_sums_cost_at_fine_geography(con: duckdb.DuckDBPyConnection) -> None:
@@ -97,11 +100,14 @@ def test_means_before_sums_cost_at_fine_geography(con: duckdb.DuckDBPyConnection
 
 
 def test_who_gives_away_least_and_most(con: duckdb.DuckDBPyConnection) -> None:
+    # R by the published R_pert and U_single: least is TRS for X(1) to X(4) and X(7), Synth for the others, and
+    # Synth(Rand) is the largest of all thirteen. Synth(Half) is above Synth(Swap) there for twelve, and below for X(1).
     risk = values(con, "R")
     assert {first(risk, variable) for variable in FOLLOW} == {"TRS"}
-    assert sum(first(risk, variable, largest=True) == "Synth(Rand)" for variable in FOLLOW + RARE) >= 8
-    half, swap = ([risk[method, v, "grid"] for v in FOLLOW + RARE] for method in ("Synth(Half)", "Synth(Swap)"))
-    assert sum(one > other for one, other in zip(half, swap, strict=True)) >= 12
+    assert {first(risk, variable) for variable in RARE} == {"Synth"}
+    assert {first(risk, variable, largest=True) for variable in FOLLOW + RARE} == {"Synth(Rand)"}
+    for variable in FOLLOW + RARE:
+        assert risk["Synth(Half)", variable, "grid"] > risk["Synth(Swap)", variable, "grid"]
 
 
 def test_swapping_changes_nothing_above_the_areas_that_it_swaps_across(con: duckdb.DuckDBPyConnection) -> None:

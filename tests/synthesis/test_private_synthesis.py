@@ -526,13 +526,16 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
         ("'visits', by := ['ward'], epsilon := 1, total := 1e13", "argument 'total' must lie between"),
         ("'visits', by := ['ward'], epsilon := 1, total := 1.5", "argument 'total' must be a whole number"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 0", "argument 'tol' must be above 0"),
+        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 'inf'::DOUBLE", "argument 'tol' must be above 0"),
+        ("'visits', by := ['ward'], epsilon := 1e-320, public_domains := true", "argument 'epsilon' is so small or so large"),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, max_iter := 0", "argument 'max_iter' must be"),
         *(
             (f"'visits', by := ['ward', 'kind'], epsilon := 1, public_domains := true, margins := {margins}", message)
             for margins, message in (
                 ("'threeway'", "argument 'margins' must be 'twoway'"), ("[]", "argument 'margins' must be 'twoway'"),
                 ("[['ward']]", "column 'kind' is in no margin"), ("[['ward', 'day']]", "names 'day', which is not in 'by'"),
-                ("[['ward', 'WARD'], ['kind']]", "names a column twice"), ("[['ward'], ['kind'], ['ward']]", "holds a margin twice"),
+                ("[['ward', 'WARD'], ['kind']]", "names a column twice"), ("[['ward', NULL]]", "argument 'margins' holds a NULL"),
+                ("[['ward'], ['kind'], ['ward']]", "holds a margin twice"),
             )
         ),
         ("'visits', by := ['ward'], epsilon := 1, public_domains := true, structural_zeros := 'nonsense'", "must be a condition"),
@@ -710,17 +713,53 @@ def test_what_is_no_budget(visits: duckdb.DuckDBPyConnection, call: str, message
         visits.execute(f"FROM sdc_synth_dp_budget({call})").fetchall()
 
 
-@needs_duckdb_2
-def test_an_interruption_ends_the_fit(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE many AS SELECT i % 30 AS a, i // 30 % 30 AS b, i // 900 % 30 AS c FROM range(90000) t(i)")
-    endless = "epsilon := 0.1, public_domains := true, tol := 1e-300, max_iter := 1000000000"
-    timer = threading.Timer(1.0, con.interrupt)
-    timer.start()
-    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
-        con.execute(f"FROM sdc_synth_dp('many', by := ['a', 'b', 'c'], {endless})").fetchall()
-    timer.join()
+def all_is_over(con: duckdb.DuckDBPyConnection) -> None:
+    """The connection answers, and no thread goes on working."""
     assert con.execute("SELECT 42").fetchall() == [(42,)]
     deadline = time.monotonic() + 60
     while any(thread.name == "sdcduck" for thread in threading.enumerate()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(thread.name == "sdcduck" for thread in threading.enumerate())
+
+
+@needs_duckdb_2
+def test_an_interruption_after_the_charge_ends_the_fit_and_gives_nothing_back(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE many AS SELECT i % 30 AS a, i // 30 % 30 AS b, i // 900 % 30 AS c FROM range(90000) t(i)")
+    con.execute("FROM sdc_synth_dp_budget('many', 1)").fetchall()
+    endless = "epsilon := 0.1, public_domains := true, tol := 1e-300, max_iter := 1000000000"
+    ledger = con.cursor()
+
+    def interrupt_when_charged() -> None:
+        deadline = time.monotonic() + 60
+        while not ledger.execute("FROM sdc.dp_releases").fetchall() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        con.interrupt()
+
+    other = threading.Thread(target=interrupt_when_charged)
+    other.start()
+    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+        con.execute(f"CREATE TABLE kept AS FROM sdc_synth_dp('many', by := ['a', 'b', 'c'], {endless})")
+    other.join()
+    all_is_over(con)
+    assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'kept'").fetchall() == [(0,)]
+    assert con.execute(SPENT).fetchall() == [
+        ("many", "add_remove", 1, pytest.approx(0.1), 1.0, pytest.approx(0.9)),
+    ]
+    # The same statement once more is another release.
+    release(con, "(SELECT a AS ward FROM many)", 0.1)
+    assert con.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(pytest.approx(0.2),)]
+
+
+@needs_duckdb_2
+def test_an_interruption_before_the_charge_costs_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE few AS SELECT i AS a FROM range(100000) t(i)")
+    endless = "(SELECT (x.a + y.a) % 3 AS a FROM few x, few y)"  # ten thousand million records
+    other = threading.Timer(0.5, con.interrupt)
+    other.start()
+    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+        con.execute(
+            f"FROM sdc_synth_dp('{endless}', by := ['a'], epsilon := 1, domains := {{'a': [0, 1, 2]}})"
+        ).fetchall()
+    other.join()
+    all_is_over(con)
+    assert con.execute("FROM sdc_synth_dp_ledger()").fetchall() == []

@@ -406,6 +406,15 @@ def test_an_empty_table(persons: duckdb.DuckDBPyConnection) -> None:
     assert [(row["households"], row["swapped"], row["rate"]) for row in told.values()] == [(0, 0, None)] * 4
 
 
+def test_names_that_the_statement_uses_itself(persons: duckdb.DuckDBPyConnection) -> None:
+    renamed = "(SELECT home AS household, state AS level, place AS at_risk, size AS partner, age AS _id FROM persons)"
+    call = "household := 'household', hierarchy := ['level', 'at_risk'], similar := ['partner'], seed := 5"
+    rows = persons.execute(f"FROM sdc_record_swap('{renamed}', {call}, return_swapped_id := true)").fetchall()
+    assert any(row[5] for row in rows)
+    with pytest.raises(duckdb.Error, match="a column may not begin with _sdc_"):
+        persons.execute(f"FROM sdc_record_swap('(SELECT *, 1 AS _sdc_id FROM {renamed})', {call})")
+
+
 def test_names_and_types_that_are_not_plain(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""
         CREATE TABLE "my ""homes" AS

@@ -248,6 +248,110 @@ def test_visit_sequence_and_predictors(con: duckdb.DuckDBPyConnection) -> None:
         con.execute("FROM sdc_synth_records('t', predictors := {'a': ['b']})")
 
 
+def stored_array(con: duckdb.DuckDBPyConnection, name: str) -> list[int]:
+    """An array of the only model that is stored."""
+    blob = con.execute("SELECT arrays FROM sdc.synth_models").fetchall()[0][0]
+    return pa.ipc.open_stream(blob).read_all()[name].combine_chunks().flatten().to_pylist()  # type: ignore[no-any-return]
+
+
+SIZES = """
+    CREATE TABLE sizes AS SELECT range % 7 AS small, -1000 - range AS large, 'g' || range % 3 AS category,
+        CASE WHEN range % 2 = 0 THEN 500.25 END::DECIMAL(9, 2) AS middle, DATE '2020-01-01' + (range % 40)::INTEGER AS day,
+        (range % 2 = 0)::INTEGER * 10 AS weight, (range % 5)::HUGEINT * 3 AS huge
+    FROM range(1000)
+"""
+
+
+def test_numbers_in_the_order_of_their_size(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(SIZES)
+    columns = ["small", "large", "category", "middle", "day", "weight", "huge"]
+
+    def order(arguments: str) -> list[str]:
+        con.execute(
+            f"FROM sdc_synth_model('m', 'sizes', visit := 'weighted_abs', replace := true, seed := 1{arguments})"
+        )
+        return [columns[place] for place in stored_array(con, "visit")]
+
+    # Sums: small 3.0, large 1500, middle 250, weight 5, huge 6, each times 1000.
+    assert order("") == ["category", "day", "large", "middle", "huge", "weight", "small"]
+    assert order(", by := ['category']") == ["day", "large", "middle", "huge", "weight", "small"]
+    assert order(", joint := ['small', 'day']") == ["small", "day", "category", "large", "middle", "huge", "weight"]
+    # The weight comes last; whom it does not count does not count.
+    con.execute("UPDATE sizes SET large = CASE WHEN weight = 0 THEN large ELSE 1 END")
+    assert order("") == ["category", "day", "large", "middle", "huge", "weight", "small"]
+    weighed = ["category", "day", "middle", "huge", "small", "large", "weight"]
+    assert order(", weight := 'WEIGHT'") == weighed
+    assert (
+        order(", weight := 'weight', predictors := {'small': ['large', 'huge', 'day'], 'middle': ['huge']}") == weighed
+    )
+    drawn = con.execute("FROM sdc_synth_records(model := 'm', rows := 3000, seed := 1)").fetchall()
+    direct = con.execute(
+        "FROM sdc_synth_records('sizes', visit := 'weighted_abs', weight := 'weight', rows := 3000, seed := 1, "
+        "predictors := {'small': ['large', 'huge', 'day'], 'middle': ['huge']})"
+    ).fetchall()
+    assert sorted(map(str, drawn)) == sorted(map(str, direct))
+
+
+def test_allowed_predictors_are_used_as_far_as_they_come_before(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range % 50 AS a, 1000 + range % 50 AS b FROM range(3000)")
+    r = (
+        "SELECT round(corr(a, b), 1) FROM sdc_synth_records('t', visit := 'weighted_abs', predictors := {'a': {}, 'b': "
+        "['a']}, seed := 1)"
+    )
+    assert con.execute(r.replace("{}", "['b']", 1)).fetchall() == [(1.0,)]  # b comes first, and tells a
+    assert con.execute(r.replace("{}", "[]", 1)).fetchall() == [(0.0,)]
+
+
+def test_predictors_that_hardly_vary(con: duckdb.DuckDBPyConnection) -> None:
+    # Which of the ten are 1 tells y; 10 of 1000 are, and two values are fewer than one to a hundred records.
+    con.execute(
+        "CREATE TABLE t AS SELECT (range < 10)::INTEGER AS rare, (range < 10)::INTEGER * 100 AS y FROM range(1000)"
+    )
+    kept = "SELECT count(*) FILTER (rare = 1 AND y = 100) > 5 FROM sdc_synth_records('t', rows := 1500, seed := 1{})"
+    assert con.execute(kept.format("")).fetchall() == [(True,)]
+    assert con.execute(kept.format(", near_constant := false")).fetchall() == [(False,)]
+    # Of 52 and 948 the first is less than 19 times as frequent, and among 100 records two values are too many.
+    for limited in ("FROM range(1000)", "FROM range(100)"):
+        con.execute(f"CREATE OR REPLACE TABLE t AS SELECT (range < 52)::INTEGER AS rare, rare * 100 AS y {limited}")
+        with_all, without = (
+            con.execute(f"FROM sdc_synth_records('t', seed := 1, near_constant := {used}) ORDER BY ALL").fetchall()
+            for used in ("true", "false")
+        )
+        assert with_all == without
+    con.execute("CREATE OR REPLACE TABLE t AS SELECT 'k' AS constant, range AS y FROM range(100)")
+    assert len(con.execute("FROM sdc_synth_records('t', seed := 1, near_constant := false)").fetchall()) == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("visit := 'largest'", "'visit' must be a list of columns, or 'weighted_abs'"),
+        ("visit := ['day'], weight := 'weight'", "'weight' is for visit := 'weighted_abs'"),
+        ("visit := 'weighted_abs', weight := 'category'", "'weight' must name a column of numbers"),
+        ("visit := 'weighted_abs', weight := 'waight'", "unknown column 'waight'"),
+        ("visit := 'weighted_abs', weight := 'middle'", "a weight is NULL, negative or no finite number"),
+        ("visit := 'weighted_abs', weight := 'large'", "a weight is NULL, negative or no finite number"),
+        ("visit := 'weighted_abs', weight := 'small', derived := {'small': '1'}", "'small', which is computed"),
+    ],
+)
+def test_orders_that_cannot_be_found(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    con.execute(SIZES)
+    with pytest.raises(duckdb.Error, match=message):
+        con.execute(f"FROM sdc_synth_records('sizes', {arguments}, seed := 1)").fetchall()
+
+
+def test_models_need_a_database_that_can_be_written_to(tmp_path: Path) -> None:
+    file = tmp_path / "models.duckdb"
+    with sdcduck.connect(file, secret=SECRET) as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(50)")
+        con.execute("FROM sdc_synth_model('m', 't')").fetchall()
+    with sdcduck.connect(file, secret=SECRET, read_only=True) as con:
+        assert len(con.execute("FROM sdc_synth_records(model := 'm')").fetchall()) == 50
+        for call in ("sdc_synth_model('n', 't')", "sdc_drop_synth_model('m')"):
+            with pytest.raises(duckdb.Error, match="models are stored in the database, which is open for reading only"):
+                con.execute(f"FROM {call}")
+
+
 def test_whole_records_with_noise(persons: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="would hand out original records"):
         ask(persons, "method := 'bootstrap-noise', smoothing := 'none'")
@@ -281,6 +385,28 @@ def test_noise_leaves_what_is_excluded_and_is_as_wide_as_its_group(con: duckdb.D
     plain, noisy = (con.execute(drawn.format("var_samp(x)", how, "")).fetchall()[0][0] for how in ("none", "density"))
     # The same donors are drawn in both, so that the difference has little noise of its own.
     assert noisy - plain == pytest.approx(h * h, rel=0.6)
+
+
+def test_the_largest_whole_numbers_are_numbers(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT unnest([9223372036854775807, -9223372036854775807, 4]) AS b FROM range(100)")
+    assert values(con, "SELECT DISTINCT b FROM sdc_synth_records('t')") == {
+        9223372036854775807,
+        -9223372036854775807,
+        4,
+    }
+    assert values(con, "SELECT DISTINCT b FROM sdc_synth_records('t', bounds := {'b': [0, 10]}, redraws := 0)") == {
+        0,
+        4,
+        10,
+    }
+
+
+def test_results_are_finite_whatever_they_are_multiples_of(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT range * 1e3 AS x, range::DECIMAL(18, 2) AS d FROM range(100)")
+    found = values(con, "SELECT DISTINCT isfinite(x) FROM sdc_synth_records('t', round_to := {'x': 1e-320})")
+    assert found == {True}
+    with pytest.raises(duckdb.Error, match="'round_to' must hold positive numbers"):
+        con.execute("FROM sdc_synth_records('t', round_to := {'d': 1e308})")
 
 
 def test_smoothed_numbers_keep_their_type_and_its_range(con: duckdb.DuckDBPyConnection) -> None:
@@ -551,6 +677,9 @@ def test_as_many_rows_as_one_likes_are_not_all_made(persons: duckdb.DuckDBPyConn
         ("visit := ['regoin']", "did you mean 'region'"),
         ("visit := ['region'], by := ['region']", "'visit' names 'region', which is not drawn"),
         ("method := 'gan'", "unknown method 'gan'; there are: 'bootstrap-noise', 'cart', 'independent'"),
+        ("minbucket := 1.5", "argument 'minbucket' must be a whole number, not 1.5"),
+        ("subset := 'region'", "'subset' must be a condition, which is true or false: it is VARCHAR"),
+        ("subset := 'count(*) > 1'", "'subset' must be a condition"),
         ("minbucket := 0", "'minbucket' must be a whole number, at least 1"),
         ("redraws := -1", "'redraws' must be a whole number, at least 0"),
         ("smoothing := 'spline'", "unknown smoothing 'spline'"),

@@ -341,12 +341,14 @@ def test_edges_of_combination(con: duckdb.DuckDBPyConnection) -> None:
     assert combined(con, "(1.0, 0), (2.0, 0), (3.0, 0)")["df_p"] == 2
     for values, message in (
         ("(1.0, 0.1), (NULL, 0.1)", "is NULL"), ("(1.0, -0.1), (1, 1)", "a variance is negative"),
-        ("(1.0, 0.1), ('nan'::DOUBLE, 0.1)", "NaN or infinite"),
+        ("(1.0, 0.1), ('nan'::DOUBLE, 0.1)", "NaN or infinite"), ("(1e308, 1), (-1e308, 1)", "is too large"),
     ):  # fmt: skip
         with pytest.raises(duckdb.Error, match=message):
             combined(con, values)
     with pytest.raises(duckdb.Error, match="level must lie between 0 and 1"):
         combined(con, "(1.0, 0.1), (1, 1)", ", level := 95")
+    with pytest.raises(duckdb.Error, match="size must be above 0"):
+        combined(con, "(1.0, 0.1), (1, 1)", ", sigma := 0, size := 'nan'::DOUBLE")
 
 
 @pytest.fixture
@@ -452,7 +454,10 @@ def test_intervals_overlap_more_with_releases_and_less_with_sigma(sd: duckdb.Duc
         ("sigma := 1, structural_zeros := 'ward = ''b'''", "a structural zero has records"),
         ("sigma := 1, count := 'none'", "unknown column 'none'"),
         ("sigma := 1, count := 'ward'", "argument 'count' names a column of 'by'"),
+        ("sigma := 1, structural_zeros := 'ward'", "must be a condition .*, which is true or false: it is VARCHAR"),
+        ("sigma := 1, structural_zeros := 'count(*) > 1'", "argument 'structural_zeros' must be a condition"),
         ("sigma := 1, domains := 3", "argument 'domains' must hold lists of categories"),
+        ("sigma := 1, domains := {'day': ['monday']}", "argument 'domains': a category of 'day' is not of its type"),
     ],
 )
 def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
@@ -483,6 +488,11 @@ def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments
             "'(SELECT 1 AS a, ''nan''::DOUBLE AS n)', by := ['a'], count := 'n', sigma := 1",
             "NULL, negative or no whole number",
         ),
+        (
+            "'(SELECT i % 2 AS a, 9223372036854775807 AS n FROM range(4) t(i))', by := ['a'], count := 'n', sigma := 1",
+            "a cell has more than",
+        ),
+        ("'(SELECT 1 AS _sdc_key)', by := ['_sdc_key'], sigma := 1", "a column may not begin with _sdc_"),
         ("'(SELECT 1 AS a, 2000000000000 AS n)', by := ['a'], count := 'n', sigma := 1", "too large to be synthesised"),
         (
             "'(SELECT i AS a, i AS b FROM range(20000) t(i))', by := ['a', 'b'], alpha := 1, sigma := 1",
@@ -509,14 +519,48 @@ def test_names_that_need_quotes(con: duckdb.DuckDBPyConnection) -> None:
     assert drawn[0][:3] == ("x", "ä", 1)
 
 
+@pytest.mark.parametrize("law", ["sigma := 0.1", "sigma := 0.1, alpha := 1", "model := 'multinomial'"])
+def test_names_that_statements_use_themselves(con: duckdb.DuckDBPyConnection, law: str) -> None:
+    names = ["_n", "_key", "_mean", "_structural", "_units", "_end", "_record", "_at", "_d0", "one", "units", "records",
+             "record", "hits", "block", "f", "f_hat", "m", "total"]  # fmt: skip
+    con.execute(f"CREATE TABLE t AS SELECT {', '.join(f'20 * i AS {name}' for name in names)} FROM range(2) t(i)")
+    con.execute("INSERT INTO t SELECT t.* FROM t, range(19)")
+    unlike = " OR ".join(f"_n <> {name}" for name in names)
+    for shape in ("", ", records := true"):
+        drawn = con.execute(
+            f"FROM sdc_synth_table('t', by := {names}, {law}, structural_zeros := '{unlike}'{shape})"
+        ).fetchall()
+        assert {row[: len(names)] for row in drawn} == {(0,) * len(names), (20,) * len(names)}
+    observed = con.execute(
+        "SELECT tau2 FROM sdc_tau_observed('t', '(SELECT *, 1 AS count FROM t)', by := ?, cells_total := 4, k := 20)",
+        [names],
+    ).fetchall()
+    assert observed == [(0.5,)]
+
+
+def test_a_condition_tells_no_value(visits: duckdb.DuckDBPyConnection) -> None:
+    visits.execute("CREATE TABLE told AS SELECT 'a name' AS who, 1 AS x FROM range(9)")
+    for call in (
+        "sdc_synth_table('told', by := ['who'], sigma := 1, structural_zeros := 'who')",
+        "sdc_synth_records('told', subset := 'who')",
+        "sdc_synth_records('told', bounds_where := {'x': {'who': [0, 1]}})",
+    ):
+        with pytest.raises(duckdb.Error, match="true or false: it is VARCHAR") as refused:
+            visits.execute(f"FROM {call}").fetchall()
+        assert "a name" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("sigma := 'a'", "argument 'sigma' must be a number or a list of numbers"),
         ("sigma := []", "argument 'sigma' must be a number or a list of numbers"),
-        ("sigma := 1, k := -1", "k and d must not be negative"),
+        ("sigma := 1, k := -1", "k and d must be numbers that are not negative"),
         ("sigma := 1, k := 0.5", "argument 'k' must be a whole number"),
-        ("sigma := 1, d := -1", "k and d must not be negative"),
+        ("sigma := 1, k := 1e300", "argument 'k' must be a whole number"),
+        ("sigma := 1, cells_total := 1e300", "argument 'cells_total' must be a whole number"),
+        ("sigma := 1, d := 'inf'::DOUBLE", "k and d must be numbers"),
+        ("sigma := 1, d := -1", "k and d must be numbers that are not negative"),
         ("sigma := 1, cells_total := 3", "there are more cells than cells_total"),
         ("sigma := 1, method := 'guess'", "argument 'method' must be 'exact' or 'clt'"),
         ("sigma := 1, cells := 'n'", "argument 'cells' is for a histogram"),
@@ -536,3 +580,6 @@ def test_interval_overlap(con: duckdb.DuckDBPyConnection) -> None:
     assert found == pytest.approx((0.5, None, None, 0.625), abs=1e-5)
     with pytest.raises(duckdb.Error, match="upper end"):
         con.execute("SELECT sdc_interval_overlap(1, 0, 0, 1)").fetchall()
+    for ends in ("nan, 1, 0, 1", "0, nan, 0, 1", "0, 1, nan, 1", "0, 1, 0, nan"):
+        with pytest.raises(duckdb.Error, match="an end of an interval is NaN"):
+            con.execute(f"SELECT sdc_interval_overlap({ends}) FROM (SELECT 'nan'::DOUBLE AS nan)").fetchall()

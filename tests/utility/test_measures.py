@@ -180,6 +180,10 @@ def test_tables_are_those_of_synthpop(synthpop: tuple[duckdb.DuckDBPyConnection,
         ).fetchone()
         names = ("pMSE", "S_pMSE", "df", "VW", "FT", "G", "JSD", "SPECKS", "WMabsDD", "U", "dBhatt")
         assert found == pytest.approx([wanted[one] for one in names], rel=1e-9), name
+        # What it prints beside follows: of files of one size all are the total variation distance, or a measure over df.
+        _, _, df, vw, ft, _, _, specks, *_ = found
+        assert (2 * specks, 50 * specks) == pytest.approx((wanted["MabsDD"], wanted["PO50"]), rel=1e-9)
+        assert (vw / df, ft / df) == pytest.approx((wanted["S_VW"], wanted["S_FT"]), rel=1e-9)
 
 
 @pytest.mark.parametrize("method", ["cart", "sample"])

@@ -245,7 +245,7 @@ _SUBSET = 2**63  # key of the stream that chooses records; those of columns are 
 def fit(
     columns: Sequence[Column], visit: Sequence[int], predictors: Mapping[int, Sequence[int]],
     strata: Sequence[NDArray[np.int64]], by: Sequence[int], treatments: Mapping[int, Treatment], *, method: str,
-    smallest_leaf: int, count_zero: bool = True, joint: Sequence[int] = (),
+    smallest_leaf: int, count_zero: bool = True, joint: Sequence[int] = (), near_constant: bool = True,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Model:  # fmt: skip
     """Fit one model a stratum.
@@ -253,18 +253,22 @@ def fit(
     columns: of the original records. visit: places of the columns to be drawn, in this order. predictors: by column,
     the columns that it may depend on: kept ones, or drawn before it. strata: places of the training records, in
     canonical order. by: the columns that are the same within a stratum. joint: columns whose combinations come whole.
+    near_constant: whether predictors that hardly vary in a stratum are used there.
     """
     growing = _Growing(count_zero=count_zero)
     states, values = [], []
     total = len(strata) * len(visit)
     for records in strata:
+        known = set() if near_constant else {other for place in visit for other in predictors[place]}
+        unused = {other for other in known if hardly_varies(columns[other].codes[records])}
         for place in visit:
             column = columns[place]
             codes = column.codes[records]
             together = method == "bootstrap-noise" or place in joint
             if method == "cart" and not together:
-                depends = [(columns[other].codes[records], columns[other]) for other in predictors[place]]
-                state, value = _grow(growing, column, codes, depends, predictors[place], smallest_leaf)
+                used = [other for other in predictors[place] if other not in unused]
+                depends = [(columns[other].codes[records], columns[other]) for other in used]
+                state, value = _grow(growing, column, codes, depends, used, smallest_leaf)
             else:
                 state = -1
                 value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=not together)
@@ -310,6 +314,22 @@ def fit(
             np.int32,
         ),
     )
+
+
+def hardly_varies(codes: NDArray[np.int32]) -> bool:
+    """Whether a column tells little: one value, or few different ones of which one is more than 95/5 times as frequent
+    as the second (the rule that Bowen et al., 2022, cite). NULL is a value.
+
+    >>> hardly_varies(np.array([0] * 1950 + [1] * 50, np.int32)), hardly_varies(np.array([0, 0, 1], np.int32))
+    (True, False)
+    """
+    counts = np.sort(np.unique(codes, return_counts=True)[1])
+    if len(counts) < 2:
+        return True
+    return bool(counts[-1] * _MOST_RATIO[1] > counts[-2] * _MOST_RATIO[0] and len(counts) * 100 <= len(codes))
+
+
+_MOST_RATIO = 95, 5
 
 
 def _grow(
@@ -483,7 +503,7 @@ def _draw(  # type: ignore[no-untyped-def]
                     number += noise * bandwidths[place]
                     if whole[column]:
                         number = np.rint(number)
-                if base[column] > 0.0:
+                if base[column] > 0.0 and np.isfinite(number / base[column]):
                     number = np.rint(number / base[column]) * base[column]
                 if low[column] <= number <= high[column]:
                     if number != values[place]:

@@ -111,7 +111,7 @@ def expected_tau(cells: Histogram, synthesis: Synthesis, k: int, d: float, metho
         ValueError: a negative k or d, or an unknown method.
     """
     if k < 0 or not 0 <= d <= 1e9:
-        raise ValueError("k and d must not be negative")
+        raise ValueError("k and d must be numbers that are not negative")
     if method not in ("exact", "clt"):
         raise ValueError("method must be 'exact' or 'clt'")
     window: Callable[[ArrayLike, int, float, float], Floats] = (
