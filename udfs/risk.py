@@ -457,9 +457,6 @@ def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | N
     return f"SELECT i.*, coalesce(e.records, 0) AS _there FROM ({own}) i LEFT JOIN ({outer.counted()}) e ON {alike}"
 
 
-_OREM = total("_f / _there", "_f <= _there")
-
-
 def _marketer(paired: str, k: int) -> str:
     """The measures over classes with ``_f`` and ``_there``: columns of ``sdc_marketer_risk``."""
     limit = f"1 / {k} + 1e-12"  # a mean of ninths may come out above a ninth in its last digit
@@ -471,17 +468,20 @@ def _marketer(paired: str, k: int) -> str:
             im <= {limit} AS im_acceptable, cem <= {limit} AS cem_acceptable, orem <= {limit} AS orem_acceptable,
             arem <= {limit} AS arem_acceptable
         FROM (
-            SELECT coalesce(sum(_f), 0)::BIGINT AS records, count(*) AS classes,
-                CASE WHEN count(_there) > 0 THEN coalesce(sum(_f) FILTER (_f > _there), 0)::BIGINT END AS invalid,
-                count(*) / nullif(sum(_f), 0) AS im,
-                {total("_f / greatest(_there, _f)", "_there IS NOT NULL")} / nullif(sum(_f), 0) AS cem,
-                {_OREM} / sum(_f) FILTER (_f <= _there) AS orem,
-                CASE WHEN count(_there) > 0
-                    THEN coalesce({_OREM}, 0) / nullif(sum(_f), 0) END AS arem,
-                min(_f) AS k, min(greatest(_there, _f)) FILTER (_there IS NOT NULL) AS _journalist,
-                coalesce(sum(_f) FILTER (_f = 1), 0)::BIGINT AS uniques,
-                coalesce(sum(_f) FILTER (_f < {k}), 0)::BIGINT AS below_k
-            FROM ({paired})
+            SELECT coalesce(_records, 0) AS records, classes, k, _journalist, uniques, below_k,
+                CASE WHEN _known > 0 THEN _records - _valid END AS invalid, classes / _records AS im,
+                _filled / _records AS cem, _found / nullif(_valid, 0) AS orem,
+                CASE WHEN _known > 0 THEN coalesce(_found, 0) / _records END AS arem
+            FROM (
+                SELECT sum(_f)::BIGINT AS _records, count(*) AS classes, count(_there) AS _known,
+                    coalesce(sum(_f) FILTER (_f <= _there), 0)::BIGINT AS _valid,
+                    {total("_f / greatest(_there, _f)", "_there IS NOT NULL")} AS _filled,
+                    {total("_f / _there", "_f <= _there")} AS _found,
+                    min(_f) AS k, min(greatest(_there, _f)) FILTER (_there IS NOT NULL) AS _journalist,
+                    coalesce(sum(_f) FILTER (_f = 1), 0)::BIGINT AS uniques,
+                    coalesce(sum(_f) FILTER (_f < {k}), 0)::BIGINT AS below_k
+                FROM ({paired})
+            )
         )"""
 
 
