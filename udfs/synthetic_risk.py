@@ -107,10 +107,10 @@ def plan_replicated_uniques(
 
 def _attribution(
     cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, keys: list[str] | None,
-    targets: list[str] | None, tau: float | None,
+    targets: list[str] | None, tau: float | None, argument_of_targets: str = "targets",
 ) -> tuple[Compared, list[str], float]:  # fmt: skip
     """Check the arguments: the columns compared are the keys, then the targets."""
-    for names, argument in ((keys, "keys"), (targets, "targets")):
+    for names, argument in ((keys, "keys"), (targets, argument_of_targets)):
         if not names:
             what = "the columns that somebody may know" if argument == "keys" else "the columns to be learned"
             raise SDCError(f"argument '{argument}' must name {what}")
@@ -118,7 +118,7 @@ def _attribution(
     assert targets is not None
     tables = {"original": original, "synthetic": synthetic}
     known = Compared.read(cursor, tables, keys, argument="keys")
-    wanted = known.named(targets, "targets")
+    wanted = known.named(targets, argument_of_targets)
     if both := [name for name in wanted if name in known.names]:
         raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
     if tau is None or not 0 < tau <= 1:
@@ -130,8 +130,8 @@ _NO_TIES = 0.501
 """From this share on, no two values of a class can both have it, whatever rounding does."""
 
 
-def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[str, str]:
-    """Common table expressions for one target, and the keys as text.
+def _classes(compared: Compared, keys: int, target: int, tau: float) -> str:
+    """Common table expressions for one target.
 
     ``_counted``: by keys and value ``v``, the originals ``o`` and synthetic records ``x``. ``_margins``: the same by
     value. ``_modal``: the most frequent synthetic value. ``_guessed``: by keys, the originals ``oq`` and synthetic
@@ -143,9 +143,7 @@ def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[st
     inferred = "{'v': arg_max_null(v, x), 'o': arg_max(o, x)}"
     if tau < _NO_TIES:
         inferred = "arg_min({'v': v, 'o': o}, {'x': -x, 'v': v})"
-    return (
-        by,
-        f"""
+    return f"""
         _counted AS MATERIALIZED (
             SELECT {by}, c{target} AS v, count(_of0) AS o, count(_of1) AS x
             FROM ({compared.all_records()}) GROUP BY {by}, c{target}
@@ -158,8 +156,17 @@ def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[st
                     count(*) FILTER (o > 0) AS ko, count(*) FILTER (x > 0) AS kx, sum(o) FILTER ({_IS_MODAL}) AS om
                 FROM _counted GROUP BY {by}
             )
-        )""",
-    )
+        )"""
+
+
+def _cells(keys: int) -> str:
+    """The common table expression ``_cells``: those counted, with the figures of their class; ``t``: the one inferred."""
+    alike = " AND ".join(f"k.c{key} IS NOT DISTINCT FROM q.c{key}" for key in range(keys))
+    return f"""
+        _cells AS MATERIALIZED (
+            SELECT k.*, oq, xq, mx, ko, kx, g, r, r AND v IS NOT DISTINCT FROM g.v AS t
+            FROM _counted k JOIN _guessed q ON {alike}
+        )"""
 
 
 _BASELINE = "(SELECT sum(o::HUGEINT * o) / nullif(sum(o)::DOUBLE ** 2, 0) FROM _margins)"
@@ -188,7 +195,7 @@ def plan_tcap(
     parts = []
     for place, target in enumerate(wanted):
         for size in sorted(set(sizes)):
-            _, classes = _classes(compared, size, most + place, at_least)
+            classes = _classes(compared, size, most + place, at_least)
             parts.append(f"""
                 SELECT * FROM (
                     WITH {classes}
@@ -201,6 +208,36 @@ def plan_tcap(
                     FROM (SELECT {_TCAP_FIGURES} FROM _guessed)
                 )""")
     return f"SELECT * EXCLUDE (_place) FROM ({' UNION ALL '.join(parts)}) ORDER BY _place, n_keys"
+
+
+_TCAP_COLUMNS = ("matches", "cap", "agreement", "guess", "hit", "correct", "modal_correct")
+
+
+def plan_tcap_records(
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, target: str | None,
+    tau: float | None,
+) -> str:  # fmt: skip
+    """``sdc_tcap_records``: a row for each original record."""
+    if target is None:
+        raise SDCError("argument 'target' must name the column to be learned")
+    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [target], tau, "target")
+    records, number = compared.tables["original"], len(compared.names) - 1
+    for column in records.columns:
+        if column.lower() in _TCAP_COLUMNS:
+            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
+    values = ", ".join(
+        f"{compared.category('original', name)} AS _sdc_c{place}" for place, name in enumerate(compared.names)
+    )
+    alike = " AND ".join(
+        f"_sdc_c{place} IS NOT DISTINCT FROM {'v' if place == number else f'k.c{place}'}" for place in range(number + 1)
+    )
+    return f"""
+        WITH {_classes(compared, number, number, at_least)}, {_cells(number)}
+        SELECT r.* EXCLUDE ({", ".join(f"_sdc_c{place}" for place in range(number + 1))}), k.xq AS matches,
+            k.x / nullif(k.xq, 0) AS cap, k.mx / nullif(k.xq, 0) AS agreement,
+            CASE WHEN k.r THEN k.g.v::VARCHAR END AS guess, k.r AS hit, CASE WHEN k.r THEN k.t END AS correct,
+            k.{_IS_MODAL} AS modal_correct
+        FROM (SELECT *, {values} FROM {records.sql}) r JOIN _cells k ON {alike}"""
 
 
 def plan_disclosure(
@@ -218,7 +255,7 @@ def plan_disclosure(
 
 
 def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: float) -> str:
-    by, classes = _classes(compared, keys, keys + place, tau)
+    classes = _classes(compared, keys, keys + place, tau)
     # A key that tells the target by itself: of the originals with one of its values, most have the same target.
     two_way = " UNION ALL ".join(
         f"SELECT sum(c) AS correct, sum(o) / sum(sum(o)) OVER (PARTITION BY c{key}) AS share "
@@ -226,12 +263,8 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
         for key in range(keys)
     )
     n, n_x = "nullif(original_records, 0)", "nullif(synthetic_records, 0)"
-    alike = " AND ".join(f"k.c{key} IS NOT DISTINCT FROM q.c{key}" for key in range(keys))
     return f"""
-        WITH {classes}, _cells AS MATERIALIZED (
-            SELECT k.*, oq, xq, ko, kx, r AND v IS NOT DISTINCT FROM g.v AS t
-            FROM _counted k JOIN _guessed q ON {alike}
-        ), _uniques AS (
+        WITH {classes}, {_cells(keys)}, _uniques AS (
             SELECT count(*) FILTER (oq = 1) AS uio, count(*) FILTER (xq = 1) AS uis,
                 count(*) FILTER (oq = 1 AND xq > 0) AS found, count(*) FILTER (oq = 1 AND xq = 1) AS rep
             FROM _guessed
@@ -287,6 +320,7 @@ FAMILY = Family(
         Planner(
             "sdc_tcap", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE", "VARCHAR", "BIGINT[]"), plan_tcap
         ),
+        Planner("sdc_tcap_records", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE"), plan_tcap_records),
         Planner("sdc_disclosure", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE"), plan_disclosure),
     ),
     scalars=(Scalar("_sdc_overlap", ("BIGINT", "BIGINT", "BIGINT", "BIGINT"), "VARCHAR", overlap_texts),),
