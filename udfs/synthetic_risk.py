@@ -160,7 +160,7 @@ def _classes(compared: Compared, keys: int, target: int, tau: float) -> str:
 
 
 def _cells(keys: int) -> str:
-    """The common table expression ``_cells``: those counted, with the figures of their class; ``t``: the one inferred."""
+    """The common table expression ``_cells``: those counted and the figures of their class; ``t``: whether inferred."""
     alike = " AND ".join(f"k.c{key} IS NOT DISTINCT FROM q.c{key}" for key in range(keys))
     return f"""
         _cells AS MATERIALIZED (
