@@ -211,21 +211,26 @@ _LARGE = " between -2^53 and 2^53"
 
 def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
     """The arguments of a planner, those that are BIGINT as whole numbers."""
-    known = signature(planner.plan).parameters.items()
-    names = [name for name, one in known if one.kind != Parameter.VAR_POSITIONAL] + list(planner.further)
     arguments: list[object] = []
     for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True)):
         if kind == "BIGINT" and isinstance(value, float):
             if not value.is_integer() or abs(value) > _LARGEST_WHOLE:
-                # The first parameter of a planner is the session.
-                named = f"argument '{names[place + 1]}'" if place + 1 < len(names) else "an argument"
                 raise SDCError(
-                    f"{named} must be a whole number{_LARGE if value.is_integer() else ''}, not {value:.17g}"
+                    f"{_called(planner, place)} must be a whole number{_LARGE if value.is_integer() else ''}, "
+                    f"not {value:.17g}"
                 )
             arguments.append(int(value))
         else:
             arguments.append(value)
     return arguments
+
+
+def _called(planner: Planner, place: int) -> str:
+    """What a message calls an argument; the first parameter of a planner is the session."""
+    parameters = signature(planner.plan).parameters.items()
+    named = [name for name, one in parameters if one.kind != Parameter.VAR_POSITIONAL][1:]
+    names = [*named, *planner.further]
+    return f"argument '{names[place]}'" if place < len(names) else "an argument"
 
 
 def _with_arity(function: Callable[..., object], arity: int) -> Callable[..., object]:

@@ -118,6 +118,9 @@ class DatabaseSession:
             cursor.execute(f"SET search_path = {catalog.literal(self._search_path)}")
         except duckdb.Error:  # a database that lets nothing be attached
             self.create_temporary(cursor)
+        with suppress(duckdb.Error):  # a locked configuration
+            # Else DuckDB would take a table that is not there for a variable of our own source text.
+            cursor.execute("SET python_enable_replacements = false")
         return cursor
 
     def _make_hidden_macros(self) -> str:

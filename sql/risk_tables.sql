@@ -67,7 +67,7 @@ CREATE OR REPLACE TEMP MACRO sdc_k_anonymity(source, keys := [], k := 3, nulls :
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg sensitive VARCHAR: the column that nobody should learn
 --| @arg c DOUBLE: of recursive (c, l)-diversity
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes
 --| @column distinct_l BIGINT: number of different values in the worst class
@@ -95,7 +95,7 @@ CREATE OR REPLACE TEMP MACRO sdc_l_diversity(source, keys := [], sensitive := NU
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg sensitive VARCHAR: the column that nobody should learn
 --| @arg c DOUBLE: of recursive (c, l)-diversity
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
 --| @column .. as in `source`: the columns of `keys`
 --| @column records BIGINT: records of the class
 --| @column distinct_l BIGINT: number of different values
@@ -127,7 +127,7 @@ CREATE OR REPLACE TEMP MACRO sdc_l_diversity_classes(source, keys := [], sensiti
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg sensitive VARCHAR: the column that nobody should learn
 --| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes
 --| @column t DOUBLE: the largest distance of a class
@@ -152,7 +152,7 @@ CREATE OR REPLACE TEMP MACRO sdc_t_closeness(source, keys := [], sensitive := NU
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg sensitive VARCHAR: the column that nobody should learn
 --| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
 --| @column .. as in `source`: the columns of `keys`
 --| @column records BIGINT: records of the class
 --| @column distance DOUBLE: between its distribution of the sensitive values and that of all records, 0 to 1

@@ -321,6 +321,43 @@ CREATE OR REPLACE TEMP MACRO sdc_tcap(
         original::VARCHAR, synthetic::VARCHAR, keys::VARCHAR[], targets::VARCHAR[], tau, weighting::VARCHAR,
         key_sizes::BIGINT[]));
 
+--| sdc_tcap_records(original, synthetic, keys := [], target := NULL, tau := 1.0) -> TABLE
+--| Every original record with what the synthetic data say of its target: whose attribute can be inferred, and how surely.
+--|
+--| The records behind `sdc_tcap` and the CAP measures of `sdc_disclosure`: TCAP is the mean of `correct`, DCAP that of `cap`, with 0 for NULL. An
+--| inference that `modal_correct` makes too needs no data. NULL is a value.
+--|
+--| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
+--| @arg synthetic VARCHAR: the synthetic records
+--| @arg keys VARCHAR[]: what somebody may know of a person
+--| @arg target VARCHAR: what nobody should learn
+--| @arg tau DOUBLE: share of the records with the same keys that have to agree
+--| @column .. as in `original`
+--| @column matches BIGINT: synthetic records with the same keys
+--| @column cap DOUBLE: share of them that have the same target; NULL without any
+--| @column agreement DOUBLE: share of the most frequent target among them; NULL without any
+--| @column guess VARCHAR: that target, if `agreement` is at least `tau`
+--| @column hit BOOLEAN: whether it is: there is one answer
+--| @column correct BOOLEAN: whether the answer is right; NULL without one
+--| @column modal_correct BOOLEAN: whether the most frequent target of all synthetic records would be right
+--| @example
+--| SELECT person_id, region, sex, pay, matches, cap, guess, hit, correct, modal_correct
+--| FROM sdc_tcap_records('(SELECT person_id, region, sex, CASE WHEN income < 3000 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
+--|     '(SELECT region, sex, CASE WHEN person_id % 4 = 0 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
+--|     keys := ['region', 'sex'], target := 'pay')
+--| ORDER BY hit DESC, person_id LIMIT 4;
+--| @output
+--| person_id | region | sex | pay  | matches | cap | guess |  hit | correct | modal_correct
+--| ----------+--------+-----+------+---------+-----+-------+------+---------+--------------
+--|         1 | North  | m   | low  |       3 | 0.0 | high  | true |   false |         false
+--|         2 | North  | m   | high |       3 | 1.0 | high  | true |    true |          true
+--|         5 | North  | m   | low  |       3 | 0.0 | high  | true |   false |         false
+--|         6 | South  | f   | low  |       3 | 0.0 | high  | true |   false |         false
+--| @source Taub and Elliot (2019); Little, Elliot and Allmendinger (2022), PSD
+CREATE OR REPLACE TEMP MACRO sdc_tcap_records(original, synthetic, keys := [], target := NULL, tau := 1.0) AS TABLE
+    SELECT * FROM query(_sdc_plan_tcap_records(
+        original::VARCHAR, synthetic::VARCHAR, keys::VARCHAR[], target::VARCHAR, tau));
+
 --| sdc_disclosure(original, synthetic, keys := [], targets := [], tau := 1.0) -> TABLE
 --| What the keys give away, of identity and of a target: uniques, DiSCO, DCAP, WEAP, TCAP and their relatives, as shares.
 --|

@@ -188,6 +188,7 @@ CALLS = {
     "sdc_dcr_histogram": "sdc_dcr_histogram('people', 'people')",
     "sdc_holdout_share": "sdc_holdout_share('people', 'people', 'people')",
     "sdc_replicated_uniques": "sdc_replicated_uniques('people', 'people')",
+    "sdc_tcap_records": "sdc_tcap_records('people', 'people', keys := ['region'], target := 'sex')",
     "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], targets := ['sex'])",
     "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], targets := ['sex'])",
     "sdc_accuracy": "sdc_accuracy('people', 'people')",

@@ -180,14 +180,16 @@ def read_records(cursor: duckdb.DuckDBPyConnection, call: Call, key: str | None 
             shown.append(f"{value} AS c{place}")
         if key is not None and argument == "synthetic":
             shown.append(f"{table.column(key, 'id')}::VARCHAR AS id")
-        read[argument] = arrow(cursor, f"SELECT {', '.join(shown)} FROM {table.sql}")
-        sizes[argument] = len(read[argument])
+        rows = arrow(cursor, f"SELECT {', '.join(shown)} FROM {table.sql}")
+        read[argument] = dict(zip(rows.column_names, rows.columns, strict=True))
+        sizes[argument] = len(rows)
+        del rows
     ends = np.cumsum([0, *sizes.values()])
     within = dict(zip(sizes, map(slice, ends[:-1], ends[1:]), strict=True))
     tables = {argument: np.empty((sizes[argument], len(compared.names))) for argument in sizes}
     scales = np.zeros(len(compared.names))
     for place, name in enumerate(compared.names):
-        parts = [read[argument][f"c{place}"] for argument in sizes]
+        parts = [read[argument].pop(f"c{place}") for argument in sizes]  # each column makes room for the next
         if place not in distance.numbers:
             values = _codes(parts)
         else:
@@ -221,7 +223,7 @@ def _numbers(values: Any) -> Matrix:
     """As doubles; NULL is NaN."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    made: Matrix = values.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False)
+    made: Matrix = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return made
 
 

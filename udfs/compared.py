@@ -91,7 +91,7 @@ class Compared:
         found = {
             name: source(cursor, text, name) for name, text in tables.items() if text is not None or name != "holdout"
         }
-        names = shared_columns(found, columns, argument, leaving_out=[leaving_out] if leaving_out else [])
+        names = cls(found, ()).named(columns, argument, leaving_out=[leaving_out] if leaving_out else [])
         out = {leaving_out.lower()} if leaving_out else set()
         others_only = {
             name.lower(): name
@@ -99,10 +99,20 @@ class Compared:
             for name in table.columns
             if not columns and name.lower() not in out | {name.lower() for name in names}
         }
-        compared = cls(found, names, tuple(others_only.values()))
+        return cls(found, names, tuple(others_only.values()))
+
+    def named(
+        self, columns: Sequence[str] | None, argument: str, *, leaving_out: Sequence[str] = ()
+    ) -> tuple[str, ...]:  # fmt: skip
+        """Columns that all tables have and that can be compared, as the originals call them; see `shared_columns`.
+
+        Raises:
+            SDCError: columns that are not there, or types that cannot be compared.
+        """
+        names = shared_columns(self.tables, columns, argument, leaving_out=leaving_out)
         for name in names:
-            compared.kind(name)
-        return compared
+            self.kind(name)
+        return names
 
     @property
     def warning(self) -> str | None:
@@ -159,12 +169,16 @@ class Compared:
         known = f"NOT isnan({column})" if kind == "number" else "true"
         return f"CASE WHEN isinf({column}) THEN {refused}::DOUBLE WHEN {known} THEN {number} END"
 
-    def all_records(self, *, more: str = "") -> str:
-        """A query for the records of all tables: columns ``c0``, ``c1``, .. as categories, and ``_table``, 0, 1, .."""
+    def all_records(self) -> str:
+        """A query for the records of all tables: columns ``c0``, ``c1``, .. as categories, and ``_of0``, ``_of1``, ..
+
+        The latter are NULL but for the records of that table: to count them is faster than to count by a filter.
+        """
         parts = []
         for place, argument in enumerate(self.tables):
             shown = ", ".join(f"{self.category(argument, name)} AS c{k}" for k, name in enumerate(self.names))
-            parts.append(f"SELECT {shown}, {place} AS _table{more} FROM {self.tables[argument].sql}")
+            which = ", ".join(f"{1 if k == place else 'NULL::INTEGER'} AS _of{k}" for k in range(len(self.tables)))
+            parts.append(f"SELECT {shown}, {which} FROM {self.tables[argument].sql}")
         return " UNION ALL ".join(parts)
 
     def counted(self) -> str:
@@ -172,6 +186,7 @@ class Compared:
 
         These are ``n0`` (originals), ``n1`` and ``n2``.
         """
-        counts = ", ".join(f"count(*) FILTER (_table = {place}) AS n{place}" for place in range(3))
+        there = range(len(self.tables))
+        counts = ", ".join(f"count(_of{place}) AS n{place}" if place in there else "0 AS n2" for place in range(3))
         keys = ", ".join(f"c{place}" for place in range(len(self.names)))
         return f"SELECT {keys}, {counts} FROM ({self.all_records()}) GROUP BY {keys}"

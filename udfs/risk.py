@@ -21,6 +21,7 @@ from sdcduck.methods.risk.individual import class_risk
 from sdcduck.registry import Family, Planner, Scalar, Session
 
 _NULLS = ("category", "drop", "match")
+_NULLS_OF_VALUES = ("category", "drop", "skip")
 _METHODS = ("exact", "approximate")
 _MOST_COMBINATIONS = 2000
 _ORDERED = ("INT", "DECIMAL", "DOUBLE", "FLOAT", "DATE", "TIME")
@@ -45,7 +46,8 @@ class Classes:
         relation: where the records come from.
         keys: the key variables, as they are called there.
         weight: the column of sampling weights, quoted; None: there is none.
-        nulls: 'category': NULL is a value; 'drop': records with a NULL are left out; 'match': NULL may be any value.
+        nulls: 'category': NULL is a value; 'drop': records with a NULL are left out; 'skip': and those whose sensitive
+            value is NULL; 'match': NULL may be any value.
     """
 
     relation: Source
@@ -56,13 +58,14 @@ class Classes:
     @classmethod
     def read(
         cls, cursor: duckdb.DuckDBPyConnection, text: str | None, keys: list[str] | None, nulls: str | None,
-        *, weight: str | None = None, taken: Sequence[str] = (), match: bool = False, argument: str = "source",
+        *, weight: str | None = None, taken: Sequence[str] = (), allowed: Sequence[str] = _NULLS[:2],
+        argument: str = "source",
     ) -> Classes:  # fmt: skip
         """The classes that the arguments describe.
 
         Args:
             taken: names of the result's columns, which a key must not have.
-            match: whether ``nulls := 'match'`` makes sense.
+            allowed: what ``nulls`` may be.
 
         Raises:
             SDCError: an unknown column, one named twice, or an argument that is out of range.
@@ -71,7 +74,6 @@ class Classes:
         if not keys:
             raise SDCError("argument 'keys' must name the columns by which a person could be found")
         names = relation.named(keys, "keys", taken)
-        allowed = _NULLS if match else _NULLS[:2]
         if nulls is None or nulls not in allowed:
             raise SDCError(f"argument 'nulls' must be {_listed(allowed)}")
         return cls(relation, tuple(names), None if weight is None else relation.number(weight, "weight"), nulls)
@@ -89,7 +91,7 @@ class Classes:
 
     def records(self) -> str:
         """The records that count, after FROM."""
-        if self.nulls != "drop":
+        if self.nulls not in ("drop", "skip"):
             return self.relation.sql
         known = " AND ".join(f"{identifier(name)} IS NOT NULL" for name in self.keys)
         return f"(FROM {self.relation.sql} WHERE {known})"
@@ -152,7 +154,7 @@ def plan_classes(
     session: Session, text: str | None, keys: list[str] | None, weight: str | None, nulls: str | None
 ) -> str:
     """``sdc_classes``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, taken=_CLASS_COLUMNS, match=True)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, taken=_CLASS_COLUMNS, allowed=_NULLS)
     return f"SELECT {classes.columns}, records, population FROM ({classes.counted()})"
 
 
@@ -160,7 +162,7 @@ def plan_k_anonymity(
     session: Session, text: str | None, keys: list[str] | None, k: int | None, nulls: str | None
 ) -> str:
     """``sdc_k_anonymity``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, match=True, taken=_CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=_NULLS, taken=_CLASS_COLUMNS)
     below, own = _positive(k, "k"), classes.own
     return f"""
         SELECT records, classes, k, uniques, uniques / nullif(records, 0) AS share_unique, below_k,
@@ -182,14 +184,15 @@ def _values(classes: Classes, sensitive: str | None) -> str:
     column = classes.relation.column(sensitive, "sensitive")
     if column in map(identifier, classes.keys):
         raise SDCError("argument 'sensitive' must name another column than 'keys'")
-    return f"SELECT {classes.columns}, {column} AS _value, count(*) AS _n FROM {classes.records()} GROUP BY ALL"
+    known = f"WHERE {column} IS NOT NULL" if classes.nulls == "skip" else ""
+    return f"SELECT {classes.columns}, {column} AS _value, count(*) AS _n FROM {classes.records()} {known} GROUP BY ALL"
 
 
 def _diversity(
     session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, c: float | None,
     nulls: str | None,
 ) -> tuple[Classes, str]:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY)
+    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS_OF_VALUES)
     if c is None or not 0 < c < math.inf:
         raise SDCError("argument 'c' must be a positive number")
     by = classes.columns
@@ -245,7 +248,7 @@ def _closeness(
     session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
     nulls: str | None,
 ) -> str:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLOSENESS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLOSENESS, allowed=_NULLS_OF_VALUES)
     by, values = classes.columns, _values(classes, sensitive)
     if ordered is None:
         kind = classes.relation.type_of(str(sensitive))
@@ -271,8 +274,8 @@ def _closeness(
             FROM (
                 SELECT _known, row_number() OVER (ORDER BY _known) AS _rank,
                     sum(_n) OVER (ORDER BY _known ROWS UNBOUNDED PRECEDING)::HUGEINT AS _below
-                FROM (SELECT CASE WHEN _value IS NULL THEN error('a sensitive value is NULL: leave it out in a query, '
-                    || 'or take ordered := false') ELSE _value END AS _known, sum(_n) AS _n FROM _values GROUP BY ALL)
+                FROM (SELECT CASE WHEN _value IS NULL THEN error('a sensitive value is NULL: take nulls := ''skip'', '
+                    || 'or ordered := false') ELSE _value END AS _known, sum(_n) AS _n FROM _values GROUP BY ALL)
             )
         ),
         _end AS (SELECT max(_rank) AS _ranks, max(_below) AS _total, max(_sums) - max(_below) AS _last FROM _whole),
@@ -362,7 +365,7 @@ def plan_individual_risk(
     threshold: float | None, method: str | None, nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, match=True, taken=_CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
     for column in classes.relation.columns:
         if column.lower() in _RISK_COLUMNS:
             raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
@@ -374,7 +377,7 @@ def plan_global_risk(
     threshold: float | None, method: str | None, nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_global_risk``: from the classes, or from the records where households count."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, match=True, taken=_CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
     if household is None:
         rows = (
             f"SELECT {classes.own} AS _n, records AS _f, _risk, NULL::DOUBLE AS _together "
@@ -457,9 +460,6 @@ def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | N
     return f"SELECT i.*, coalesce(e.records, 0) AS _there FROM ({own}) i LEFT JOIN ({outer.counted()}) e ON {alike}"
 
 
-_OREM = total("_f / _there", "_f <= _there")
-
-
 def _marketer(paired: str, k: int) -> str:
     """The measures over classes with ``_f`` and ``_there``: columns of ``sdc_marketer_risk``."""
     limit = f"1 / {k} + 1e-12"  # a mean of ninths may come out above a ninth in its last digit
@@ -471,17 +471,20 @@ def _marketer(paired: str, k: int) -> str:
             im <= {limit} AS im_acceptable, cem <= {limit} AS cem_acceptable, orem <= {limit} AS orem_acceptable,
             arem <= {limit} AS arem_acceptable
         FROM (
-            SELECT coalesce(sum(_f), 0)::BIGINT AS records, count(*) AS classes,
-                CASE WHEN count(_there) > 0 THEN coalesce(sum(_f) FILTER (_f > _there), 0)::BIGINT END AS invalid,
-                count(*) / nullif(sum(_f), 0) AS im,
-                {total("_f / greatest(_there, _f)", "_there IS NOT NULL")} / nullif(sum(_f), 0) AS cem,
-                {_OREM} / sum(_f) FILTER (_f <= _there) AS orem,
-                CASE WHEN count(_there) > 0
-                    THEN coalesce({_OREM}, 0) / nullif(sum(_f), 0) END AS arem,
-                min(_f) AS k, min(greatest(_there, _f)) FILTER (_there IS NOT NULL) AS _journalist,
-                coalesce(sum(_f) FILTER (_f = 1), 0)::BIGINT AS uniques,
-                coalesce(sum(_f) FILTER (_f < {k}), 0)::BIGINT AS below_k
-            FROM ({paired})
+            SELECT coalesce(_records, 0) AS records, classes, k, _journalist, uniques, below_k,
+                CASE WHEN _known > 0 THEN _records - _valid END AS invalid, classes / _records AS im,
+                _filled / _records AS cem, _found / nullif(_valid, 0) AS orem,
+                CASE WHEN _known > 0 THEN coalesce(_found, 0) / _records END AS arem
+            FROM (
+                SELECT sum(_f)::BIGINT AS _records, count(*) AS classes, count(_there) AS _known,
+                    coalesce(sum(_f) FILTER (_f <= _there), 0)::BIGINT AS _valid,
+                    {total("_f / greatest(_there, _f)", "_there IS NOT NULL")} AS _filled,
+                    {total("_f / _there", "_f <= _there")} AS _found,
+                    min(_f) AS k, min(greatest(_there, _f)) FILTER (_there IS NOT NULL) AS _journalist,
+                    coalesce(sum(_f) FILTER (_f = 1), 0)::BIGINT AS uniques,
+                    coalesce(sum(_f) FILTER (_f < {k}), 0)::BIGINT AS below_k
+                FROM ({paired})
+            )
         )"""
 
 

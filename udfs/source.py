@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from sdcduck.errors import SDCError, unknown
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 """SQL types of numbers, without their parameters."""
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*")  # also a word of SQL, such as order: quoted it is a name
 
 
 def is_number(sql_type: str) -> bool:
@@ -145,7 +149,10 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
     text = text.strip()
     if text.startswith("("):
         sql = text
+    elif _WORD.fullmatch(text):
+        sql = identifier(text)
     else:
+        # Looking through all tables takes longer than all the rest of a planner.
         exact = first_row(
             cursor,
             "SELECT count(*) FROM information_schema.tables "

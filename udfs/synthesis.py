@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
@@ -87,7 +87,7 @@ def t_quantiles(session: Session, probability: pa.ChunkedArray, degrees: pa.Chun
     p, df = (column.to_numpy().astype(np.float64) for column in (probability, degrees))
     # stdtrit knows no infinity; from 10^12 on nothing changes in 12 digits.
     with np.errstate(invalid="ignore"):
-        values = stdtrit(np.minimum(df, 1e12), p)
+        values = scipy.special.stdtrit(np.minimum(df, 1e12), p)
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
 
 

@@ -107,10 +107,10 @@ def plan_replicated_uniques(
 
 def _attribution(
     cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, keys: list[str] | None,
-    targets: list[str] | None, tau: float | None,
+    targets: list[str] | None, tau: float | None, argument_of_targets: str = "targets",
 ) -> tuple[Compared, list[str], float]:  # fmt: skip
     """Check the arguments: the columns compared are the keys, then the targets."""
-    for names, argument in ((keys, "keys"), (targets, "targets")):
+    for names, argument in ((keys, "keys"), (targets, argument_of_targets)):
         if not names:
             what = "the columns that somebody may know" if argument == "keys" else "the columns to be learned"
             raise SDCError(f"argument '{argument}' must name {what}")
@@ -118,49 +118,64 @@ def _attribution(
     assert targets is not None
     tables = {"original": original, "synthetic": synthetic}
     known = Compared.read(cursor, tables, keys, argument="keys")
-    wanted = Compared.read(cursor, tables, targets, argument="targets")
-    if both := [name for name in wanted.names if name in known.names]:
+    wanted = known.named(targets, argument_of_targets)
+    if both := [name for name in wanted if name in known.names]:
         raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
     if tau is None or not 0 < tau <= 1:
         raise SDCError("argument 'tau' must be above 0, and at most 1")
-    return Compared(known.tables, known.names + wanted.names), list(wanted.names), float(tau)
+    return Compared(known.tables, known.names + wanted), list(wanted), float(tau)
 
 
-def _classes(compared: Compared, keys: int, target: int, tau: float) -> tuple[str, str]:
-    """Common table expressions for one target, and the keys as text.
+_NO_TIES = 0.501
+"""From this share on, no two values of a class can both have it, whatever rounding does."""
 
-    ``_cells``: by keys and value ``v``, the originals ``o`` and synthetic records ``x``, with those of the class
-    (``oq``, ``xq``), the number of its values (``ko``, ``kx``), whether the class is risky (``r``) and the value the
-    one that is inferred (``t``). ``_margins``: by value, ``o`` and ``x``.
+
+def _classes(compared: Compared, keys: int, target: int, tau: float) -> str:
+    """Common table expressions for one target.
+
+    ``_counted``: by keys and value ``v``, the originals ``o`` and synthetic records ``x``. ``_margins``: the same by
+    value. ``_modal``: the most frequent synthetic value. ``_guessed``: by keys, the originals ``oq`` and synthetic
+    records ``xq``, those of its most frequent synthetic value ``mx``, of how many values the records are (``ko``,
+    ``kx``), the value that is inferred with its originals (``g.v``, ``g.o``), the originals that have the modal value
+    (``om``), and whether the class is risky (``r``). Of equally frequent values the first is inferred.
     """
     by = ", ".join(f"c{place}" for place in range(keys))
-    return (
-        by,
-        f"""
-        _counted AS (
-            SELECT {by}, c{target} AS v, count(*) FILTER (_table = 0) AS o, count(*) FILTER (_table = 1) AS x
+    inferred = "{'v': arg_max_null(v, x), 'o': arg_max(o, x)}"
+    if tau < _NO_TIES:
+        inferred = "arg_min({'v': v, 'o': o}, {'x': -x, 'v': v})"
+    return f"""
+        _counted AS MATERIALIZED (
+            SELECT {by}, c{target} AS v, count(_of0) AS o, count(_of1) AS x
             FROM ({compared.all_records()}) GROUP BY {by}, c{target}
-        ), _cells AS MATERIALIZED (
-            SELECT *, xq > 0 AND mx >= {tau!r}::DOUBLE * xq - 1e-9 AS r, r AND place = 1 AS t
-            FROM (
-                SELECT *, (sum(o) OVER q)::BIGINT AS oq, (sum(x) OVER q)::BIGINT AS xq, max(x) OVER q AS mx,
-                    count(*) FILTER (o > 0) OVER q AS ko, count(*) FILTER (x > 0) OVER q AS kx,
-                    row_number() OVER (PARTITION BY {by} ORDER BY x DESC, v) AS place
-                FROM _counted WINDOW q AS (PARTITION BY {by})
-            )
         ), _margins AS MATERIALIZED (SELECT v, sum(o)::BIGINT AS o, sum(x)::BIGINT AS x FROM _counted GROUP BY v),
-        _modal AS (SELECT v FROM _margins ORDER BY x DESC, v LIMIT 1)""",
-    )
+        _modal AS (SELECT v FROM _margins ORDER BY x DESC, v NULLS LAST LIMIT 1),
+        _guessed AS (
+            SELECT *, xq > 0 AND mx >= {tau!r}::DOUBLE * xq - 1e-9 AS r
+            FROM (
+                SELECT {by}, sum(o)::BIGINT AS oq, sum(x)::BIGINT AS xq, max(x) AS mx, {inferred} AS g,
+                    count(*) FILTER (o > 0) AS ko, count(*) FILTER (x > 0) AS kx, sum(o) FILTER ({_IS_MODAL}) AS om
+                FROM _counted GROUP BY {by}
+            )
+        )"""
+
+
+def _cells(keys: int) -> str:
+    """The common table expression ``_cells``: those counted and the figures of their class; ``t``: whether inferred."""
+    alike = " AND ".join(f"k.c{key} IS NOT DISTINCT FROM q.c{key}" for key in range(keys))
+    return f"""
+        _cells AS MATERIALIZED (
+            SELECT k.*, oq, xq, mx, ko, kx, g, r, r AND v IS NOT DISTINCT FROM g.v AS t
+            FROM _counted k JOIN _guessed q ON {alike}
+        )"""
 
 
 _BASELINE = "(SELECT sum(o::HUGEINT * o) / nullif(sum(o)::DOUBLE ** 2, 0) FROM _margins)"
 _IS_MODAL = "v IS NOT DISTINCT FROM (SELECT v FROM _modal)"
 _TCAP_FIGURES = f"""
-    coalesce(sum(o) FILTER (r), 0)::BIGINT AS hits, coalesce(sum(o) FILTER (t), 0)::BIGINT AS correct,
-    coalesce(sum(o), 0)::BIGINT AS originals,
-    coalesce(sum(o) FILTER (r AND {_IS_MODAL}), 0)::BIGINT AS _modal_hits,
-    coalesce(sum(o) FILTER (t AND {_IS_MODAL}), 0)::BIGINT AS _modal_correct,
-    {total("mx * o / oq", "t AND oq > 0")} / nullif(sum(mx) FILTER (t AND oq > 0), 0) AS _by_synthetic,
+    coalesce(sum(oq) FILTER (r), 0)::BIGINT AS hits, coalesce(sum(g.o) FILTER (r), 0)::BIGINT AS correct,
+    coalesce(sum(oq), 0)::BIGINT AS originals, coalesce(sum(om) FILTER (r), 0)::BIGINT AS _modal_hits,
+    coalesce(sum(g.o) FILTER (r AND g.{_IS_MODAL}), 0)::BIGINT AS _modal_correct,
+    {total("mx * g.o / oq", "r AND oq > 0")} / nullif(sum(mx) FILTER (r AND oq > 0), 0) AS _by_synthetic,
     {_BASELINE} AS baseline"""
 
 
@@ -180,7 +195,7 @@ def plan_tcap(
     parts = []
     for place, target in enumerate(wanted):
         for size in sorted(set(sizes)):
-            _, classes = _classes(compared, size, most + place, at_least)
+            classes = _classes(compared, size, most + place, at_least)
             parts.append(f"""
                 SELECT * FROM (
                     WITH {classes}
@@ -190,9 +205,39 @@ def plan_tcap(
                             THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
                         _modal_hits / nullif(hits, 0) AS modal_baseline, tcap - modal_baseline AS lift,
                         (correct - _modal_correct) / nullif(hits - _modal_hits, 0) AS tcap_not_modal
-                    FROM (SELECT {_TCAP_FIGURES} FROM _cells)
+                    FROM (SELECT {_TCAP_FIGURES} FROM _guessed)
                 )""")
     return f"SELECT * EXCLUDE (_place) FROM ({' UNION ALL '.join(parts)}) ORDER BY _place, n_keys"
+
+
+_TCAP_COLUMNS = ("matches", "cap", "agreement", "guess", "hit", "correct", "modal_correct")
+
+
+def plan_tcap_records(
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, target: str | None,
+    tau: float | None,
+) -> str:  # fmt: skip
+    """``sdc_tcap_records``: a row for each original record."""
+    if target is None:
+        raise SDCError("argument 'target' must name the column to be learned")
+    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [target], tau, "target")
+    records, number = compared.tables["original"], len(compared.names) - 1
+    for column in records.columns:
+        if column.lower() in _TCAP_COLUMNS:
+            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
+    values = ", ".join(
+        f"{compared.category('original', name)} AS _sdc_c{place}" for place, name in enumerate(compared.names)
+    )
+    alike = " AND ".join(
+        f"_sdc_c{place} IS NOT DISTINCT FROM {'v' if place == number else f'k.c{place}'}" for place in range(number + 1)
+    )
+    return f"""
+        WITH {_classes(compared, number, number, at_least)}, {_cells(number)}
+        SELECT r.* EXCLUDE ({", ".join(f"_sdc_c{place}" for place in range(number + 1))}), k.xq AS matches,
+            k.x / nullif(k.xq, 0) AS cap, k.mx / nullif(k.xq, 0) AS agreement,
+            CASE WHEN k.r THEN k.g.v::VARCHAR END AS guess, k.r AS hit, CASE WHEN k.r THEN k.t END AS correct,
+            k.{_IS_MODAL} AS modal_correct
+        FROM (SELECT *, {values} FROM {records.sql}) r JOIN _cells k ON {alike}"""
 
 
 def plan_disclosure(
@@ -210,7 +255,7 @@ def plan_disclosure(
 
 
 def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: float) -> str:
-    by, classes = _classes(compared, keys, keys + place, tau)
+    classes = _classes(compared, keys, keys + place, tau)
     # A key that tells the target by itself: of the originals with one of its values, most have the same target.
     two_way = " UNION ALL ".join(
         f"SELECT sum(c) AS correct, sum(o) / sum(sum(o)) OVER (PARTITION BY c{key}) AS share "
@@ -219,16 +264,16 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
     )
     n, n_x = "nullif(original_records, 0)", "nullif(synthetic_records, 0)"
     return f"""
-        WITH {classes}, _uniques AS (
+        WITH {classes}, {_cells(keys)}, _uniques AS (
             SELECT count(*) FILTER (oq = 1) AS uio, count(*) FILTER (xq = 1) AS uis,
                 count(*) FILTER (oq = 1 AND xq > 0) AS found, count(*) FILTER (oq = 1 AND xq = 1) AS rep
-            FROM (SELECT any_value(oq) AS oq, any_value(xq) AS xq FROM _cells GROUP BY {by})
+            FROM _guessed
         ), _one_way AS (
             SELECT max(c) AS correct, max(c) / nullif(sum(c), 0) AS share
             FROM (SELECT sum(o) FILTER (t) AS c FROM _cells GROUP BY v)
         ), _two_way AS (SELECT coalesce(max(correct) FILTER (share >= {_TWO_WAY[0]}), 0) AS correct FROM ({two_way})),
         _figures AS (
-            SELECT {_TCAP_FIGURES}, coalesce(sum(x), 0)::BIGINT AS synthetic_records,
+            SELECT coalesce(sum(x), 0)::BIGINT AS synthetic_records,
                 coalesce(sum(o) FILTER (xq > 0), 0) AS _met, coalesce(sum(o) FILTER (t AND ko = 1), 0) AS _both,
                 coalesce(sum(o) FILTER (ko = 1), 0) AS _orig, coalesce(sum(x) FILTER (kx = 1), 0) AS _syn,
                 coalesce({total("x / xq * o", "xq > 0")}, 0) AS _dcap, {total("x * x / xq", "xq > 0")} AS _weap,
@@ -253,7 +298,7 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
                 CASE WHEN _values > 0.5 * {n} AND {n} >= 20
                     THEN 'the target has nearly as many values as there are records: group it' END
             ), '') AS warning
-        FROM _figures f, _uniques, _one_way o, _two_way w,
+        FROM (SELECT {_TCAP_FIGURES} FROM _guessed) f, _figures, _uniques, _one_way o, _two_way w,
             (SELECT count(*) AS _values FROM _margins WHERE o > 0)"""
 
 
@@ -275,6 +320,7 @@ FAMILY = Family(
         Planner(
             "sdc_tcap", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE", "VARCHAR", "BIGINT[]"), plan_tcap
         ),
+        Planner("sdc_tcap_records", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE"), plan_tcap_records),
         Planner("sdc_disclosure", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE"), plan_disclosure),
     ),
     scalars=(Scalar("_sdc_overlap", ("BIGINT", "BIGINT", "BIGINT", "BIGINT"), "VARCHAR", overlap_texts),),

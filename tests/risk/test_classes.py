@@ -215,16 +215,30 @@ def test_nulls(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(
         "SELECT a, distinct_l FROM sdc_l_diversity_classes('t', keys := ['a'], sensitive := 'y') ORDER BY a"
     ).fetchall() == [(1, 1), (None, 2)]
-    with pytest.raises(
-        duckdb.Error, match="a sensitive value is NULL: leave it out in a query, or take ordered := false"
-    ):
+    with pytest.raises(duckdb.Error, match="a sensitive value is NULL: take nulls := 'skip', or ordered := false"):
         con.execute("FROM sdc_t_closeness('t', keys := ['b'], sensitive := 'y')").fetchall()
     assert con.execute(
         "SELECT t FROM sdc_t_closeness('t', keys := ['b'], sensitive := 'y', ordered := false)"
     ).fetchall() == [(0,)]
     for function in ("sdc_l_diversity", "sdc_t_closeness"):
-        with pytest.raises(duckdb.Error, match="argument 'nulls' must be 'category' or 'drop'"):
+        with pytest.raises(duckdb.Error, match="argument 'nulls' must be 'category', 'drop' or 'skip'"):
             con.execute(f"FROM {function}('t', keys := ['a'], sensitive := 'y', nulls := 'match')")
+    with pytest.raises(duckdb.Error, match="argument 'nulls' must be 'category', 'drop' or 'match'"):
+        con.execute("FROM sdc_k_anonymity('t', keys := ['a'], nulls := 'skip')")
+
+
+def test_records_without_a_sensitive_value_can_be_skipped(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS FROM (VALUES (1, 5), (1, NULL), (2, 6), (2, 5), (3, NULL), (NULL, 7), (NULL, NULL)) v(a, y)"
+    )
+    known = "(FROM t WHERE a IS NOT NULL AND y IS NOT NULL)"
+    for function in ("l_diversity", "l_diversity_classes", "t_closeness", "t_closeness_classes"):
+        shared = "keys := ['a'], sensitive := 'y'"
+        skipped = con.execute(f"FROM sdc_{function}('t', {shared}, nulls := 'skip') ORDER BY ALL").fetchall()
+        assert skipped == con.execute(f"FROM sdc_{function}('{known}', {shared}) ORDER BY ALL").fetchall()
+    worst = "SELECT records, homogeneous FROM sdc_l_diversity('t', keys := ['a'], sensitive := 'y', nulls := "
+    assert con.execute(f"{worst}'drop')").fetchall() == [(5, 1)]  # the value of a = 1 does not count as known
+    assert con.execute(f"{worst}'skip')").fetchall() == [(3, 1)]
 
 
 def test_empty_and_constant_tables(con: duckdb.DuckDBPyConnection) -> None:

@@ -282,6 +282,36 @@ def test_classes_that_do_not_quite_agree(con: duckdb.DuckDBPyConnection) -> None
     assert one(con, f"SELECT tcap FROM sdc_tcap({given}, tau := 0.8, weighting := 'synthetic')") == {"tcap": 0.6}
 
 
+@settings(max_examples=40, deadline=None)
+@given(original=_ROWS, synthetic=_ROWS, tau=st.sampled_from([0.3, 0.5, 0.7, 1.0]))
+def test_the_records_behind_the_measures(
+    kept: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any], tau: float
+) -> None:
+    fill(kept, original, synthetic)
+    shared = f"'po', 'px', keys := ['a', 'b'], tau := {tau}, target"
+    figures = one(kept, f"FROM sdc_tcap({shared}s := ['t'])")
+    shares = one(kept, f"FROM sdc_disclosure({shared}s := ['t'])")
+    found = kept.execute(f"FROM sdc_tcap_records({shared} := 't')").fetchall()
+    assert sorted(map(str, (row[:3] for row in found))) == sorted(map(str, original))
+    by_keys = {row[:2]: Counter(other[2] for other in synthetic if other[:2] == row[:2]) for row in original}
+    hits = right = modal_right = 0
+    for a, b, value, matches, cap, agreement, guess, hit, correct, modal_correct in found:
+        counts = by_keys[a, b]
+        assert matches == counts.total()
+        assert cap == (counts[value] / matches if matches else None)
+        assert agreement == (max(counts.values()) / matches if matches else None)
+        assert hit == (matches > 0 and max(counts.values()) >= tau * matches - 1e-9)
+        # Of values that are equally frequent the first is taken, NULL last.
+        wanted = min(counts, key=lambda one: (-counts[one], one is None, one or 0)) if hit else None
+        assert guess == (None if wanted is None else str(wanted))
+        assert correct == (wanted == value if hit else None)
+        hits, right, modal_right = hits + hit, right + bool(correct), modal_right + (hit and modal_correct)
+    assert (figures["hits"], figures["correct"]) == (hits, right)
+    assert figures["modal_baseline"] == (modal_right / hits if hits else None)
+    if original:
+        assert shares["dcap"] == pytest.approx(sum(row[4] or 0 for row in found) / len(found))
+
+
 def test_what_everybody_knows_is_flagged(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""
         CREATE TABLE o AS SELECT i % 40 AS place, CASE WHEN i % 40 < 20 THEN 'child' ELSE 'adult' END AS age,
@@ -357,6 +387,13 @@ def test_nan_is_null_and_types_may_differ(con: duckdb.DuckDBPyConnection) -> Non
         (
             "sdc_tcap('o', '(SELECT 1 AS k1, t FROM x)', keys := ['k1'], targets := ['t'])",
             "VARCHAR in 'original' and INTEGER in 'synthetic'",
+        ),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'])", "argument 'target' must name the column"),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'], target := 'K1')", "both a key and a target"),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'], target := 't9')", "unknown column 't9'"),
+        (
+            "sdc_tcap_records('(SELECT *, 1 AS cap FROM o)', 'x', keys := ['k1'], target := 't')",
+            "a column called 'cap' is also one of the result",
         ),
         ("sdc_disclosure('o', 'x', keys := ['k1', 'k1'], targets := ['t'])", "twice"),
         ("sdc_disclosure('o', 'y', keys := ['k1'], targets := ['t'])", "unknown table 'y'"),

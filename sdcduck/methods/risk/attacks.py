@@ -18,7 +18,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from sdcduck.methods.risk.nearest import nearest
 
@@ -104,7 +103,7 @@ def linked_by_chance(records: int, neighbours: int) -> float:
     if 2 * neighbours > records:
         return 1.0
     n, k = records, neighbours
-    return float(1 - math.exp(2 * gammaln(n - k + 1) - gammaln(n - 2 * k + 1) - gammaln(n + 1)))
+    return 1 - math.exp(2 * math.lgamma(n - k + 1) - math.lgamma(n - 2 * k + 1) - math.lgamma(n + 1))
 
 
 def _neighbours(

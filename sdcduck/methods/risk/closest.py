@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 ROUNDING = 1e-12
 """Distances that differ by less are equal: their terms were added in another order."""
@@ -54,7 +54,7 @@ def smaller(one: Distances, other: Distances) -> float | None:
 
 def at_least(successes: int, trials: int, chance: float) -> float:
     """The probability of so many successes or more, each of this chance."""
-    return float(betainc(successes, trials - successes + 1, chance)) if successes else 1.0
+    return float(scipy.special.betainc(successes, trials - successes + 1, chance)) if successes else 1.0
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 Codes = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -123,6 +123,7 @@ def expected_pairs(sizes: Codes, shares: Numbers) -> float:
     for size, units in zip(kinds.tolist(), times.tolist(), strict=True):
         # Beyond mean + 12 deviations + 40 nothing is left that a float could hold.
         last = min(size, math.ceil(size * known.max() + 12 * math.sqrt(size * known.max()) + 40))
-        survival = binom.sf(np.arange(last)[:, None], size, known[None, :])
+        counts = np.arange(1.0, last + 1)[:, None]
+        survival = scipy.special.betainc(counts, size + 1 - counts, known[None, :])  # P(X >= k) of a binomial X
         total += units * float((survival**2).sum(axis=0) @ repeated)
     return total

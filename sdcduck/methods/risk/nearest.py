@@ -75,9 +75,11 @@ def nearest(
     """
     weights = np.ones(len(scales)) if weights is None else np.asarray(weights, np.float64)
     _checked(queries, reference, scales, weights, k)
-    used = np.flatnonzero(weights > 0)
-    queries, reference = np.ascontiguousarray(queries[:, used]), np.ascontiguousarray(reference[:, used])
-    scales, weights = np.ascontiguousarray(scales[used], np.float64), weights[used]
+    used = weights > 0
+    if not used.all():
+        queries, reference, scales, weights = queries[:, used], reference[:, used], scales[used], weights[used]
+    queries, reference = np.ascontiguousarray(queries), np.ascontiguousarray(reference)
+    scales = np.ascontiguousarray(scales, np.float64)
     asked, _, _, question = _distinct(queries)
     distances = np.full((len(asked), k), np.inf)
     found = np.full((len(asked), k), -1, np.int64)

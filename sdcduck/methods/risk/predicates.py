@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from sdcduck.methods.risk.attacks import Rate, wilson
 
@@ -219,6 +219,7 @@ def holds_one(counts: NDArray[np.int64], records: int, size: int) -> Matrix:
         return np.array(counts == 1, np.float64)
     others = records - counts
     spare = others - (size - 1)  # of the others, those that stay out
+    gammaln = scipy.special.gammaln
     ways = gammaln(others + 1) - gammaln(size) - gammaln(np.maximum(spare, 0) + 1)
     all_ways = gammaln(records + 1) - gammaln(size + 1) - gammaln(records - size + 1)
     found: Matrix = np.where(spare >= 0, counts * np.exp(ways - all_ways), 0.0)

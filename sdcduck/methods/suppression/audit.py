@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import highspy
 import numba
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.rank import eliminate, fractions
@@ -273,8 +272,8 @@ def _flags(values: ArrayLike, length: int, what: str) -> Booleans:
     return result
 
 
-def _matrix(x: DummyMatrix) -> sparse.csc_matrix:
-    return sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+def _matrix(x: DummyMatrix) -> scipy.sparse.csc_matrix:
+    return scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
 
 
 def _slack(values: Floats, whole: bool) -> Floats:
@@ -290,7 +289,7 @@ def _rounding_error(totals: Floats) -> float:
     return 256 * float(np.finfo(np.float64).eps) * largest
 
 
-def _deduced_rows(matrix: sparse.csc_matrix, totals: Floats, hidden: Booleans, low: Floats) -> Booleans:
+def _deduced_rows(matrix: scipy.sparse.csc_matrix, totals: Floats, hidden: Booleans, low: Floats) -> Booleans:
     """The inner cells that follow from single published cells, one after the other."""
     restricted = matrix[:, np.flatnonzero(~hidden)]
     by_row = restricted.tocsr()
@@ -309,15 +308,15 @@ def _deduced_rows(matrix: sparse.csc_matrix, totals: Floats, hidden: Booleans, l
     return np.asarray(fixed, dtype=np.bool_)
 
 
-def _blocks(matrix: sparse.csc_matrix, restricted: Booleans, fixed: Booleans) -> Indices:
+def _blocks(matrix: scipy.sparse.csc_matrix, restricted: Booleans, fixed: Booleans) -> Indices:
     """A number for each row: rows that no restriction links, even through others, have different ones."""
     rows = matrix.shape[0]
     links = matrix[:, np.flatnonzero(restricted)].multiply((~fixed)[:, None]).tocsc()
     links.eliminate_zeros()
-    graph = sparse.bmat([[None, links], [links.T, None]], format="csr")
+    graph = scipy.sparse.bmat([[None, links], [links.T, None]], format="csr")
     if graph.shape[0] < rows:
         return np.arange(rows)
-    _, label = connected_components(graph, directed=False)
+    _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
     return np.asarray(label[:rows], dtype=np.int64)
 
 
@@ -415,22 +414,22 @@ class _Problem:
     the basis) has a variable of its own with the coefficient 1. Objectives are sums of variables of one block.
     """
 
-    equations: sparse.csr_matrix  # equations x variables
+    equations: scipy.sparse.csr_matrix  # equations x variables
     point: Floats
-    basis: sparse.csr_matrix  # variables x directions
+    basis: scipy.sparse.csr_matrix  # variables x directions
     block: Indices  # of each direction
-    ranged: sparse.csr_matrix  # sums of variables that are known to within bounds only
-    ranges: sparse.csr_matrix  # the same in directions
+    ranged: scipy.sparse.csr_matrix  # sums of variables that are known to within bounds only
+    ranges: scipy.sparse.csr_matrix  # the same in directions
     range_low: Floats  # less the value at the point
     range_high: Floats
     low: Floats  # of the variables
     high: Floats
-    objectives: sparse.csr_matrix  # objectives x variables
+    objectives: scipy.sparse.csr_matrix  # objectives x variables
     objective_block: Indices
     bound: tuple[Floats, Floats]  # what no solution of an objective can pass
     want: tuple[Booleans, Booleans]  # whether its minimum and its maximum are asked for
     found: tuple[Floats, Floats]
-    parts: tuple[sparse.csr_matrix, sparse.csr_matrix]  # cells x objectives: whose minima and maxima add up
+    parts: tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]  # cells x objectives: whose minima and maxima add up
     base: tuple[Floats, Floats]  # what the determined inner values add to the minimum and the maximum of each cell
     whole: bool
 
@@ -450,9 +449,9 @@ class _Problem:
         return np.minimum(lo, hi), np.maximum(lo, hi)
 
 
-def _keys(matrix: sparse.spmatrix, rng: np.random.Generator) -> NDArray[np.uint64]:
+def _keys(matrix: scipy.sparse.spmatrix, rng: np.random.Generator) -> NDArray[np.uint64]:
     """Two random 64-bit sums for each row of a 0/1 matrix: rows are equal when both are (2^-128 a pair otherwise)."""
-    ones = sparse.csr_matrix(
+    ones = scipy.sparse.csr_matrix(
         (np.ones(len(matrix.indices), dtype=np.uint64), matrix.indices, matrix.indptr), shape=matrix.shape
     )
     weights = rng.integers(0, 2**64, size=(matrix.shape[1], 2), dtype=np.uint64)
@@ -471,7 +470,7 @@ def _classes(keys: NDArray[np.uint64]) -> tuple[Indices, Indices]:
 
 
 def _reduce(
-    matrix: sparse.csc_matrix,
+    matrix: scipy.sparse.csc_matrix,
     restricted: Booleans,
     least: Floats,
     most: Floats,
@@ -519,7 +518,7 @@ def _reduce(
     first, label = _classes(np.column_stack([keys, target_keys]))
     variables = len(first)
     size = np.bincount(label, minlength=variables)
-    member = sparse.csr_matrix((np.ones(len(rows)), (label, np.arange(len(rows)))), shape=(variables, len(rows)))
+    member = scipy.sparse.csr_matrix((np.ones(len(rows)), (label, np.arange(len(rows)))), shape=(variables, len(rows)))
     v_low = member @ np.where(np.isfinite(low[rows]), 0.0, -np.inf)
     v_high = member @ (high[rows] - start[rows])
 
@@ -549,8 +548,10 @@ def _reduce(
     basis = _directions(equations)
     ranged = restrictions[np.flatnonzero(~is_equation)]
     ranges = (ranged @ basis).tocsr()
-    links = sparse.vstack([basis, ranges])
-    _, label_all = connected_components(sparse.bmat([[None, links], [links.T, None]], format="csr"), directed=False)
+    links = scipy.sparse.vstack([basis, ranges])
+    _, label_all = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.bmat([[None, links], [links.T, None]], format="csr"), directed=False
+    )
     block = label_all[links.shape[0] :].astype(np.int64)
     moving = np.flatnonzero(np.diff(basis.indptr))
     variable_block = np.full(variables, -1, dtype=np.int64)
@@ -566,7 +567,7 @@ def _reduce(
     cell, variable = cell[~still], variable[~still]
     n_blocks = max(int(block.max(initial=-1)) + 1, links.shape[0] + links.shape[1], 1)
     part_code, part = np.unique(cell * n_blocks + variable_block[variable], return_inverse=True)
-    sets = sparse.csr_matrix((np.ones(len(part)), (part, variable)), shape=(len(part_code), variables))
+    sets = scipy.sparse.csr_matrix((np.ones(len(part)), (part, variable)), shape=(len(part_code), variables))
     sets.sum_duplicates()
     chosen, objective = _classes(_keys(sets, rng))
     objectives = sets[chosen]
@@ -575,7 +576,7 @@ def _reduce(
     for side in (0, 1):
         mine = (part_cell >= len(targets)) == bool(side)
         index = (part_cell[mine] - side * len(targets), objective[mine])
-        parts.append(sparse.csr_matrix((np.ones(int(mine.sum())), index), shape=(len(targets), len(chosen))))
+        parts.append(scipy.sparse.csr_matrix((np.ones(int(mine.sum())), index), shape=(len(targets), len(chosen))))
         asked = np.zeros(len(chosen), dtype=np.bool_)
         asked[objective[mine]] = True
         want.append(asked)
@@ -602,7 +603,9 @@ def _reduce(
     )
 
 
-def _feasible_point(restrictions: sparse.csr_matrix, least: Floats, most: Floats, low: Floats, high: Floats) -> Floats:
+def _feasible_point(
+    restrictions: scipy.sparse.csr_matrix, least: Floats, most: Floats, low: Floats, high: Floats
+) -> Floats:
     """Values of the variables that agree with all that is known."""
     variables = restrictions.shape[1]
     nearest = np.clip(np.zeros(variables), low, high)
@@ -616,7 +619,7 @@ def _feasible_point(restrictions: sparse.csr_matrix, least: Floats, most: Floats
     return np.clip(point * scale, low, high)
 
 
-def _directions(equations: sparse.csr_matrix) -> sparse.csr_matrix:
+def _directions(equations: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     """A sparse basis of the vectors that the equations do not see, each with a coefficient 1 that no other shares."""
     as_columns = DummyMatrix(equations.indptr.astype(np.int64), equations.indices.astype(np.int32), equations.shape[1])
     found = eliminate(as_columns, np.arange(equations.shape[0]))
@@ -629,8 +632,8 @@ def _directions(equations: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _plain_bounds(
-    objectives: sparse.csr_matrix,
-    restrictions: sparse.csr_matrix,
+    objectives: scipy.sparse.csr_matrix,
+    restrictions: scipy.sparse.csr_matrix,
     least: Floats,
     most: Floats,
     low: Floats,
@@ -726,7 +729,7 @@ def _walk(problem: _Problem) -> Floats:
     measured, two thirds of the time. Long rows link everything to everything and are left out.
     """
     short = problem.basis[np.flatnonzero(np.diff(problem.basis.indptr) <= _LONG_ROW)]
-    walk = reverse_cuthill_mckee((short.T @ short).tocsr(), symmetric_mode=True)
+    walk = scipy.sparse.csgraph.reverse_cuthill_mckee((short.T @ short).tocsr(), symmetric_mode=True)
     position = np.empty(len(walk))
     position[walk] = np.arange(len(walk))
     touched = abs(problem.objectives @ problem.basis).sign()
@@ -744,7 +747,7 @@ def _solve_lines(problem: _Problem, block: Indices, width: Indices, chosen: Indi
     """Blocks with one direction: how far one can go along it is the tightest of the bounds of their variables."""
     single = width[block] == 1
     reach = [np.full(len(block), -np.inf), np.full(len(block), np.inf)]
-    rows = sparse.vstack([problem.basis, problem.ranges]).tocoo()
+    rows = scipy.sparse.vstack([problem.basis, problem.ranges]).tocoo()
     use = single[rows.col]
     direction, slope = rows.col[use], rows.data[use]
     below = np.concatenate([problem.low - problem.point, problem.range_low])[rows.row[use]] / slope
@@ -833,7 +836,7 @@ class _BlockSolver:
     """
 
     def __init__(
-        self, problem: _Problem, variables: Indices, directions: Indices, basis: sparse.csr_matrix, integer: bool
+        self, problem: _Problem, variables: Indices, directions: Indices, basis: scipy.sparse.csr_matrix, integer: bool
     ) -> None:
         self.problem, self.variables = problem, variables
         low, high = (
@@ -841,7 +844,7 @@ class _BlockSolver:
             problem.high[variables] - problem.point[variables],
         )
         near = np.flatnonzero(np.diff(problem.ranges[:, directions].tocsr().indptr))
-        rows = sparse.vstack([basis, problem.ranges[near][:, directions]]).tocsr()
+        rows = scipy.sparse.vstack([basis, problem.ranges[near][:, directions]]).tocsr()
         low = np.concatenate([low, problem.range_low[near]])
         high = np.concatenate([high, problem.range_high[near]])
         self.scale = 1.0 if integer else _scale(problem.point[variables])
@@ -883,7 +886,7 @@ class _BlockSolver:
     def whole_optimum(self, members: NDArray[np.int32], *, maximise: bool) -> tuple[float, Floats]:
         """The optimum over whole values."""
         problem, variables = self.problem, self.variables
-        rows = sparse.vstack([problem.equations[:, variables], problem.ranged[:, variables]]).tocsr()
+        rows = scipy.sparse.vstack([problem.equations[:, variables], problem.ranged[:, variables]]).tocsr()
         at_point = rows @ problem.point[variables]
         equations = problem.equations.shape[0]
         sides = [at_point.copy(), at_point.copy()]
@@ -908,7 +911,7 @@ def _scale(sides: Floats) -> float:
     return max(1.0, float(np.abs(sides[np.isfinite(sides)]).max(initial=0.0)) / _LARGEST_SIDE)
 
 
-def _model(matrix: sparse.csr_matrix, least: Floats, most: Floats, low: Floats, high: Floats) -> highspy.HighsLp:
+def _model(matrix: scipy.sparse.csr_matrix, least: Floats, most: Floats, low: Floats, high: Floats) -> highspy.HighsLp:
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = matrix.shape
     lp.col_cost_ = np.zeros(matrix.shape[1])

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import lsmr, splu
 
 from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -106,7 +105,7 @@ def check_decimals(
 ) -> DecimalCheck:
     """Sums up the decimals for every cell: published ones must be whole in all replicates, the same whole number;
     suppressed ones not (spec 2.4, self-check)."""
-    matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = scipy.sparse.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
     sums = np.asarray(matrix.T @ values)
     nearest = np.round(sums)
     whole = (np.abs(sums - nearest) < tolerance).all(axis=1) & (nearest == nearest[:, :1]).all(axis=1)
@@ -121,9 +120,11 @@ def _projected(space: NullSpace, values: Floats) -> Floats:
         return np.zeros_like(values)
     basis = space.basis.astype(np.float64)
     length = np.sqrt(np.asarray(basis.multiply(basis).sum(axis=0)).ravel())
-    basis = sp.csc_array(basis @ sp.diags_array(1 / length))
-    gram = sp.csc_array(basis.T @ basis)
-    factors = splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    basis = scipy.sparse.csc_array(basis @ scipy.sparse.diags_array(1 / length))
+    gram = scipy.sparse.csc_array(basis.T @ basis)
+    factors = scipy.sparse.linalg.splu(
+        gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
     result: Floats = basis @ factors.solve(basis.T @ values)
     # One step of refinement: the solution of badly scaled bases gets most of its digits back.
     result += basis @ factors.solve(basis.T @ (values - result))
@@ -132,24 +133,25 @@ def _projected(space: NullSpace, values: Floats) -> Floats:
 
 def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats, check: Callable[[], object]) -> Floats:
     """v - X b by LSMR, on the inner cells that are not published themselves; until X_pub' of it is 0 to nine digits."""
-    matrix = sp.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))[:, published]
+    matrix = scipy.sparse.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = matrix[:, published]
     known = np.zeros(x.rows, dtype=bool)
     known[matrix[:, np.flatnonzero(np.diff(matrix.indptr) == 1)].indices] = True
     open_rows = np.flatnonzero(~known)
-    matrix = sp.csr_array(matrix[open_rows])
+    matrix = scipy.sparse.csr_array(matrix[open_rows])
     result = np.zeros_like(values)
     for k in range(values.shape[1]):
         result[open_rows, k] = _left_by_lsmr(matrix, values[open_rows, k], check)
     return result
 
 
-def _left_by_lsmr(matrix: sp.csr_array, values: Floats, check: Callable[[], object]) -> Floats:
+def _left_by_lsmr(matrix: scipy.sparse.csr_array, values: Floats, check: Callable[[], object]) -> Floats:
     """The part of the values that is orthogonal to the columns of the matrix; ValueError if LSMR comes to a halt."""
     rest = values.copy()
     error = np.inf
     for turn in range(_LSMR_TURNS):
         check()
-        rest -= matrix @ lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=_LSMR_STEPS)[0]
+        rest -= matrix @ scipy.sparse.linalg.lsmr(matrix, rest, atol=1e-15, btol=1e-15, maxiter=_LSMR_STEPS)[0]
         error = float(np.abs(matrix.T @ rest).max(initial=0))
         if error < WHOLE and turn >= 2:
             return rest

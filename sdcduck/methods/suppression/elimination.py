@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression import residuals, singletons
@@ -194,7 +194,7 @@ def _without(values: Ints, unwanted: Ints) -> Ints:
 
 def _merge_equal_cells(x: DummyMatrix, candidates: Ints, primary: Ints, forced: Ints) -> _Cells:
     """Equal columns are one cell, primary if one of them is. Empty columns protect nothing and need no protection."""
-    full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
     first_equal = singletons.first_equal(full)
     first, group = np.unique(first_equal, return_inverse=True)
     matrix = full[:, first]
@@ -364,7 +364,7 @@ class _Run:
         else:
             order = np.argsort(problem.singleton, kind="stable")
             free_rows = int((~problem.singleton).sum())
-        x = sp.csc_array(problem.x[order])
+        x = scipy.sparse.csc_array(problem.x[order])
         x.sort_indices()
         self.matrix = x
         self.contributor = problem.contributor[order]
@@ -602,10 +602,10 @@ class _Family:
         primary = np.zeros(run.matrix.shape[1], dtype=bool)
         primary[run.protected] = True
         pairs = (cells[parent[inside]], cells[child[inside]])
-        children = sp.csr_array((np.ones(inside.sum(), np.int8), pairs), shape=(run.matrix.shape[1],) * 2)
+        children = scipy.sparse.csr_array((np.ones(inside.sum(), np.int8), pairs), shape=(run.matrix.shape[1],) * 2)
         # Such cells have singleton rows only, so nothing published adds rows to them: an index by rows stays valid.
         is_parent = (np.diff(children.indptr) > 0).astype(np.int64)
-        inside = sp.csr_array(run.matrix * is_parent[None, :])
+        inside = scipy.sparse.csr_array(run.matrix * is_parent[None, :])
         inside.eliminate_zeros()
         return cls(engine, inside, children, primary)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -146,7 +146,7 @@ def _flags(values: ArrayLike, length: int, what: str) -> Booleans:
 
 def _smaller(x: DummyMatrix) -> DummyMatrix:
     """The matrix with one row of each class of equal rows: no combination of columns can tell them apart."""
-    rows = sparse.csc_matrix((np.ones(len(x.indices), dtype=np.uint64), x.indices, x.indptr), (x.rows, x.columns))
+    rows = scipy.sparse.csc_matrix((np.ones(len(x.indices), dtype=np.uint64), x.indices, x.indptr), (x.rows, x.columns))
     marks = np.random.default_rng(3).integers(0, 2**64, size=(x.columns, 2), dtype=np.uint64)
     keys = np.column_stack([rows @ marks[:, 0], rows @ marks[:, 1]])
     _, kept = np.unique(keys, axis=0, return_index=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -71,7 +71,7 @@ def widen_intervals(
     if not all(np.isfinite(a).all() for a in (y, upl, lpl, cost)) or cost.min(initial=0.0) < 0:
         raise ValueError("values, protection levels and costs must be finite, and costs not negative")
     pattern = suppressed.copy()
-    matrix = sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
     totals = matrix.T @ y
     nonnegative = bool((y >= 0).all())
     fall = np.minimum(lpl, totals) if nonnegative else lpl
@@ -96,15 +96,15 @@ class _Model:
     """The linear program: changes of the inner cells, and of each published cell what it goes up and down."""
 
     def __init__(
-        self, matrix: sparse.csc_matrix, y: Floats, pattern: Booleans, cells: Indices, cost: Floats,
+        self, matrix: scipy.sparse.csc_matrix, y: Floats, pattern: Booleans, cells: Indices, cost: Floats,
         ineligible: Booleans, nonnegative: bool,
     ) -> None:  # fmt: skip
         self.published = np.flatnonzero(~pattern)
         rows, shown = matrix.shape[0], len(self.published)
-        identity = sparse.identity(shown, format="csc")
-        balance = sparse.hstack([matrix[:, self.published].T, -identity, identity])
-        targets = sparse.hstack([matrix[:, cells].T, sparse.csc_matrix((len(cells), 2 * shown))])
-        constraints = sparse.vstack([balance, targets]).tocsr()
+        identity = scipy.sparse.identity(shown, format="csc")
+        balance = scipy.sparse.hstack([matrix[:, self.published].T, -identity, identity])
+        targets = scipy.sparse.hstack([matrix[:, cells].T, scipy.sparse.csc_matrix((len(cells), 2 * shown))])
+        constraints = scipy.sparse.vstack([balance, targets]).tocsr()
         price = np.where(ineligible[self.published], 0.0, cost[self.published] + cost.max(initial=1.0) * 1e-9)
         room = np.where(ineligible[self.published], 0.0, np.inf)
         lp = highspy.HighsLp()

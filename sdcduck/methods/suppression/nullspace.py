@@ -17,7 +17,7 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
@@ -61,7 +61,7 @@ class ModularNullSpace:
         place = _places(start, end)
         shape = (len(self.known), self.dimension)
         indptr = np.concatenate([[0], np.cumsum(end - start)])
-        return sp.csc_array(sp.csr_array((value[place], vector[place], indptr), shape=shape))
+        return scipy.sparse.csc_array(scipy.sparse.csr_array((value[place], vector[place], indptr), shape=shape))
 
     def random_vectors(self, count: int, seed: int = 0) -> NDArray[np.int64]:
         """m x count vectors of the space, uniform among all of them; values in [0, p)."""
@@ -90,7 +90,7 @@ def modular_null_space(
     mask[cell_indices("published", published, x.columns)] = True
     chosen, known = _chosen(x, mask)
     unknown = np.flatnonzero(~known)
-    left = sp.csc_array(chosen[unknown])
+    left = scipy.sparse.csc_array(chosen[unknown])
     pivots = _echelon(left, check)
     count = int(pivots.used[0])
     number_of = np.full(x.rows, -1, np.int32)
@@ -129,7 +129,7 @@ def _sums(x: DummyMatrix, cells: Array, vectors: Array) -> Array:
 
 def _chosen(x: DummyMatrix, mask: Array) -> tuple[Any, Array]:
     """The published columns, and which inner cells are published themselves."""
-    full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
     chosen = full[:, np.flatnonzero(mask)]
     known = np.zeros(x.rows, dtype=bool)
     known[chosen[:, np.flatnonzero(np.diff(chosen.indptr) == 1)].indices] = True
@@ -184,12 +184,14 @@ def null_space(x: DummyMatrix, published: ArrayLike, check: Callable[[], object]
     mask[cell_indices("published", published, x.columns)] = True
     chosen, known = _chosen(x, mask)
     unknown = np.flatnonzero(~known)
-    left = sp.csc_array(chosen[unknown])
+    left = scipy.sparse.csc_array(chosen[unknown])
     left.sort_indices()
     modular = _basis_modulo_p(left, check)
-    basis = sp.csc_array(_recovered(left, modular, check))
-    place = sp.csc_array((np.ones(len(unknown), np.int64), (unknown, np.arange(len(unknown)))), (x.rows, len(unknown)))
-    basis = sp.csc_array(place @ basis)
+    basis = scipy.sparse.csc_array(_recovered(left, modular, check))
+    place = scipy.sparse.csc_array(
+        (np.ones(len(unknown), np.int64), (unknown, np.arange(len(unknown)))), (x.rows, len(unknown))
+    )
+    basis = scipy.sparse.csc_array(place @ basis)
     basis.sort_indices()
     if not _vanishes(chosen, basis):
         raise ArithmeticError("the null space has entries too large for the arithmetic")
@@ -199,8 +201,8 @@ def null_space(x: DummyMatrix, published: ArrayLike, check: Callable[[], object]
 def reveals(space: NullSpace, x: DummyMatrix, cells: ArrayLike) -> NDArray[np.int64]:
     """Those of the cells that follow from the published ones, exactly: c'N = 0 in whole numbers."""
     index = cell_indices("cells", cells, x.columns)
-    full = sp.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
-    product = sp.csr_array(full[:, index].T @ space.basis)
+    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    product = scipy.sparse.csr_array(full[:, index].T @ space.basis)
     product.eliminate_zeros()
     result: NDArray[np.int64] = index[np.diff(product.indptr) == 0]
     return result
@@ -228,7 +230,7 @@ def _basis_modulo_p(x: Any, check: Callable[[], object], below: Array | None = N
     else:
         # The rows below are never a pivot: they are left with nothing when the system has a solution.
         cost = np.concatenate([np.bincount(x.indices, minlength=rows), np.full(more, -1)])
-        whole = sp.csc_array(sp.vstack([x, sp.csc_array(below)], format="csc"))
+        whole = scipy.sparse.csc_array(scipy.sparse.vstack([x, scipy.sparse.csc_array(below)], format="csc"))
         whole.sort_indices()
         pivots = _echelon(whole, check, cost)
     free = np.flatnonzero(pivots.number_of < 0)
@@ -282,7 +284,7 @@ def _recovered(x: Any, modular: _Modular, check: Callable[[], object]) -> Any:
     shape = (x.shape[0], modular.vectors)
     row = np.repeat(np.arange(x.shape[0]), np.diff(modular.start))
     entries = top[fits] * (multiple[modular.vector[fits]] // bottom[fits])
-    basis = sp.csc_array((entries, (row[fits], modular.vector[fits])), shape=shape)
+    basis = scipy.sparse.csc_array((entries, (row[fits], modular.vector[fits])), shape=shape)
     large = np.flatnonzero(multiple == 0)
     return basis + _lifted(x, modular, row, large, check) if len(large) else basis
 
@@ -304,10 +306,10 @@ def _lifted(x: Any, modular: _Modular, row: Array, large: Array, check: Callable
         vectors = [_cleared(number[:, k], power * PRIME) for k in range(len(large))]
         if all(vector is not None for vector in vectors):
             lifted = np.column_stack([np.array(vector, dtype=np.int64) for vector in vectors if vector is not None])
-            place = sp.csc_array(
+            place = scipy.sparse.csc_array(
                 (np.ones(len(large), np.int64), (np.arange(len(large)), large)), (len(large), modular.vectors)
             )
-            return sp.csc_array(lifted) @ place
+            return scipy.sparse.csc_array(lifted) @ place
         b = carry // PRIME
         if np.any(b * PRIME != carry):
             raise ArithmeticError("the null space has entries too large for the arithmetic")

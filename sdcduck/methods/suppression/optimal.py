@@ -14,8 +14,8 @@ from typing import Literal
 
 import highspy
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -166,7 +166,7 @@ class _Attacker:
     ) -> None:
         self.x, self.z, self.up, self.down, self.check = x, z, up, down, check
         self.targets = np.flatnonzero(primary)
-        matrix = sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+        matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
         # An inner cell that is a cell of the publication too is bounded as such.
         published = np.zeros(x.rows, dtype=np.bool_)
         alone = np.flatnonzero(np.diff(x.indptr) == 1)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -40,7 +40,7 @@ class Elimination:
     taken: NDArray[np.bool_]
     independent: NDArray[np.bool_]
     revealed: NDArray[np.bool_]
-    basis: sparse.csc_matrix
+    basis: scipy.sparse.csc_matrix
     own_rows: NDArray[np.int64]
 
 
@@ -67,7 +67,9 @@ def eliminate(
     plain = plain[np.argsort(lengths[plain], kind="stable")]
     rng = np.random.default_rng(seed)
     probes = rng.integers(1, PRIME, size=(3, x.rows), dtype=np.uint64)
-    part = sparse.csc_matrix((np.ones(len(x.indices), dtype=np.int8), x.indices, x.indptr), shape=(x.rows, x.columns))
+    part = scipy.sparse.csc_matrix(
+        (np.ones(len(x.indices), dtype=np.int8), x.indices, x.indptr), shape=(x.rows, x.columns)
+    )
     of_row = part[:, watched].tocsr()
     taken, independent, revealed, start, rows, values, alive = _eliminate(
         x.indptr,
@@ -80,13 +82,13 @@ def eliminate(
         of_row.indices.astype(np.int64),
         probes,
     )
-    basis = sparse.csc_matrix((values, rows, start), shape=(x.rows, len(start) - 1))
+    basis = scipy.sparse.csc_matrix((values, rows, start), shape=(x.rows, len(start) - 1))
     return Elimination(taken, independent, revealed, basis, alive)
 
 
-def fractions(basis: sparse.csc_matrix) -> sparse.csc_matrix:
+def fractions(basis: scipy.sparse.csc_matrix) -> scipy.sparse.csc_matrix:
     """The fractions a/b that a basis modulo `PRIME` stands for, as float64: those with a and b below 2^30."""
-    return sparse.csc_matrix((_fractions(basis.data), basis.indices, basis.indptr), shape=basis.shape)
+    return scipy.sparse.csc_matrix((_fractions(basis.data), basis.indices, basis.indptr), shape=basis.shape)
 
 
 @numba.njit(cache=True)

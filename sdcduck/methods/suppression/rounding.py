@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import highspy
 import numba
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -128,7 +128,7 @@ def _controlled(
     """
     low, high = z // base, -(-z // base)
     slope = np.where(z % base == 0, 0, base - 2 * (z % base)).astype(np.float64)
-    matrix = sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
     rows = matrix.T.tocsr()
     # A cell that is published settles its inner cell; others stay near their counts only as a tie-break.
     own_slope = np.where(y % base == 0, 0.0, base - 2.0 * (y % base))
@@ -139,8 +139,8 @@ def _controlled(
     if start is not None:
         # A step beyond costs more than all distances within the base together.
         penalty = 2.0 * base * (x.columns + x.rows)
-        past = sparse.identity(x.columns, format="csr")
-        rows = sparse.hstack([rows, past, -past]).tocsr()
+        past = scipy.sparse.identity(x.columns, format="csr")
+        rows = scipy.sparse.hstack([rows, past, -past]).tocsr()
         cost = np.concatenate([cost, np.full(2 * x.columns, penalty)])
         lower = np.concatenate([lower, np.zeros(2 * x.columns)])
         upper = np.concatenate([upper, np.full(2 * x.columns, np.inf)])
@@ -224,8 +224,10 @@ def small_count_rounding(
     draw: Shuffle = shuffle or (lambda n: rng.permutation(n))
     may_rise = np.broadcast_to(np.asarray(zero_candidates, dtype=np.bool_), counts.shape) & (counts % base == 0)
     forced = np.broadcast_to(np.asarray(force, dtype=np.bool_), counts.shape) & ((counts % base != 0) | may_rise)
-    matrix = sparse.csr_matrix(
-        sparse.csc_matrix((np.ones(len(x.indices), dtype=np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = scipy.sparse.csr_matrix(
+        scipy.sparse.csc_matrix(
+            (np.ones(len(x.indices), dtype=np.int64), x.indices, x.indptr), shape=(x.rows, x.columns)
+        )
     )
     exact = x.totals(counts).astype(np.int64)
     cells = exact.copy()
@@ -251,7 +253,7 @@ def small_count_rounding(
                 return inner
 
 
-def _beside(matrix: sparse.csr_matrix, cells: Booleans) -> Booleans:
+def _beside(matrix: scipy.sparse.csr_matrix, cells: Booleans) -> Booleans:
     """The inner cells of any of these cells."""
     result: Booleans = matrix @ cells.astype(np.int64) > 0
     return result
@@ -274,7 +276,7 @@ def _computable(x: DummyMatrix, cells: Counts) -> Booleans:
 
 
 def _round_rows(
-    part: sparse.csr_matrix, y: Counts, cells: Counts, exact: Counts, missing: int, base: int, draw: Shuffle
+    part: scipy.sparse.csr_matrix, y: Counts, cells: Counts, exact: Counts, missing: int, base: int, draw: Shuffle
 ) -> Counts:
     """Round these inner cells; the cells that they are part of should come near to their exact counts."""
     rest = y % base

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
@@ -161,7 +161,7 @@ def _append(problem: Problem, extra: Matrix, related: bool) -> Problem:
     new = np.arange(n, n + extra.shape[1])
     return replace(
         problem,
-        x=sp.csc_array(sp.hstack([problem.x, extra], format="csc")),
+        x=scipy.sparse.csc_array(scipy.sparse.hstack([problem.x, extra], format="csc")),
         primary=np.concatenate([problem.primary, new]),
         related=problem.related + len(new) * related,
     )
@@ -178,7 +178,7 @@ def protect_single_cells(problem: Problem, method: ContributorMethod) -> Problem
         single = column_sums(problem.x) == 1
     shown = _row_in(problem.x, problem.primary[single[problem.primary]])
     rows = np.flatnonzero(held & ~shown)
-    unit = sp.csc_array((np.ones(len(rows), np.int64), (rows, np.arange(len(rows)))), (len(held), len(rows)))
+    unit = scipy.sparse.csc_array((np.ones(len(rows), np.int64), (rows, np.arange(len(rows)))), (len(held), len(rows)))
     return _append(problem, unit, related=True)
 
 
@@ -205,10 +205,10 @@ def protect_sums_of_two(problem: Problem, method: ContributorMethod) -> Problem:
     x, held = problem.x, problem.contributor > 0
     single = column_sums(x) == 1
     inner_primary = _row_in(x, problem.primary[single[problem.primary]])
-    suppressed = sp.csc_array(x * inner_primary[:, None].astype(np.int64))
+    suppressed = scipy.sparse.csc_array(x * inner_primary[:, None].astype(np.int64))
     open_columns = np.ones(x.shape[1], np.int64)
     open_columns[problem.primary] = 0
-    suppressed = sp.csc_array(suppressed * open_columns[None, :])
+    suppressed = scipy.sparse.csc_array(suppressed * open_columns[None, :])
     suppressed.eliminate_zeros()
     size = column_sums(suppressed)
     number = np.where(held, problem.contributor, -1 - np.arange(len(held)))
@@ -224,7 +224,7 @@ def protect_sums_of_two(problem: Problem, method: ContributorMethod) -> Problem:
         large = problem.primary[column_sums(x[:, problem.primary]) > 1]
         left, parent = _children_left(x[:, large], suppressed[:, np.flatnonzero(many)], most)
         parent = np.flatnonzero(many)[parent]
-        left = sp.csc_array(left)
+        left = scipy.sparse.csc_array(left)
         left.eliminate_zeros()
         only_held = column_sums(left[~held]) == 0
         left, parent = left[:, np.flatnonzero(only_held)], parent[only_held]
@@ -239,7 +239,7 @@ def protect_sums_of_two(problem: Problem, method: ContributorMethod) -> Problem:
 
 def protect_sums_of_singletons(problem: Problem) -> Problem:
     """Method subSum: in every cell with two or more singletons their sum becomes a virtual primary cell."""
-    sums = sp.csc_array(problem.x * problem.singleton[:, None].astype(np.int64))
+    sums = scipy.sparse.csc_array(problem.x * problem.singleton[:, None].astype(np.int64))
     sums.eliminate_zeros()
     sums = sums[:, np.flatnonzero(column_sums(sums) > 1)]
     return _append(problem, sums[:, np.flatnonzero(~_repeated(sums))], related=False)

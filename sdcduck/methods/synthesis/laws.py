@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, gammaln, ndtr, pdtr
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +92,9 @@ class Law:
 
     def _sum_between(self, mu: Floats, m: int, low: int, high: int) -> Floats:
         if self.is_poisson:
-            return np.asarray(pdtr(high, mu) - (pdtr(low - 1, mu) if low > 0 else 0.0), dtype=np.float64)
+            return np.asarray(
+                scipy.special.pdtr(high, mu) - (scipy.special.pdtr(low - 1, mu) if low > 0 else 0.0), dtype=np.float64
+            )
         if self.model == "nbi":
             return _nbi_between(mu, self.sigma / m, low, high)
         if self.model == "pig":
@@ -105,13 +107,13 @@ class Law:
         means = np.asarray(mu, dtype=np.float64)
         sd = np.sqrt(self.variance(means) / m)
         with np.errstate(divide="ignore", invalid="ignore"):
-            inside = ndtr((k + d - means) / sd) - ndtr((k - d - means) / sd)
+            inside = scipy.special.ndtr((k + d - means) / sd) - scipy.special.ndtr((k - d - means) / sd)
         return np.where(sd > 0, inside, np.where(np.abs(means - k) <= d, 1.0, 0.0)).astype(np.float64)
 
 
 def _nbi_cdf(y: ArrayLike, mu: Floats, sigma: float) -> Floats:
     at = np.asarray(y, dtype=np.float64)
-    inside = betainc(1 / sigma, np.maximum(at, 0) + 1, 1 / (1 + sigma * mu))
+    inside = scipy.special.betainc(1 / sigma, np.maximum(at, 0) + 1, 1 / (1 + sigma * mu))
     return np.where(at < 0, 0.0, inside).astype(np.float64)
 
 
@@ -148,7 +150,7 @@ def _delaporte_between(mu: Floats, sigma: float, nu: float, low: int, high: int)
         rate = mean * nu
         spread = 12 * math.sqrt(rate + 1) + 12
         a = np.arange(max(0, math.floor(rate - spread)), min(high, math.ceil(rate + spread)) + 1, dtype=np.float64)
-        share = np.exp(a * math.log(rate) - rate - gammaln(a + 1))
+        share = np.exp(a * math.log(rate) - rate - scipy.special.gammaln(a + 1))
         rest = np.full(len(a), mean * (1 - nu))
         found[place] = share @ (_nbi_cdf(high - a, rest, sigma) - _nbi_cdf(low - 1 - a, rest, sigma))
     return found
