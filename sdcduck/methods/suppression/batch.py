@@ -184,8 +184,8 @@ def untouched(coordinates: Array, pivot_of: Array, fate: Array) -> tuple[Array, 
 class Batch:
     """Candidates that are published together, on top of pivots, and taken back where that gives something away.
 
-    columns: the candidates in order. cost: of each row as a pivot, kept up to date. pivots: with what was published;
-    they may move to other memory. check: called several times a second.
+    columns: the candidates in order. fate: what becomes of each. pivots: with what is published of them; they may move
+    to other memory. cost: of each row as a pivot, kept up to date. check: called several times a second.
     """
 
     def __init__(
@@ -203,11 +203,10 @@ class Batch:
         self.first = int(pivots.used[0])
         self.coordinates = np.zeros((len(columns), len(columns)), np.int64)
         self.pivot_of = np.full(len(columns), -1, np.int64)
-        # Small cells first, because a large one fills in whatever follows it.
-        size = indptr[columns + 1] - indptr[columns]
         before = int(scratch.work[0])
-        self._take(np.argsort(size, kind="stable"))
+        self._take(np.arange(len(columns)))
         self.work = int(scratch.work[0]) - before
+        self.fate = np.where(self.pivot_of < 0, DEPENDENT, PUBLISHED).astype(np.int8)
 
     def _take(self, order: Array) -> None:
         done = 0
@@ -221,9 +220,8 @@ class Batch:
                 self.pivots = widened(self.pivots, len(self.cost))
             self.check()
 
-    def protect(self, endangered: Array) -> Array:
-        """Takes back what gives the endangered columns away, which follow if all is published; the fate of each
-        candidate."""
+    def protect(self, endangered: Array) -> None:
+        """Takes back what gives the endangered columns away, which are those that follow if all is published."""
         lines = len(self.columns)
         rank = int(self.pivots.used[0]) - self.first
         if len(endangered) * self.work > lines * rank * int(self.pivots.start[self.first]) * VECTOR:
@@ -238,14 +236,12 @@ class Batch:
                     both[lines:],
                 )  # fmt: skip
                 self.check()
-        fate: Array = settle(both, lines)
+        self.fate = settle(both, lines)
         self.check()
-        clean, covered = untouched(self.coordinates, self.pivot_of, fate)
+        clean, covered = untouched(self.coordinates, self.pivot_of, self.fate)
         keep(self.pivots, self.first, clean, self.cost)
-        again = np.flatnonzero((fate != SECONDARY) & ~covered)
-        size = self.indptr[self.columns[again] + 1] - self.indptr[self.columns[again]]
-        self._take(again[np.argsort(size, kind="stable")])
-        return fate
+        again = np.flatnonzero((self.fate != SECONDARY) & ~covered)
+        self._take(again)
 
     def _on_pivot_rows(self, columns: Array) -> Array:
         """What the pivots before the batch leave of the columns, on the rows that it took: other coordinates, which
@@ -263,19 +259,3 @@ class Batch:
             result[:, done : done + STRIP] = sums
             self.check()
         return result
-
-    def fate(self) -> Array:
-        """The fate of each candidate when all are published."""
-        lines = self.coordinates[:, : int(self.pivots.used[0]) - self.first].copy()
-        fate: Array = settle(lines, len(lines))
-        return fate
-
-
-@njit(cache=True, nogil=True)
-def glance(indptr: Array, indices: Array, vectors: Array, c: int) -> tuple[int, int, int]:
-    """The sums of column c over the first three vectors."""
-    a = b = d = 0
-    for i in range(indptr[c], indptr[c + 1]):
-        row = at(indices[at(i)])
-        a, b, d = add(a, vectors[row, 0]), add(b, vectors[row, 1]), add(d, vectors[row, 2])
-    return a, b, d

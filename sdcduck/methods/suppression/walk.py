@@ -3,8 +3,9 @@
 Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell over
 the first three are all 0 iff the cell follows from the published ones, and two cells determine each other given the
 published ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a
-table of the primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a
-minor of the matrix to be a multiple of the prime.
+table of the primary cells; only what is published and new is eliminated. Where much hangs together, candidates are
+decided some hundred at a time (`batch`), and where everything does, in dense blocks (`dense`). A wrong answer needs a
+random number or a minor of the matrix to be a multiple of the prime.
 
 The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
 last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
@@ -21,10 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression import batch as batch_fates
 from sdcduck.methods.suppression import echelon
-from sdcduck.methods.suppression.batch import Batch, glance
-from sdcduck.methods.suppression.dense import BLOCK, SECONDARY, BadPrimes, OpenSpace
+from sdcduck.methods.suppression.batch import PUBLISHED, SECONDARY, Batch, keep
+from sdcduck.methods.suppression.dense import BLOCK, BadPrimes, OpenSpace
 from sdcduck.methods.suppression.echelon import (
     PRIME,
     Pivots,
@@ -52,8 +52,9 @@ DONE, FULL = 0, 1
 # in blocks, for itself and for each free row, and what starting with them costs.
 BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 32_000, 45, 300_000_000
 BATCH, MOST_BATCH = 128, 512  # candidates decided together
-# When that is cheaper, in entries of pivots and rows filled in for each entry read that is spared.
-BATCHES = 2
+MOST_ENDANGERED = 20_000  # primary columns in so many coordinates would need too much memory
+# When that is cheaper: entries of pivots and rows that are filled in, for each entry of pivots read that is spared.
+BATCHES = 0.5
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
@@ -503,6 +504,16 @@ def pivots_column(pivots: Pivots, watched: Watched, c: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def glance(indptr: Array, indices: Array, vectors: Array, c: int) -> tuple[int, int, int]:
+    """The sums of column c over the first three vectors."""
+    a = b = d = 0
+    for i in range(indptr[c], indptr[c + 1]):
+        row = at(indices[at(i)])
+        a, b, d = add(a, vectors[row, 0]), add(b, vectors[row, 1]), add(d, vectors[row, 2])
+    return a, b, d
+
+
+@njit(cache=True, nogil=True)
 def undecided(
     indptr: Array,
     indices: Array,
@@ -723,9 +734,11 @@ class Walk:
         )
 
     def _wants_batches(self) -> bool:
-        """Is what keeps the vectors up to date dearer than to fill them in anew after each batch?"""
-        used = int(self.pivots.used[0])
-        if self.per_pivot * BATCH <= BATCHES * (int(self.pivots.start[used]) + len(self.cost)):
+        """Is what keeps the vectors up to date dearer than to fill them in anew after each batch? Never asked with
+        singletons either."""
+        used, rows = int(self.pivots.used[0]), len(self.cost)
+        spared = self.per_pivot * BATCH
+        if self.watched.scalars[FREE_ROWS] < rows or spared <= BATCHES * (int(self.pivots.start[used]) + rows):
             return False
         self.together, self.one_by_one = True, used
         self.work += int(self.scratch.work[0])
@@ -747,26 +760,30 @@ class Walk:
         )
         if not found:
             return int(done)
-        batch = Batch(
-            self.indptr, self.indices, self.pivots, self.scratch, columns[:found], self.price_of, self.check
-        )
+        batch = Batch(self.indptr, self.indices, self.pivots, self.scratch, columns[:found], self.price_of, self.check)
         self.pivots = batch.pivots
         new = self.pivots.row_of[batch.first : self.pivots.used[0]]
         new, were = new.copy(), self.vectors[new]
         endangered = self._look()
         if len(endangered):
             self.vectors[new] = were
-            fate = batch.protect(self.primary[endangered])
+        if len(endangered) > MOST_ENDANGERED and found > BATCH:
+            keep(self.pivots, batch.first, np.zeros(len(new), np.bool_), self.price_of)
+            self.batch = BATCH
+            self._look()
+            return first
+        if len(endangered):
+            batch.protect(self.primary[endangered])
             self.pivots = batch.pivots
             if len(self._look()):
                 raise RuntimeError("the walk in batches contradicts itself")
-        else:
-            fate = batch.fate()
-        self.in_blocks.append(columns[:found][fate == batch_fates.PUBLISHED])
-        self.secondary[columns[:found][fate == batch_fates.SECONDARY]] = True
+        self.in_blocks.append(batch.columns[batch.fate == PUBLISHED])
+        self.secondary[batch.columns[batch.fate == SECONDARY]] = True
         refresh(self.watched)
-        few = 8 * len(endangered) < found
-        self.batch = min(2 * self.batch, MOST_BATCH) if few else max(self.batch // 2, BATCH) if 2 * len(endangered) > found else self.batch
+        if 8 * len(endangered) < found:
+            self.batch = min(2 * self.batch, MOST_BATCH)
+        elif 2 * len(endangered) > found:
+            self.batch = max(self.batch // 2, BATCH)
         return int(done)
 
     def _look(self) -> Array:
@@ -777,7 +794,6 @@ class Walk:
         echelon.sums(self.indptr, self.indices, self.primary[alive].astype(np.int64), self.vectors, sums)
         self.watched.sums[alive] = sums
         self.watched.scalars[WORK] += int(self.pivots.start[self.pivots.used[0]])
-        self.check()
         result: Array = alive[~sums.any(axis=1)]
         return result
 
