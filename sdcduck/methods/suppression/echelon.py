@@ -240,6 +240,12 @@ def await_pivot(pivots: Pivots, scratch: Scratch, row: Any) -> None:
 @njit(cache=True, nogil=True)
 def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     """Loads a column (no values: all 1) and clears it of all pivots; returns how many rows are left in ``touched``."""
+    return int(reduce_noting(pivots, scratch, rows, values, len(pivots.row_of), values[:0]))
+
+
+@njit(cache=True, nogil=True)
+def reduce_noting(pivots: Pivots, scratch: Scratch, rows: Array, values: Array, first: int, noted: Array) -> int:
+    """`reduce` that writes to ``noted`` how many times each pivot from number ``first`` on was in the column."""
     for i in range(len(rows)):
         row = at(rows[i])
         scratch.values[row] = values[i] if len(values) else 1
@@ -251,6 +257,8 @@ def reduce(pivots: Pivots, scratch: Scratch, rows: Array, values: Array) -> int:
     while k >= 0:
         value = scratch.values[pivots.row_of[k]]
         if value:
+            if k >= first:
+                noted[k - first] = value
             factor = PRIME - value
             # No slices here: most pivots are short, and a slice costs more than to read them.
             for n in range(pivots.start[k], pivots.start[k + 1]):

@@ -15,13 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.suppression.echelon import PRIME, add, inverse, multiply
 from sdcduck.methods.suppression.matrix import DummyMatrix
-
-PRIME = 2**61 - 1
-
-_P = np.uint64(PRIME)
-_LOW31, _LOW30 = np.uint64(2**31 - 1), np.uint64(2**30 - 1)
-_S30, _S31, _S61, _ONE, _TWO = np.uint64(30), np.uint64(31), np.uint64(61), np.uint64(1), np.uint64(2)
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Elimination:
         taken: bool (N,), the columns taken: all plain ones, and the guarded ones that gave nothing away.
         independent: bool (N,), those of them that did not follow from earlier ones.
         revealed: bool (N,), protected columns that follow from the columns taken.
-        basis: uint64 (n, k), a basis of the vectors orthogonal to all columns taken, modulo `PRIME`; every vector has
+        basis: int64 (n, k), a basis of the vectors orthogonal to all columns taken, modulo `PRIME`; every vector has
             one row of its own, where it is 1.
         own_rows: int64 (k,), these rows.
     """
@@ -66,7 +61,7 @@ def eliminate(
     # Short columns first: they leave the sparsest basis.
     plain = plain[np.argsort(lengths[plain], kind="stable")]
     rng = np.random.default_rng(seed)
-    probes = rng.integers(1, PRIME, size=(3, x.rows), dtype=np.uint64)
+    probes = rng.integers(1, PRIME, size=(3, x.rows), dtype=np.int64)
     part = scipy.sparse.csc_matrix(
         (np.ones(len(x.indices), dtype=np.int8), x.indices, x.indptr), shape=(x.rows, x.columns)
     )
@@ -111,39 +106,11 @@ def _fractions(values):  # type: ignore[no-untyped-def]
     return result
 
 
-@numba.njit(cache=True, inline="always")
-def _add(a: np.uint64, b: np.uint64) -> np.uint64:
-    s = a + b
-    return s - _P if s >= _P else s
-
-
-@numba.njit(cache=True, inline="always")
-def _multiply(a: np.uint64, b: np.uint64) -> np.uint64:
-    """Product modulo 2^61 - 1 from halves of 31 bits: 2^62 counts as 2 and 2^61 as 1."""
-    a1, a0 = a >> _S31, a & _LOW31
-    b1, b0 = b >> _S31, b & _LOW31
-    middle = a1 * b0 + a0 * b1
-    s = ((a1 * b1) << _ONE) + (middle >> _S30) + ((middle & _LOW30) << _S31) + a0 * b0
-    s = (s & _P) + (s >> _S61)
-    return s - _P if s >= _P else s
-
-
-@numba.njit(cache=True)
-def _inverse(a: np.uint64) -> np.uint64:
-    result, power, exponent = _ONE, a, _P - _TWO
-    while exponent:
-        if exponent & _ONE:
-            result = _multiply(result, power)
-        power = _multiply(power, power)
-        exponent >>= _ONE
-    return result
-
-
 @numba.njit(cache=True)
 def _product(rows, probe):  # type: ignore[no-untyped-def]
-    total = np.uint64(0)
+    total = 0
     for r in rows:
-        total = _add(total, probe[r])
+        total = add(total, probe[r])
     return total
 
 
@@ -151,12 +118,12 @@ def _product(rows, probe):  # type: ignore[no-untyped-def]
 def _set_key(p, shadow, key):  # type: ignore[no-untyped-def]
     """The ratios of the three products: equal for two columns iff they are proportional in the orthogonal space."""
     if shadow[0, p] == 0:
-        key[0, p] = _P
-        key[1, p] = _P
+        key[0, p] = PRIME
+        key[1, p] = PRIME
     else:
-        back = _inverse(shadow[0, p])
-        key[0, p] = _multiply(shadow[1, p], back)
-        key[1, p] = _multiply(shadow[2, p], back)
+        back = inverse(shadow[0, p])
+        key[0, p] = multiply(shadow[1, p], back)
+        key[1, p] = multiply(shadow[2, p], back)
 
 
 @numba.njit(cache=True)
@@ -169,11 +136,11 @@ def _combine(row_a, value_a, row_b, value_b, factor, out_row, out_value):  # typ
             i += 1
             n += 1
         elif i == len(row_a) or row_b[j] < row_a[i]:
-            out_row[n], out_value[n] = row_b[j], _multiply(factor, value_b[j])
+            out_row[n], out_value[n] = row_b[j], multiply(factor, value_b[j])
             j += 1
             n += 1
         else:
-            v = _add(value_a[i], _multiply(factor, value_b[j]))
+            v = add(value_a[i], multiply(factor, value_b[j]))
             if v != 0:
                 out_row[n], out_value[n] = row_a[i], v
                 n += 1
@@ -194,7 +161,7 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
     length = np.ones(n_rows, dtype=np.int64)
     alive = np.ones(n_rows, dtype=np.bool_)
     pool_row = np.empty(max(4 * n_rows, 1024), dtype=np.int64)
-    pool_value = np.empty(max(4 * n_rows, 1024), dtype=np.uint64)
+    pool_value = np.empty(max(4 * n_rows, 1024), dtype=np.int64)
     pool_row[:n_rows] = np.arange(n_rows)
     pool_value[:n_rows] = 1
     used = n_rows
@@ -209,11 +176,11 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
     in_column = np.full(n_rows, -1)
     seen = np.full(n_rows, -1)
     met = np.empty(n_rows, dtype=np.int64)
-    weight = np.empty(n_rows, dtype=np.uint64)
+    weight = np.empty(n_rows, dtype=np.int64)
     spare_row = np.empty(n_rows, dtype=np.int64)
-    spare_value = np.empty(n_rows, dtype=np.uint64)
-    shadow = np.zeros((3, len(watched)), dtype=np.uint64)
-    key = np.zeros((2, len(watched)), dtype=np.uint64)
+    spare_value = np.empty(n_rows, dtype=np.int64)
+    shadow = np.zeros((3, len(watched)), dtype=np.int64)
+    key = np.zeros((2, len(watched)), dtype=np.int64)
     touched = np.full(len(watched), -1)
     touched_list = np.empty(len(watched), dtype=np.int64)
 
@@ -235,8 +202,8 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
                 continue
             refused = h0 == 0
             if not refused:
-                back = _inverse(h0)
-                k1, k2 = _multiply(h1, back), _multiply(h2, back)
+                back = inverse(h0)
+                k1, k2 = multiply(h1, back), multiply(h2, back)
                 for p in range(len(watched)):
                     if key[0, p] == k1 and key[1, p] == k2:
                         refused = True
@@ -256,10 +223,10 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
                 node = link_next[node]
                 if alive[v] and seen[v] != step:
                     seen[v] = step
-                    total = np.uint64(0)
+                    total = np.int64(0)
                     for k in range(start[v], start[v] + length[v]):
                         if in_column[pool_row[k]] == c:
-                            total = _add(total, pool_value[k])
+                            total = add(total, pool_value[k])
                     if total != 0:
                         met[count] = v
                         weight[v] = total
@@ -270,14 +237,14 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
             continue
         independent[c] = True
         alive[pivot] = False
-        back = _multiply(_P - _ONE, _inverse(weight[pivot]))
+        back = multiply(PRIME - 1, inverse(weight[pivot]))
         p_row = pool_row[start[pivot] : start[pivot] + length[pivot]].copy()
         p_value = pool_value[start[pivot] : start[pivot] + length[pivot]].copy()
         for m in range(count):
             v = met[m]
             if v == pivot:
                 continue
-            factor = _multiply(weight[v], back)
+            factor = multiply(weight[v], back)
             old = pool_row[start[v] : start[v] + length[v]]
             n = _combine(
                 old, pool_value[start[v] : start[v] + length[v]], p_row, p_value, factor, spare_row, spare_value
@@ -303,7 +270,7 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
                         if alive[u]:
                             live += length[u]
                     size = max(len(pool_row), 2 * (live + n))
-                    new_row, new_value = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.uint64)
+                    new_row, new_value = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
                     used = 0
                     for u in range(n_rows):
                         if alive[u]:
@@ -319,18 +286,18 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
             pool_value[at : at + n] = spare_value[:n]
 
         # The probes lose their part along the column; so do the products of the protected columns with them.
-        factors = np.empty(3, dtype=np.uint64)
+        factors = np.empty(3, dtype=np.int64)
         for k in range(3):
-            factors[k] = _multiply(_product(rows, probes[k]), back)
+            factors[k] = multiply(_product(rows, probes[k]), back)
         changed = 0
         for i in range(len(p_row)):
             r = p_row[i]
             for k in range(3):
-                difference = _multiply(factors[k], p_value[i])
-                probes[k, r] = _add(probes[k, r], difference)
+                difference = multiply(factors[k], p_value[i])
+                probes[k, r] = add(probes[k, r], difference)
                 if step >= n_plain:
                     for q in range(wptr[r], wptr[r + 1]):
-                        shadow[k, widx[q]] = _add(shadow[k, widx[q]], difference)
+                        shadow[k, widx[q]] = add(shadow[k, widx[q]], difference)
             if step >= n_plain:
                 for q in range(wptr[r], wptr[r + 1]):
                     if touched[widx[q]] != step:
@@ -349,7 +316,7 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
     for i in range(len(own)):
         indptr[i + 1] = indptr[i] + length[own[i]]
     out_row = np.empty(indptr[-1], dtype=np.int64)
-    out_value = np.empty(indptr[-1], dtype=np.uint64)
+    out_value = np.empty(indptr[-1], dtype=np.int64)
     for i in range(len(own)):
         v = own[i]
         out_row[indptr[i] : indptr[i + 1]] = pool_row[start[v] : start[v] + length[v]]

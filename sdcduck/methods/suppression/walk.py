@@ -3,8 +3,9 @@
 Random vectors that no published cell notices are kept along, modulo p = 2^61 - 1 (`echelon`). The sums of a cell over
 the first three are all 0 iff the cell follows from the published ones, and two cells determine each other given the
 published ones iff their sums are proportional. So a candidate costs one pass over its inner cells and a look into a
-table of the primary cells; only what is published and new is eliminated. A wrong answer needs a random number or a
-minor of the matrix to be a multiple of the prime.
+table of the primary cells; only what is published and new is eliminated. Where much hangs together, candidates are
+decided some hundred at a time (`batch`), and where everything does, in dense blocks (`dense`). A wrong answer needs a
+random number or a minor of the matrix to be a multiple of the prime.
 
 The fourth vector is 0 on singletons: its sum is 0 iff only singletons are left of a cell. Singleton rows are pivots of
 last resort and in order, because what is left of a cell there decides the method anySum (Langsrud 2024, "Secondary cell
@@ -22,7 +23,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression import echelon
-from sdcduck.methods.suppression.dense import BLOCK, SECONDARY, BadPrimes, OpenSpace
+from sdcduck.methods.suppression.batch import PUBLISHED, SECONDARY, Batch, keep
+from sdcduck.methods.suppression.dense import BLOCK, BadPrimes, OpenSpace
 from sdcduck.methods.suppression.echelon import (
     PRIME,
     Pivots,
@@ -49,6 +51,10 @@ DONE, FULL = 0, 1
 # When blocks are cheaper than one column after the other, in entries of pivots read (12 ns each): what a column costs
 # in blocks, for itself and for each free row, and what starting with them costs.
 BLOCKS_PIVOT, BLOCKS_ROW, BLOCKS_START = 32_000, 45, 300_000_000
+BATCH, MOST_BATCH = 128, 512  # candidates decided together
+MOST_ENDANGERED = 20_000  # primary columns in so many coordinates would need too much memory
+# When that is cheaper: entries of pivots and rows that are filled in, for each entry of pivots read that is spared.
+BATCHES = 0.5
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
 START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
@@ -175,6 +181,14 @@ def rekey(watched: Watched, changed: Array) -> None:
             watched.alive[b] = False
         else:
             enter(watched, b, 0)
+
+
+@njit(cache=True, nogil=True)
+def refresh(watched: Watched) -> None:
+    """Enters all primary columns anew."""
+    watched.buckets[:] = -1
+    watched.keys[:] = -1
+    rekey(watched, np.flatnonzero(watched.alive))
 
 
 @njit(cache=True, nogil=True)
@@ -489,6 +503,46 @@ def pivots_column(pivots: Pivots, watched: Watched, c: int) -> None:
     watched.scalars[PIVOTS + pivots.used[0] - 1] = c
 
 
+@njit(cache=True, nogil=True)
+def glance(indptr: Array, indices: Array, vectors: Array, c: int) -> tuple[int, int, int]:
+    """The sums of column c over the first three vectors."""
+    a = b = d = 0
+    for i in range(indptr[c], indptr[c + 1]):
+        row = at(indices[at(i)])
+        a, b, d = add(a, vectors[row, 0]), add(b, vectors[row, 1]), add(d, vectors[row, 2])
+    return a, b, d
+
+
+@njit(cache=True, nogil=True)
+def undecided(
+    indptr: Array,
+    indices: Array,
+    vectors: Array,
+    watched: Watched,
+    turns: Array,
+    first: int,
+    columns: Array,
+    secondary: Array,
+) -> tuple[int, int]:
+    """Decides the candidates turns[first:] that one look decides, and writes the others to ``columns`` until these are
+    full; returns where it stopped and how many there are."""
+    found = 0
+    for turn in range(first, len(turns)):
+        c = turns[turn]
+        a, b, d = glance(indptr, indices, vectors, c)
+        if a == 0 and b == 0 and d == 0:
+            continue
+        scale = inverse(a)
+        if find_key(watched, multiply(b, scale), multiply(d, scale)) >= 0:
+            secondary[c] = True
+            continue
+        if found == len(columns):
+            return turn, found
+        columns[found] = c
+        found += 1
+    return len(turns), found
+
+
 class Walk:
     """Publishes the columns of a 0/1 matrix one after the other while no primary column follows from them.
 
@@ -545,9 +599,12 @@ class Walk:
         self.excepted = np.zeros(1, np.bool_)
         self.forced = np.empty(0, np.int64)
         self.check = check
-        self.looked = self.work = self.spent = 0
+        self.looked = self.work = self.spent = self.per_pivot = 0
         self.reordered, self.price = 0, START * len(self.indices)
         self.space: OpenSpace | None = None
+        self.blocks = self.together = False
+        self.batch = BATCH
+        self.one_by_one = 0  # pivots before anything was decided together
         self.in_blocks: list[Array] = []
         self.block = BLOCK
         self.attempt = 0
@@ -555,7 +612,8 @@ class Walk:
     @property
     def published(self) -> Array:
         """The columns that were pivots, in order."""
-        result: Array = np.concatenate([self.watched.scalars[PIVOTS : PIVOTS + self.pivots.used[0]], *self.in_blocks])
+        single = self.one_by_one if self.together else self.pivots.used[0]
+        result: Array = np.concatenate([self.watched.scalars[PIVOTS : PIVOTS + single], *self.in_blocks])
         return result
 
     @property
@@ -609,9 +667,12 @@ class Walk:
 
     def advance(self, turns: Array, first: int, last: int) -> int:
         """Walks the candidates turns[first:last]; returns how far it came: less if room was needed, more in blocks."""
-        if self.in_blocks or self._wants_blocks():
+        if self.blocks or self._wants_blocks():
+            self.blocks = True
             return self._advance_in_blocks(turns, first)
         self._reorder(turns[:first])
+        if self.together or self._wants_batches():
+            return self._advance_together(turns, first)
         done, status = publish_safe(
             self.indptr,
             self.indices,
@@ -647,7 +708,11 @@ class Walk:
         pivots, price = small_first(self.indptr, self.indices, shown, free_rows, last, self.check, self.pivots)
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
-        self.pivots, self.links = pivots, link_all(pivots, self.links)
+        self.pivots = pivots
+        if self.together:
+            self._count_pivots()
+        else:
+            self.links = link_all(pivots, self.links)
         self.reordered, self.price = used, 2 * price
         self.spent = int(self.scratch.work[0] + self.watched.scalars[WORK])
 
@@ -655,12 +720,82 @@ class Walk:
         """Would blocks be cheaper now? Never with singletons, whose methods ask what is left of single columns."""
         rows, used = len(self.cost), int(self.pivots.used[0])
         scalars = self.watched.scalars
-        if scalars[FREE_ROWS] < rows or rows > MOST_ROWS or used < self.looked + LOOK:
+        if scalars[FREE_ROWS] < rows or used < self.looked + LOOK:
             return False
-        work = int(scalars[WORK] - self.work) // max(used - self.looked, 1)
-        self.looked, self.work = used, int(scalars[WORK])
+        work = int(scalars[WORK] + self.together * self.scratch.work[0])
+        self.per_pivot = (work - self.work) // max(used - self.looked, 1)
+        self.looked, self.work = used, work
         free = rows - used
-        return free <= MOST_FREE and work > BLOCKS_PIVOT + BLOCKS_ROW * free and work * free > BLOCKS_START
+        return (
+            rows <= MOST_ROWS
+            and free <= MOST_FREE
+            and self.per_pivot > BLOCKS_PIVOT + BLOCKS_ROW * free
+            and self.per_pivot * free > BLOCKS_START
+        )
+
+    def _wants_batches(self) -> bool:
+        """Is what keeps the vectors up to date dearer than to fill them in anew after each batch? Never asked with
+        singletons either."""
+        used, rows = int(self.pivots.used[0]), len(self.cost)
+        spared = self.per_pivot * BATCH
+        if self.watched.scalars[FREE_ROWS] < rows or spared <= BATCHES * (int(self.pivots.start[used]) + rows):
+            return False
+        self.together, self.one_by_one = True, used
+        self.work += int(self.scratch.work[0])
+        self.vectors = np.ascontiguousarray(self.vectors[:, :3])
+        self.watched = self.watched._replace(sums=np.ascontiguousarray(self.watched.sums[:, :3]))
+        self._count_pivots()
+        return True
+
+    def _count_pivots(self) -> None:
+        """The cost of each row as a pivot: how many columns and how many pivots have it."""
+        end = self.pivots.start[self.pivots.used[0]]
+        self.price_of = self.cost + np.bincount(self.pivots.rows[:end], minlength=len(self.cost))
+
+    def _advance_together(self, turns: Array, first: int) -> int:
+        """Decides the next candidates, as many as are worth it at a time."""
+        columns = np.empty(self.batch, np.int64)
+        done, found = undecided(
+            self.indptr, self.indices, self.vectors, self.watched, turns, first, columns, self.secondary
+        )
+        if not found:
+            return int(done)
+        batch = Batch(self.indptr, self.indices, self.pivots, self.scratch, columns[:found], self.price_of, self.check)
+        self.pivots = batch.pivots
+        new = self.pivots.row_of[batch.first : self.pivots.used[0]]
+        new, were = new.copy(), self.vectors[new]
+        endangered = self._look()
+        if len(endangered):
+            self.vectors[new] = were
+        if len(endangered) > MOST_ENDANGERED and found > BATCH:
+            keep(self.pivots, batch.first, np.zeros(len(new), np.bool_), self.price_of)
+            self.batch = BATCH
+            self._look()
+            return first
+        if len(endangered):
+            batch.protect(self.primary[endangered])
+            self.pivots = batch.pivots
+            if len(self._look()):
+                raise RuntimeError("the walk in batches contradicts itself")
+        self.in_blocks.append(batch.columns[batch.fate == PUBLISHED])
+        self.secondary[batch.columns[batch.fate == SECONDARY]] = True
+        refresh(self.watched)
+        if 8 * len(endangered) < found:
+            self.batch = min(2 * self.batch, MOST_BATCH)
+        elif 2 * len(endangered) > found:
+            self.batch = max(self.batch // 2, BATCH)
+        return int(done)
+
+    def _look(self) -> Array:
+        """Brings the vectors up to date; which primary columns follow from the pivots."""
+        echelon.extend(self.pivots, self.vectors)
+        alive = np.flatnonzero(self.watched.alive)
+        sums = np.zeros((len(alive), 3), np.int64)
+        echelon.sums(self.indptr, self.indices, self.primary[alive].astype(np.int64), self.vectors, sums)
+        self.watched.sums[alive] = sums
+        self.watched.scalars[WORK] += int(self.pivots.start[self.pivots.used[0]])
+        result: Array = alive[~sums.any(axis=1)]
+        return result
 
     def _advance_in_blocks(self, turns: Array, first: int) -> int:
         """Decides the next block of candidates."""
