@@ -126,6 +126,14 @@ class Connection(asyncio.Protocol):
             ConnectionError: it is gone.
         """
         self.flush()
+        await self.room()
+
+    async def room(self) -> None:
+        """Wait until not too much is left that the client has not read.
+
+        Raises:
+            ConnectionError: it is gone.
+        """
         await self._room.wait()
         if self.gone.is_set():
             raise ConnectionResetError

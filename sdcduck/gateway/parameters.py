@@ -194,6 +194,9 @@ _FROM_TEXT: Mapping[int, Callable[[str], object]] = {
 }  # fmt: skip
 
 
+_PART = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*|([^",{}]+)', re.S)
+
+
 def _parts(text: str) -> list[str | None]:
     """The values of an array in text.
 
@@ -202,12 +205,23 @@ def _parts(text: str) -> list[str | None]:
     """
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError("no array")
+    inside, place = text[1:-1], 0
     parts: list[str | None] = []
-    for found in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}]+?))\s*(?:,|$)', text[1:-1]):
+    while inside and not inside.isspace():
+        found = _PART.match(inside, place)
+        if found is None:
+            raise ValueError("no array")
         if found[1] is not None:
-            parts.append(re.sub(r"\\(.)", r"\1", found[1]))
+            parts.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.S))
+        elif word := found[2].strip():
+            parts.append(None if word.upper() == "NULL" else word)
         else:
-            parts.append(None if found[2].upper() == "NULL" else found[2])
+            raise ValueError("no array")
+        place = found.end() + 1
+        if place > len(inside):
+            return parts
+        if inside[place - 1] != ",":
+            raise ValueError("no array")
     return parts
 
 
@@ -272,7 +286,8 @@ def _array(data: bytes, element: Type) -> list[object]:
     return found
 
 
-_ANY = re.compile(r"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d+)(?:::[\w \[\]]+|\s+AS\s+[\w \[\]]+\))?\s*\)", re.I)
+_KIND = r"[\w\[\]]+(?:\s+[\w\[\]]+)*"
+_ANY = re.compile(rf"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d{{1,5}})(?:::\s*{_KIND}|\s+AS\s+{_KIND}\s*\))?\s*\)", re.I)
 
 
 def expanded(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:

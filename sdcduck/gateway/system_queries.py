@@ -21,7 +21,7 @@ from sdcduck.gateway.system_catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard.allowed import FUNCTIONS
 
 _MENTIONS = re.compile(
-    r"pg_|information_schema|current_|session_user|version\s*\(|\buser\b|set_config|has_\w+_privilege|_description\s*\("
+    r"pg_|information_schema|current_|session_user|version\s*\(|\buser\b|set_config|has_\w{1,40}?_privilege|_description\s*\("
     r"|txid_|inet_|\bto_reg|format_type|quote_ident|array_to_string|::\s*\"?reg",
     re.I,
 )

@@ -1,0 +1,367 @@
+"""Somebody who knows the protocol, and a password or none: what they try, and what comes of it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import socket
+import ssl
+import struct
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from served_gateway import PASSWORD, Served, start
+from test_bad_days import in_this_process
+
+from sdcduck.gateway import statements
+from sdcduck.gateway.house import Account, House, Limits, Seats
+from sdcduck.gateway.parameters import BadParameter, value_of, without_arrays
+from sdcduck.gateway.scram import Exchange, LoginFailed
+from sdcduck.gateway.server import Options
+from sdcduck.gateway.system_queries import is_system_query
+from sdcduck.gateway.types import BY_OID
+from sdcduck.passwords import verifier
+
+psycopg = pytest.importorskip("psycopg")
+QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
+
+
+def connected(served: Served, **changed: Any) -> Any:
+    return psycopg.connect(**{**served.options, **changed}, autocommit=True)
+
+
+def message(letter: bytes, body: bytes) -> bytes:
+    return letter + struct.pack("!i", len(body) + 4) + body
+
+
+def parsed(name: bytes, sql: bytes) -> bytes:
+    return message(b"P", name + b"\0" + sql + b"\0\0\0")
+
+
+def bound(portal: bytes, name: bytes, *values: bytes) -> bytes:
+    given = struct.pack("!H", len(values)) + b"".join(struct.pack("!i", len(value)) + value for value in values)
+    return message(b"B", portal + b"\0" + name + b"\0\0\0" + given + b"\0\0")
+
+
+def executed(portal: bytes, rows: int = 0) -> bytes:
+    return message(b"E", portal + b"\0" + struct.pack("!i", rows))
+
+
+SYNC = message(b"S", b"")
+
+
+class Wire:
+    """A session that is logged in, and says what it likes."""
+
+    def __init__(self, served: Served, **changed: Any) -> None:
+        self._con = connected(served, **changed)
+        self.socket = socket.socket(fileno=os.dup(self._con.fileno()))
+        self.socket.setblocking(True)
+        self.socket.settimeout(60)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.socket.close()
+        self._con.close()
+
+    def ask(self, data: bytes, *, syncs: int = 1) -> bytes:
+        """What comes until the gateway is ready again, so many times."""
+        self.socket.sendall(data)
+        answer, found = b"", 0
+        place = 0
+        while found < syncs:
+            came = self.socket.recv(65_536)
+            if not came:
+                return answer
+            answer += came
+            while len(answer) - place >= 5 and len(answer) - place > struct.unpack_from("!i", answer, place + 1)[0]:
+                found += answer[place : place + 1] == b"Z"
+                place += 1 + struct.unpack_from("!i", answer, place + 1)[0]
+        return answer
+
+
+def resident_mb(served: Served) -> float:
+    text = Path(f"/proc/{served.process.pid}/status").read_text()
+    return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+
+# Texts that take long to be none. Before they were bounded, each of these took hours, all clients waiting.
+
+LONG_TEXTS = {
+    "a list of values": "SET application_name = " + ",".join("a" * 40_000) + "'",
+    "options of COPY": "COPY (SELECT 1) TO STDOUT (" + ",".join("a" * 40_000) + "'",
+    "old options of COPY": "COPY (SELECT 1) TO STDOUT " + "csv " * 20_000 + "'",
+    "a cursor": "FETCH " + "9" * 90_000 + " FROM c",
+    "privileges": "SELECT " + "has_" * 20_000,
+    "comments": "/*" * 40_000,
+    "white space": "DECLARE c" + " " * 50_000 + "x",
+    "a place": "SELECT $" + "9" * 90_000 + "::oid FROM pg_class",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_no_text_keeps_all_clients_waiting(served: Served, text: str) -> None:
+    with contextlib.suppress(statements.Unsupported):
+        statements.read(text)
+    assert not is_system_query(text[:50_000], {})
+    with connected(served) as con, pytest.raises(psycopg.Error) as caught:
+        con.execute(text)
+    assert caught.value.sqlstate not in (None, "XX000")
+
+
+@pytest.mark.parametrize("text", ["{" + " " * 500_000 + '"}', "{" + "a " * 300_000 + '"b', '{"' + "\\" * 100_000])
+def test_no_value_keeps_all_clients_waiting(text: str) -> None:
+    with pytest.raises(BadParameter):
+        value_of(text.encode(), BY_OID[1009], 0)
+    assert without_arrays("a = ANY($1::" + " " * 90_000 + "x") != ""
+
+
+def test_arrays_are_read_as_they_were_written() -> None:
+    texts = BY_OID[1009]
+    for written, values in (
+        ("{}", []), ("{ }", []), ("{a,b c , NULL}", ["a", "b c", None]), ('{ "a,\\"b\\\\" ,"NULL",""}', ['a,"b\\', "NULL", ""]),
+        ('{"a\nb"}', ["a\nb"]),
+    ):  # fmt: skip
+        assert value_of(written.encode(), texts, 0) == values
+    for none in ("", "{", "a", "{a,}", "{,}", '{"a" b}', '{"a"', "{{a}}", "{a}b"):
+        with pytest.raises(BadParameter):
+            value_of(none.encode(), texts, 0)
+
+
+# Memory
+
+
+def test_who_asks_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]) -> None:
+    served = serve()
+    with Wire(served) as wire:
+        wire.ask(parsed(b"a", b"SELECT * FROM numbers LIMIT 16000") + SYNC)
+        before = resident_mb(served)
+        wire.socket.settimeout(5)
+        sent = 0
+        asked = (bound(b"", b"a") + executed(b"") + SYNC) * 100
+        with pytest.raises(TimeoutError):
+            while sent < 50_000:  # a hundred times as many answers of more than half a megabyte
+                wire.socket.sendall(asked)
+                sent += 1
+        with connected(served) as con:
+            assert len(con.execute(QUERY).fetchall()) == 3
+        assert resident_mb(served) < before + 40
+
+
+def test_what_a_session_keeps_has_bounds(served: Served) -> None:
+    long = b"SELECT '" + b"x" * 90_000 + b"' AS a"
+    with Wire(served) as wire:
+        answers = wire.ask(b"".join(parsed(b"s%d" % n, long) + SYNC for n in range(100)), syncs=100)
+        assert b"too many prepared statements" in answers
+        assert answers.count(b"1\0\0\0\x04") < 100
+        wire.ask(message(b"Q", b"DEALLOCATE ALL\0"))
+        wire.ask(message(b"Q", b"BEGIN\0") + parsed(b"n", b"SELECT n FROM numbers WHERE n < $1") + SYNC, syncs=2)
+        answers = wire.ask(b"".join(bound(b"p%d" % n, b"n", b"5") for n in range(200)) + SYNC)
+        assert b"too many portals" in answers
+        assert answers.count(b"2\0\0\0\x04") == 100
+        assert b"1\0\0\0\x04" in wire.ask(message(b"Q", b"ROLLBACK\0") + parsed(b"", long) + SYNC, syncs=2)
+
+
+# Others
+
+
+def test_nobody_reaches_into_the_session_of_another(served: Served) -> None:
+    with Wire(served) as mine, Wire(served, user="bob") as other:
+        begun = message(b"Q", b"BEGIN; DECLARE c CURSOR FOR SELECT n FROM numbers; SET application_name = 'mine'\0")
+        mine.ask(begun)
+        mine.ask(parsed(b"mine", b"SELECT 42 AS answer") + bound(b"open", b"mine") + SYNC)
+        for attempt in (
+            bound(b"", b"mine") + SYNC, executed(b"open") + SYNC, message(b"D", b"Smine\0") + SYNC,
+            message(b"D", b"Popen\0") + SYNC, message(b"Q", b"FETCH 1 FROM c\0"), message(b"Q", b"DEALLOCATE mine\0"),
+        ):  # fmt: skip
+            assert b"there is no p" in other.ask(attempt)
+        assert b"mine" not in other.ask(message(b"Q", b"SHOW application_name\0"))
+        for statement in (b"DISCARD ALL\0", b"CLOSE ALL\0", b"DEALLOCATE ALL\0"):
+            other.ask(message(b"Q", statement))
+        assert b"42" in mine.ask(bound(b"", b"mine") + executed(b"") + SYNC)
+
+
+def test_a_key_stops_the_session_that_it_belongs_to_and_no_other(served: Served) -> None:
+    with connected(served) as mine, connected(served, user="bob") as other:
+        own = mine.pgconn.get_cancel()
+        other.pgconn.send_query(b"SELECT count(*) FROM numbers a JOIN numbers b ON a.n = b.n + 1")
+        own.cancel()
+        result = other.pgconn.get_result()
+        assert result.status == psycopg.pq.ExecStatus.TUPLES_OK
+        while other.pgconn.get_result() is not None:
+            pass
+
+
+# Passwords
+
+
+class Guess:
+    """A login up to the last message, which holds a proof of a password that is wrong."""
+
+    def __init__(self, port: int, user: bytes = b"ann") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        body = struct.pack("!i", 3 << 16) + b"user\0" + user + b"\0\0"
+        self.socket.sendall(struct.pack("!i", len(body) + 4) + body)
+        self._read()
+        first = b"n,,n=,r=abcdefgh"
+        self.socket.sendall(message(b"p", b"SCRAM-SHA-256\0" + struct.pack("!i", len(first)) + first))
+        nonce = self._read()[4:].split(b",")[0]
+        self.proof = b"c=biws," + nonce + b",p=" + base64.b64encode(bytes(32))
+
+    def try_it(self) -> None:
+        self.socket.sendall(message(b"p", self.proof))
+
+    def answer(self) -> bytes:
+        return self._read()
+
+    def _read(self) -> bytes:
+        head = self.socket.recv(5, socket.MSG_WAITALL)
+        return self.socket.recv(struct.unpack("!i", head[1:])[0] - 4, socket.MSG_WAITALL)
+
+
+def test_guesses_at_the_same_time_stand_in_line(serve: Callable[..., Served]) -> None:
+    """Not only those that come after others have failed."""
+    served = serve()
+    guesses = [Guess(served.port) for _ in range(200)]
+    for guess in guesses:
+        guess.try_it()
+    looked_at, sent_away = 0, 0
+    for guess in guesses:
+        guess.socket.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            answer = guess.answer()
+            looked_at += b"password authentication failed" in answer
+            sent_away += b"too many failed logins" in answer
+    assert sent_away > 0
+    for guess in guesses:  # who waits and leaves is not waited for
+        guess.socket.close()
+    assert served.told("login failed") < 20
+    assert looked_at < 20
+
+
+def test_who_had_to_wait_is_let_in_with_the_right_password(register: Path, tmp_path: Path) -> None:
+    login = {"host": "127.0.0.1", "user": "ann", "dbname": "own"}
+    with in_this_process(register, tmp_path, Options(port=0, login=1.0)) as port:
+        for _ in range(6):
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                psycopg.connect(**login, port=port, password="wrong password")
+        with psycopg.connect(**login, port=port, password=PASSWORD) as con:  # after longer than a login may take
+            assert len(con.execute(QUERY).fetchall()) == 3
+
+
+def calls_of(work: Callable[[], object]) -> Counter[str]:
+    """Which functions are called, and how often."""
+    found: Counter[str] = Counter()
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        if event in ("call", "c_call"):
+            found[argument.__name__ if event == "c_call" else frame.f_code.co_name] += 1
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_login_takes_the_same_steps_whether_the_name_is_known_or_not() -> None:
+    known = verifier("long enough")
+
+    def log_in(account: Any) -> None:
+        exchange = Exchange(account, "ann", b"secret")
+        nonce = exchange.first(b"n,,n=,r=abcdefgh").split(b",")[0]
+        with contextlib.suppress(LoginFailed):
+            exchange.final(b"c=biws," + nonce + b",p=" + base64.b64encode(bytes(32)))
+
+    log_in(None)
+    assert calls_of(lambda: log_in(known)) == calls_of(lambda: log_in(None))
+
+
+def door_of(*names: str) -> Any:
+    flight = pytest.importorskip("pyarrow.flight")
+    from sdcduck.gateway.flight.login import Door, Sessions
+
+    known = verifier("long enough")
+    accounts = {name: Account(name, "analyst", known) for name in names}
+    house = House(accounts, {}, "register", Limits(), Seats(10, 10))
+    door = Door(house, Sessions(60), encrypted=False, overheard=False, clock=lambda: 0.0)
+    handshake = SimpleNamespace(method=flight.FlightMethod.HANDSHAKE)
+
+    def guess(name: str) -> bool:
+        """Whether it was looked at."""
+        told = base64.b64encode(f"{name}:a wrong one".encode()).decode()
+        try:
+            door.start_call(handshake, {"authorization": [f"Basic {told}"]})
+        except flight.FlightUnauthenticatedError:
+            return True
+        except flight.FlightUnavailableError:
+            return False
+        raise AssertionError("a wrong password did")
+
+    return guess
+
+
+def test_over_flight_too_a_login_takes_the_same_steps() -> None:
+    guess = door_of("ann")
+    guess("somebody")
+    assert calls_of(lambda: guess("ann")) == calls_of(lambda: guess("eve"))
+
+
+def test_over_flight_too_guesses_at_the_same_time_stand_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("sdcduck.gateway.flight.login.time.sleep", waited.append)
+    guess = door_of("ann")
+    with ThreadPoolExecutor(50) as guesses:
+        looked_at = sum(guesses.map(lambda _: guess("ann"), range(50)))
+    assert looked_at - len(waited) <= 3 + 1 + 2  # those that cost nothing, and two that are looked at meanwhile
+    assert max(waited) > 10
+
+
+# TLS
+
+
+def test_tls_is_not_talked_down(register: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    served = start(register, tmp_path, "--host", "0.0.0.0")
+    ask = struct.pack("!ii", 8, 80877103)
+    try:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as sock:
+            sock.sendall(ask)
+            assert sock.recv(1) == b"S"
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                old.wrap_socket(sock)
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as sock:
+            sock.sendall(struct.pack("!ii", 8, 80877104))  # no, not that way of encryption
+            assert sock.recv(1) == b"N"
+            body = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"
+            sock.sendall(struct.pack("!i", len(body) + 4) + body)
+            assert b"encrypted connections only" in sock.recv(65_536)
+        with connected(served, sslmode="prefer") as con:  # who did not ask for it has it all the same
+            assert con.pgconn.ssl_in_use
+    finally:
+        served.stop()
+
+
+def test_who_asks_the_same_before_the_login_again_and_again_is_sent_away(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as sock:
+        sock.sendall(struct.pack("!ii", 8, 80877104) * 1000)
+        answer = sock.recv(1) + sock.recv(65_536)
+        assert answer.startswith(b"NE")
+        assert b"the same request again" in answer
