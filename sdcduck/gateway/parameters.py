@@ -97,7 +97,7 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Paren | exp.Neg):
         return _beside(parent)
     if isinstance(parent, exp.Cast) and parent.this is node:
-        said = type_of(parent.to.sql("duckdb"))
+        said = type_of(_plain_name(parent.to))
         return TEXT if said.category == "S" else said
     if isinstance(parent, exp.Limit | exp.Offset):
         return INT8
@@ -114,6 +114,17 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Coalesce):
         return next((kind for other in [parent.this, *parent.expressions] if (kind := _known(other)) is not TEXT), TEXT)
     return TEXT
+
+
+def _plain_name(kind: exp.DataType) -> str:
+    """The name of a type without the schema that some drivers write before it: ``$1::pg_catalog.int8``."""
+    written: str = kind.sql("duckdb")
+    if "." not in written:
+        return written
+    try:
+        return exp.DataType.build(written.rpartition(".")[2], dialect="postgres").sql("duckdb")
+    except SqlglotError:
+        return written
 
 
 def _known(node: Any) -> Type:

@@ -141,7 +141,7 @@ def split(text: str) -> list[str]:
         return [text]  # the guard says what is wrong with it
     starts = [0, *(end + 1 for end in ends)]
     parts = [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
-    return [part for part in parts if not isinstance(read(part), Empty)] or [""]
+    return [part for part in parts if (found := _FIRST_WORD.match(part)) is None or found[1]] or [""]
 
 
 def read(text: str) -> Statement:

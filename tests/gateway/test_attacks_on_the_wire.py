@@ -26,6 +26,7 @@ from sdcduck.gateway.house import Account, House, Limits, Seats
 from sdcduck.gateway.parameters import BadParameter, value_of, without_arrays
 from sdcduck.gateway.scram import Exchange, LoginFailed
 from sdcduck.gateway.server import Options
+from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import is_system_query
 from sdcduck.gateway.types import BY_OID
 from sdcduck.passwords import verifier
@@ -365,3 +366,124 @@ def test_who_asks_the_same_before_the_login_again_and_again_is_sent_away(served:
         answer = sock.recv(1) + sock.recv(65_536)
         assert answer.startswith(b"NE")
         assert b"the same request again" in answer
+
+
+# The catalog
+
+
+def test_nobody_changes_the_catalog_that_others_see(served: Served) -> None:
+    with connected(served) as con:
+        before = con.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall()
+        for change in (
+            "WITH x AS (DELETE FROM pg_catalog.pg_class RETURNING *) SELECT * FROM x",
+            "WITH x AS (INSERT INTO pg_description SELECT * FROM pg_description RETURNING objoid) SELECT * FROM x",
+            "WITH x AS (UPDATE pg_class SET relname = 'seen' RETURNING oid) SELECT * FROM x",
+            "WITH x AS (SELECT 1) DELETE FROM pg_class",
+            "SELECT relname INTO taken FROM pg_class", "DELETE FROM pg_catalog.pg_class",
+            "COPY (WITH x AS (DELETE FROM pg_class RETURNING *) SELECT * FROM x) TO STDOUT",
+        ):  # fmt: skip
+            for name in (None, "p"):
+                with pytest.raises(psycopg.Error) as caught:
+                    con.execute(change, prepare=name is not None)
+                assert caught.value.sqlstate != "XX000"
+        assert con.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall() == before
+    with connected(served) as other:
+        assert other.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall() == before
+
+
+def test_the_catalog_itself_can_only_be_read() -> None:
+    """Whatever a question looks like: where it is asked, nothing can be written."""
+    import duckdb
+
+    catalog = SystemCatalog([], "register", ["ann"])
+    cursor = catalog.cursor()
+    with pytest.raises(duckdb.Error, match="read-only"):
+        cursor.execute("DELETE FROM pg.pg_class")
+    cursor.close()
+    assert catalog.cursor().execute("SELECT count(*) > 100 FROM pg.pg_class").fetchone() == (True,)
+    catalog.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT length(repeat('x', 2000000000)), version()", "SELECT lpad('x', 2000000000, 'y') FROM pg_class",
+     "SELECT format('%2000000000s', 'x') FROM pg_class", "SELECT getenv('HOME') FROM pg_class",
+     "SELECT * FROM pg_class, duckdb_secrets()", "SELECT nextval('x'), version()", "SELECT error('x'), version()",
+     "SELECT * FROM pg_class, read_blob('/etc/passwd')", "SELECT pg_terminate_backend(1), version()"],
+)  # fmt: skip
+def test_the_catalog_calls_what_is_on_its_list(served: Served, query: str) -> None:
+    with connected(served) as con:
+        with pytest.raises(psycopg.Error, match="SDC010"):
+            con.execute(query)
+        assert con.execute("SELECT format('%s.%s', 'a', 'b'), version()").fetchone()[0] == "a.b"
+
+
+def test_the_catalog_names_nobody_of_another_role(served: Served) -> None:
+    for user, others in (("ann", "bob"), ("bob", "ann")):
+        with connected(served, user=user) as con:
+            seen = con.execute("SELECT rolname FROM pg_roles UNION SELECT usename FROM pg_user").fetchall()
+            assert {name for (name,) in seen} == {"custodian", user}
+            asked = (
+                "SELECT pg_get_userbyid(oid) FROM pg_roles UNION SELECT role_name FROM information_schema.enabled_roles"
+            )
+            assert (others,) not in con.execute(asked).fetchall()
+
+
+def test_tables_that_are_not_open_are_like_those_that_are_not_there(served: Served) -> None:
+    with connected(served) as con:
+        for query in (
+            "SELECT '{}'::regclass", "SELECT to_regclass('{}')", "SELECT column_name FROM information_schema.columns "
+            "WHERE table_name = '{}'", "SELECT has_table_privilege('{}', 'select')", "SELECT relname FROM pg_class WHERE "
+            "relname = '{}'", "SELECT pg_total_relation_size('{}')", "SELECT obj_description('{}'::regclass)",
+        ):  # fmt: skip
+            there, not_there = (con.execute(query.format(name)).fetchall() for name in ("secrets", "nothing"))
+            assert there == not_there
+        for query in (
+            "SELECT * FROM {}",
+            "SELECT count(*) FROM public.{}",
+            "COPY {} TO STDOUT",
+            "EXPLAIN SELECT * FROM {}",
+        ):
+            texts = []
+            for name in ("secrets", "nothing"):
+                try:
+                    texts.append(str(con.execute(query.format(name)).fetchall()))
+                except psycopg.Error as refused:
+                    texts.append(str(refused))
+            assert texts[0].replace("secrets", "nothing") == texts[1]
+
+
+def test_what_functions_of_the_catalog_are_called_with_may_have_any_name(served: Served) -> None:
+    with connected(served) as con:
+        found = con.execute("SELECT oid::regclass, obj_description(oid, 'pg_class') FROM pg_class WHERE relkind = 'r' AND "
+                            "oid >= 16384 ORDER BY 1")  # fmt: skip
+        assert found.fetchall()[-1] == ("people", "protected: counts and sums only")
+        assert ("int8", "bigint") in con.execute("SELECT typname, format_type(oid, NULL) FROM pg_type").fetchall()
+        assert con.execute("SELECT oid::regnamespace FROM pg_namespace WHERE nspname = 'public'").fetchall() == [
+            ("public",)
+        ]
+
+
+def test_columns_of_the_session_have_the_names_that_programs_expect(served: Served) -> None:
+    with connected(served) as con:
+        found = con.execute(
+            "SELECT current_user, current_database(), pg_catalog.version(), current_schema(), user, 'people'::regclass, "
+            "pg_backend_pid() AS p, has_table_privilege('people', 'select')"
+        )
+        assert [column.name for column in found.description] == [
+            "current_user", "current_database", "version", "current_schema", "user", "regclass", "p", "has_table_privilege",
+        ]  # fmt: skip
+
+
+def test_several_statements_in_one_are_no_way_in(served: Served) -> None:
+    with connected(served) as con:
+        for text in (
+            "COPY (SELECT 1; SELECT 2) TO STDOUT", "SELECT 1; SELECT * FROM people", "DECLARE c CURSOR FOR SELECT 1; FETCH x",
+            "EXPLAIN SELECT 1; SELECT * FROM people -- ;", "SELECT 1 /* ; */ ; DROP TABLE people",
+        ):  # fmt: skip
+            with pytest.raises(psycopg.Error) as caught:
+                con.execute(text)
+            assert caught.value.sqlstate != "XX000"
+            assert con.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(psycopg.errors.SyntaxError):
+            con.execute("SELECT 1; SELECT 2", prepare=True)

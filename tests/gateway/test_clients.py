@@ -435,3 +435,20 @@ def test_adbc(served: Served, expected: Any) -> None:
         assert cursor.fetchall() == expected
     with pytest.raises(dbapi.Error, match="password"):
         dbapi.connect(served.url.replace("battery", "wrong"))
+
+
+def test_asyncpg_copies_what_has_parameters(served: Served) -> None:
+    """It has the server write the values as text, with the full names of their types."""
+    asyncpg = pytest.importorskip("asyncpg")
+
+    async def copied() -> bytes:
+        con = await asyncpg.connect(served.url)
+        try:
+            await con.copy_from_query(
+                "SELECT n FROM numbers WHERE n < $1 AND words <> $2", 3, "it's", output=(out := io.BytesIO())
+            )
+            return out.getvalue()
+        finally:
+            await con.close()
+
+    assert asyncio.run(copied()) == b"0\n1\n2\n"
