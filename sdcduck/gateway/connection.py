@@ -106,6 +106,10 @@ class Connection(asyncio.Protocol):
             self._came.clear()
             await self._came.wait()
 
+    def ahead(self) -> Message | None:
+        """The message that comes next, if it is here already."""
+        return self.decoder.ahead()
+
     def write(self, data: bytes | memoryview) -> None:
         """Send, with what follows soon."""
         self._kept.append(data)

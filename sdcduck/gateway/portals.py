@@ -44,6 +44,7 @@ class Portal:
         seconds: for which it ran.
         hold: whether it outlives the transaction.
         size: of the values, in bytes as they came.
+        first: rows that are to be sent before all others.
     """
 
     prepared: Prepared
@@ -56,6 +57,7 @@ class Portal:
     hold: bool = False
     done: bool = False
     size: int = 0
+    first: tuple[int, memoryview] | None = None
     _rest: pa.RecordBatch | None = None
 
     def take(self, rows: int, encode: Encode) -> tuple[int, memoryview] | None:

@@ -20,7 +20,7 @@ SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
 _LONGEST_KNOWN = 20_000
 _ONLY_POSTGRES = re.compile(
-    r"\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
+    r"\bnow\s*\(\s*\)|\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
     re.I,
 )

@@ -58,6 +58,9 @@ class Wire(Protocol):
             ConnectionError: the client is gone.
         """
 
+    def ahead(self) -> Message | None:
+        """The message that comes next, if it is here already."""
+
 
 @dataclass(frozen=True)
 class Client:
@@ -248,12 +251,32 @@ class Session:
             columns, formats = await self._columns(prepared), []
         else:
             portal = self._kept.portal(message.name)
+            await self._open_if_wanted(message.name, portal)
             columns = portal.columns = portal.columns or await self._columns(portal.prepared) or []
             formats = _formats(columns, portal.formats)
         if columns:
             self._describe_rows(columns, formats)
         else:
             self._wire.write(protocol.NO_DATA)
+
+    async def _open_if_wanted(self, name: str, portal: Portal) -> None:
+        """Ask at once where the client has said already that it wants the answer: then it is planned only once.
+
+        With parameters it is planned for their types first, so that columns do not depend on their values.
+        """
+        prepared, ahead = portal.prepared, self._wire.ahead()
+        if (
+            isinstance(prepared.statement, statements.Ask)
+            and isinstance(ahead, protocol.Execute)
+            and ahead.portal == name
+            and not prepared.types
+            and prepared.columns is None
+            and portal.answer is None
+        ):
+            self._transaction.check(prepared.statement)
+            rows = max(0, ahead.rows)
+            portal.first = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+            prepared.columns = portal.columns
 
     async def _columns(self, prepared: Prepared) -> Columns | None:
         """The columns of an answer, without asking for it."""
@@ -316,7 +339,8 @@ class Session:
                 self._wire.write(protocol.command_complete(self._effect(statement)))
 
     async def _rows(self, portal: Portal, rows: int, *, describe: bool) -> None:
-        first = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+        opened = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+        first, portal.first = portal.first or opened, None
         if describe:
             self._describe_rows(portal.columns, _formats(portal.columns, portal.formats))
         sent = await self._stream(portal, rows, self._encode(portal), first)
