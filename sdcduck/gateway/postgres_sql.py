@@ -20,7 +20,7 @@ SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
 _LONGEST_KNOWN = 20_000
 _ONLY_POSTGRES = re.compile(
-    r"\bnow\s*\(\s*\)|\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
+    r"\bnow\s*\(\s*\)|\bE'|\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
     re.I,
 )
@@ -101,6 +101,8 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
             node.set("catalog", None)
     for moment in list(tree.find_all(exp.StrToTime, exp.StrToDate, exp.TsOrDsToDate)):
         _write_out(moment)
+    for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash
+        text.replace(exp.Literal.string(text.name))
     for kind in tree.find_all(exp.DataType):
         if kind.sql("postgres").lower() in ("name", "bpchar"):
             kind.replace(exp.DataType.build("text"))

@@ -487,3 +487,17 @@ def test_several_statements_in_one_are_no_way_in(served: Served) -> None:
             assert con.execute("SELECT 1").fetchone() == (1,)
         with pytest.raises(psycopg.errors.SyntaxError):
             con.execute("SELECT 1; SELECT 2", prepare=True)
+
+
+def test_lists_of_values_are_read() -> None:
+    for text, value in (
+        ("SET search_path = public, other", "public, other"), ("SET search_path TO 'public' , 'it''s'", "public, it's"),
+        ("SET DateStyle = ISO,DMY", "ISO, DMY"), ('SET search_path = "$user",public', '"$user", public'),
+        ("SET application_name = 'a, b'", "a, b"),
+    ):  # fmt: skip
+        read = statements.read(text)
+        assert isinstance(read, statements.Set)
+        assert read.value == value
+    for none in ("SET a = b,", "SET a = ,b", "SET a = b,,c", "SET a = 'b", "SET a = b c"):
+        with pytest.raises(statements.Unsupported):
+            statements.read(none)
