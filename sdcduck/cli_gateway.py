@@ -141,6 +141,7 @@ def _log_to_standard_error() -> None:
     logger = logging.getLogger("sdcduck.gateway")
     logger.addHandler(told)
     logger.setLevel(logging.INFO)
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it remarks on a question is not for this log
 
 
 @user.command()

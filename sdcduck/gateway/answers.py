@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sdcduck.gateway.statements import Explain
 from sdcduck.gateway.system_catalog import SystemCatalog
-from sdcduck.gateway.system_queries import NoAnswer, SessionValues, is_system_query, system_sql
+from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
 from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
 from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of
@@ -109,7 +109,8 @@ class FromSystem:
     def ask(self, parameters: Parameters) -> Columns:
         """Run the query in the instance without data."""
         try:
-            relation = self._cursor.sql(_system_text(self._sql, self._values), params=parameters)
+            text = _system_text(self._cursor, self._sql, self._values)
+            relation = self._cursor.sql(text, params=parameters)
             columns = list(zip(relation.columns, map(str, relation.types), strict=True))
             self._reader = relation.to_arrow_reader(_ROWS)
             self.schema = self._reader.schema
@@ -149,11 +150,14 @@ class FromSystem:
         self._cursor.close()
 
 
-def _system_text(sql: str, values: SessionValues) -> str:
+def _system_text(cursor: duckdb.DuckDBPyConnection, sql: str, values: SessionValues) -> str:
+    """The question as the instance without data is asked."""
     try:
-        return system_sql(sql, values)
+        text = system_sql(sql, values)
+        check_read(cursor, text)
     except NoAnswer as problem:
         raise Refused("SDC010", str(problem)) from None
+    return text
 
 
 def _system_type(duckdb_type: str) -> Type:
@@ -273,9 +277,9 @@ class Role:
         """
         if not system:
             return self.guard.columns(sql, types, user=values.user)
-        text = _system_text(sql, replace(values, set=lambda name, value: value))
         cursor = self.catalog.cursor()
         try:
+            text = _system_text(cursor, sql, replace(values, set=lambda name, value: value))
             return columns_of(cursor, text, types)
         finally:
             cursor.close()

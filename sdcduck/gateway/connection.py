@@ -106,6 +106,10 @@ class Connection(asyncio.Protocol):
             self._came.clear()
             await self._came.wait()
 
+    def ahead(self) -> Message | None:
+        """The message that comes next, if it is here already."""
+        return self.decoder.ahead()
+
     def write(self, data: bytes | memoryview) -> None:
         """Send, with what follows soon."""
         self._kept.append(data)
@@ -126,6 +130,14 @@ class Connection(asyncio.Protocol):
             ConnectionError: it is gone.
         """
         self.flush()
+        await self.room()
+
+    async def room(self) -> None:
+        """Wait until not too much is left that the client has not read.
+
+        Raises:
+            ConnectionError: it is gone.
+        """
         await self._room.wait()
         if self.gone.is_set():
             raise ConnectionResetError

@@ -20,6 +20,7 @@ def semicolons(text: str) -> list[int] | None:
 
 _LONGEST = 100_000
 _DEEPEST = 200
+_DIGITS = 9
 
 
 def is_large(text: str) -> bool:
@@ -37,5 +38,5 @@ def number_of(node: exp.Expr) -> int | None:
     """The number of a parameter ``$1``; None for other nodes."""
     if isinstance(node, (exp.Parameter, exp.Placeholder)):
         name = node.name or (node.this.name if isinstance(node.this, exp.Expr) else "")
-        return int(name) if name.isdigit() else None
+        return int(name) if name.isdecimal() and len(name) <= _DIGITS else None
     return None

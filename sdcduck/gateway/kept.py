@@ -9,7 +9,8 @@ from sdcduck.gateway import errors, statements
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.portals import Portal, Prepared
 
-_MOST_STATEMENTS = 1000
+_MOST_STATEMENTS, _MOST_PORTALS = 1000, 100
+_MOST_HELD = 8_000_000
 
 
 class Kept:
@@ -24,16 +25,35 @@ class Kept:
         self._statements: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
 
-    def check_room(self, name: str) -> None:
+    def check_room(self, name: str, size: int) -> None:
         """Whether a statement of a name can be prepared.
+
+        Args:
+            size: of its text.
 
         Raises:
             PostgresError: it cannot.
         """
         if name and name in self._statements:
             raise PostgresError("42P05", "a prepared statement of this name exists")
-        if len(self._statements) >= _MOST_STATEMENTS:
-            raise PostgresError("53400", "too many prepared statements")
+        others = [statement for known, statement in self._statements.items() if known != name]
+        if len(others) >= _MOST_STATEMENTS or size + sum(other.size for other in others) > _MOST_HELD:
+            raise PostgresError("53400", "too many prepared statements; close some")
+
+    def check_portal(self, name: str, size: int) -> None:
+        """Whether there is room for a portal or cursor.
+
+        Args:
+            size: of its values.
+
+        Raises:
+            PostgresError: there is none.
+        """
+        if name and name in self._portals:
+            raise PostgresError("42P03", "a portal or cursor of this name exists")
+        others = [portal for known, portal in self._portals.items() if known != name]
+        if len(others) >= _MOST_PORTALS or size + sum(other.size for other in others) > _MOST_HELD:
+            raise PostgresError("53400", "too many portals or cursors; close some")
 
     def keep_statement(self, name: str, prepared: Prepared) -> None:
         """Keep a prepared statement."""
@@ -61,10 +81,6 @@ class Kept:
         """Keep a portal, in the place of the one that had its name."""
         self.forget_portal(name)
         self._portals[name] = portal
-
-    def has_portal(self, name: str) -> bool:
-        """Whether there is a portal of a name."""
-        return name in self._portals
 
     def portal(self, name: str) -> Portal:
         """A portal.

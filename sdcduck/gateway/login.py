@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from sdcduck.gateway import errors, protocol
 from sdcduck.gateway.connection import Connection
@@ -14,8 +15,13 @@ from sdcduck.gateway.scram import MECHANISM, Exchange, LoginFailed
 from sdcduck.gateway.throttle import TooManyFailures
 
 
-async def log_in(connection: Connection, startup: protocol.Startup, house: House, secret: bytes) -> Account:
+async def log_in(
+    connection: Connection, startup: protocol.Startup, house: House, secret: bytes, patience: asyncio.Timeout
+) -> Account:
     """The user, once the password was right.
+
+    Args:
+        patience: how long the login may take; what we let it wait for wrong ones before it comes on top.
 
     Raises:
         PostgresError: it was not, or there is no such user; which of them, nobody can tell.
@@ -28,10 +34,6 @@ async def log_in(connection: Connection, startup: protocol.Startup, house: House
         raise PostgresError("0A000", "replication is not supported")
     _negotiate(connection, startup)
     now, throttle = asyncio.get_running_loop().time, house.throttle
-    try:
-        await asyncio.sleep(throttle.wait(connection.peer, name, now=now()))
-    except TooManyFailures:
-        raise PostgresError(errors.TOO_MANY, "too many failed logins; try again in a minute") from None
     account = house.accounts.get(name)
     exchange = Exchange(None if account is None else account.verifier, name, secret)
     try:
@@ -40,7 +42,13 @@ async def log_in(connection: Connection, startup: protocol.Startup, house: House
         if mechanism != MECHANISM:
             raise LoginFailed
         connection.write(protocol.authentication_continue(exchange.first(first)))
-        final = exchange.final(await _password(connection))
+        proof = await _password(connection)
+        # Here, where nothing comes between it and the look at the password: of many who call at once, each that turns
+        # out wrong makes the others wait.
+        await _stand_in_line(throttle.wait(connection.peer, name, now=now()), connection, patience)
+        final = exchange.final(proof)
+    except TooManyFailures:
+        raise PostgresError(errors.TOO_MANY, "too many failed logins; try again in a minute") from None
     except LoginFailed:
         throttle.failed(connection.peer, name, now=now())
         house.counts.login("postgres", succeeded=False)
@@ -52,6 +60,17 @@ async def log_in(connection: Connection, startup: protocol.Startup, house: House
     house.counts.login("postgres", succeeded=True)
     connection.write(protocol.authentication_final(final))
     return account
+
+
+async def _stand_in_line(seconds: float, connection: Connection, patience: asyncio.Timeout) -> None:
+    """Wait for so long, unless the client leaves."""
+    if seconds <= 0:
+        return
+    until = patience.when()
+    patience.reschedule(None if until is None else until + seconds)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(connection.gone.wait(), seconds)
+        raise ConnectionResetError
 
 
 def _negotiate(connection: Connection, startup: protocol.Startup) -> None:

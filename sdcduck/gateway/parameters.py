@@ -97,7 +97,7 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Paren | exp.Neg):
         return _beside(parent)
     if isinstance(parent, exp.Cast) and parent.this is node:
-        said = type_of(parent.to.sql("duckdb"))
+        said = type_of(_plain_name(parent.to))
         return TEXT if said.category == "S" else said
     if isinstance(parent, exp.Limit | exp.Offset):
         return INT8
@@ -114,6 +114,17 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Coalesce):
         return next((kind for other in [parent.this, *parent.expressions] if (kind := _known(other)) is not TEXT), TEXT)
     return TEXT
+
+
+def _plain_name(kind: exp.DataType) -> str:
+    """The name of a type without the schema that some drivers write before it: ``$1::pg_catalog.int8``."""
+    written: str = kind.sql("duckdb")
+    if "." not in written:
+        return written
+    try:
+        return exp.DataType.build(written.rpartition(".")[2], dialect="postgres").sql("duckdb")
+    except SqlglotError:
+        return written
 
 
 def _known(node: Any) -> Type:
@@ -194,6 +205,9 @@ _FROM_TEXT: Mapping[int, Callable[[str], object]] = {
 }  # fmt: skip
 
 
+_PART = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*|([^",{}]+)', re.S)
+
+
 def _parts(text: str) -> list[str | None]:
     """The values of an array in text.
 
@@ -202,12 +216,23 @@ def _parts(text: str) -> list[str | None]:
     """
     if not (text.startswith("{") and text.endswith("}")):
         raise ValueError("no array")
+    inside, place = text[1:-1], 0
     parts: list[str | None] = []
-    for found in re.finditer(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",{}]+?))\s*(?:,|$)', text[1:-1]):
+    while inside and not inside.isspace():
+        found = _PART.match(inside, place)
+        if found is None:
+            raise ValueError("no array")
         if found[1] is not None:
-            parts.append(re.sub(r"\\(.)", r"\1", found[1]))
+            parts.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.S))
+        elif word := found[2].strip():
+            parts.append(None if word.upper() == "NULL" else word)
         else:
-            parts.append(None if found[2].upper() == "NULL" else found[2])
+            raise ValueError("no array")
+        place = found.end() + 1
+        if place > len(inside):
+            return parts
+        if inside[place - 1] != ",":
+            raise ValueError("no array")
     return parts
 
 
@@ -272,7 +297,8 @@ def _array(data: bytes, element: Type) -> list[object]:
     return found
 
 
-_ANY = re.compile(r"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d+)(?:::[\w \[\]]+|\s+AS\s+[\w \[\]]+\))?\s*\)", re.I)
+_KIND = r"[\w\[\]]+(?:\s+[\w\[\]]+)*"
+_ANY = re.compile(rf"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d{{1,5}})(?:::\s*{_KIND}|\s+AS\s+{_KIND}\s*\))?\s*\)", re.I)
 
 
 def expanded(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:

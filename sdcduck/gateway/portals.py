@@ -23,6 +23,7 @@ class Prepared:
         sql: of a question, as the guard or the system catalog is asked.
         system: whether it is a question about the database itself.
         columns: of the answer, once a client has asked for them.
+        size: of the text, in characters.
     """
 
     statement: Statement
@@ -30,6 +31,7 @@ class Prepared:
     system: bool = False
     types: tuple[Type, ...] = ()
     columns: Columns | None = None
+    size: int = 0
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Portal:
         rows: that were sent.
         seconds: for which it ran.
         hold: whether it outlives the transaction.
+        size: of the values, in bytes as they came.
+        first: rows that are to be sent before all others.
     """
 
     prepared: Prepared
@@ -52,6 +56,8 @@ class Portal:
     seconds: float = 0.0
     hold: bool = False
     done: bool = False
+    size: int = 0
+    first: tuple[int, memoryview] | None = None
     _rest: pa.RecordBatch | None = None
 
     def take(self, rows: int, encode: Encode) -> tuple[int, memoryview] | None:

@@ -18,14 +18,14 @@ from sdcduck.gateway.dialect import is_large
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
+_LONGEST_KNOWN = 20_000
 _ONLY_POSTGRES = re.compile(
-    r"\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
+    r"\bnow\s*\(\s*\)|\bE'|\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
     re.I,
 )
 
 
-@lru_cache(maxsize=2000)
 def to_duckdb(sql: str, database: str) -> str:
     """The text with which the guard is asked.
 
@@ -39,6 +39,10 @@ def to_duckdb(sql: str, database: str) -> str:
     >>> to_duckdb("FROM people SELECT count(*)", "census")
     'FROM people SELECT count(*)'
     """
+    return _known(sql, database) if len(sql) <= _LONGEST_KNOWN else _read(sql, database)
+
+
+def _read(sql: str, database: str) -> str:
     if is_large(sql):
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
@@ -52,6 +56,9 @@ def to_duckdb(sql: str, database: str) -> str:
     except (SqlglotError, RecursionError):
         return _read_as_postgres(sql, database)
     return _written(trees, sql, database)
+
+
+_known = lru_cache(maxsize=2000)(_read)
 
 
 def _read_as_postgres(sql: str, database: str) -> str:
@@ -94,6 +101,8 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
             node.set("catalog", None)
     for moment in list(tree.find_all(exp.StrToTime, exp.StrToDate, exp.TsOrDsToDate)):
         _write_out(moment)
+    for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash
+        text.replace(exp.Literal.string(text.name))
     for kind in tree.find_all(exp.DataType):
         if kind.sql("postgres").lower() in ("name", "bpchar"):
             kind.replace(exp.DataType.build("text"))

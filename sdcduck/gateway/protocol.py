@@ -240,6 +240,7 @@ class Decoder:
         self.started = False
         self.longest = LONGEST_BEFORE_LOGIN
         self._waiting = bytearray()
+        self._ahead: Message | None = None
 
     def feed(self, data: bytes) -> None:
         """Add what came."""
@@ -256,7 +257,19 @@ class Decoder:
         Raises:
             ProtocolError: there is none in these bytes.
         """
+        if self._ahead is not None:
+            message, self._ahead = self._ahead, None
+            return message
         return self._typed() if self.started else self._first()
+
+    def ahead(self) -> Message | None:
+        """What `next` will give, if that is here already and is a message."""
+        if self._ahead is None and self.started:
+            try:
+                self._ahead = self._typed()
+            except ProtocolError:
+                return None
+        return self._ahead
 
     def _typed(self) -> Message | None:
         if not self._waiting:

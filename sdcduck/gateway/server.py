@@ -167,11 +167,11 @@ class Gateway:
     async def _admit(self, process: int, guest: _Guest) -> bool:
         """See a client through the start; False: there is nothing more to do."""
         connection, house = guest.connection, self._house
-        async with asyncio.timeout(self._options.login):
+        async with asyncio.timeout(self._options.login) as patience:
             startup = await self._startup(guest)
             if startup is None:
                 return False
-            account = await log_in(connection, startup, house, self._secret)
+            account = await log_in(connection, startup, house, self._secret, patience)
         role = house.role_of(account)
         if role.raw and not connection.encrypted and not is_loopback(connection.peer):
             note("refused", user=account.name, role=account.role, address=connection.peer, why="no TLS")
@@ -193,8 +193,12 @@ class Gateway:
 
     async def _startup(self, guest: _Guest) -> protocol.Startup | None:
         connection, options = guest.connection, self._options
+        asked: list[type] = []
         while True:
             message = await connection.message()
+            if type(message) in asked:
+                raise ProtocolError("the same request again")
+            asked.append(type(message))
             if isinstance(message, protocol.SSLRequest) and options.tls is not None and not connection.encrypted:
                 if connection.decoder.waiting:
                     raise ProtocolError("bytes before TLS")

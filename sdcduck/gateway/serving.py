@@ -55,7 +55,8 @@ def house(
     for name in sorted({account.role.lower() for account in accounts.values()}):
         raw = custodian_raw and name == CUSTODIAN
         guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
-        roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, sorted(accounts)))
+        users = sorted(account.name for account in accounts.values() if account.role.lower() == name)
+        roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
     opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
     for role in roles.values():
         role.guard.heard = opened.counts.question

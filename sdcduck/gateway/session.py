@@ -32,7 +32,8 @@ from sdcduck.guard import Refused
 
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]
-_MOST_KNOWN = 2000
+_MOST_KNOWN, _LONGEST_KNOWN = 2000, 20_000
+_LARGE = 5_000
 _NO_QUESTIONS = frozenset(["25006", "0A000"])
 """What statements are refused with that would write, or read what is not a table."""
 
@@ -44,11 +45,21 @@ class Wire(Protocol):
         """Send, or keep until there is room."""
 
     async def drain(self) -> None:
+        """Send what was kept, and wait until there is room.
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+
+    async def room(self) -> None:
         """Wait until there is room.
 
         Raises:
             ConnectionError: the client is gone.
         """
+
+    def ahead(self) -> Message | None:
+        """The message that comes next, if it is here already."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class Session:
             self._skipping = False
             self._end_unless_open()
             self._ready()
+            await self._wire.room()
             return
         if self._skipping:
             return
@@ -124,6 +136,8 @@ class Session:
                     self._skipping = True
         if isinstance(message, protocol.Query | protocol.Flush):
             await self._wire.drain()
+        else:  # who asks for more and more, and reads nothing of it, has to wait
+            await self._wire.room()
 
     async def _dispatch(self, message: Message) -> None:
         match message:
@@ -132,7 +146,7 @@ class Session:
             case protocol.Parse():
                 await self._parse(message)
             case protocol.Bind():
-                self._bind(message)
+                await self._bind(message)
             case protocol.Describe():
                 await self._describe(message)
             case protocol.Execute():
@@ -157,7 +171,7 @@ class Session:
     async def _query(self, sql: str) -> None:
         self._kept.forget_portal("")
         try:
-            for text in statements.split(sql):
+            for text in await self._aside(len(sql), partial(statements.split, sql)):
                 portal = Portal(await self._prepared(text, ()))
                 try:
                     await self._run(portal, 0, describe=True)
@@ -170,32 +184,38 @@ class Session:
     # Extended queries
 
     async def _parse(self, message: protocol.Parse) -> None:
-        self._kept.check_room(message.name)
-        texts = statements.split(message.sql)
+        self._kept.check_room(message.name, len(message.sql))
+        texts = await self._aside(len(message.sql), partial(statements.split, message.sql))
         if len(texts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
-        self._kept.keep_statement(message.name, await self._prepared(texts[0], message.types))
+        prepared = await self._prepared(texts[0], message.types)
+        prepared.size = len(message.sql)
+        self._kept.keep_statement(message.name, prepared)
         self._wire.write(protocol.PARSE_COMPLETE)
 
     async def _prepared(self, text: str, types: Sequence[int]) -> Prepared:
-        try:
-            statement = statements.read(text)
-        except Unsupported as problem:
-            if problem.code in _NO_QUESTIONS:
+        statement = await self._aside(len(text), partial(_read, text))
+        if isinstance(statement, Unsupported):
+            if statement.code in _NO_QUESTIONS:
                 await self._work.do(None, partial(self._write_down, text, time.perf_counter()))
-            raise PostgresError(problem.code, str(problem)) from None
+            raise PostgresError(statement.code, str(statement))
         self._transaction.check(statement)
         sql = _question_of(statement)
         if sql is None:
             return Prepared(statement, types=tuple(BY_OID.get(oid, TEXT) for oid in types))
-        known = self._client.role.read
-        key = (sql, tuple(types))
-        if key not in known:
+        known, key = self._client.role.read, (sql, tuple(types))
+        read = known.get(key)
+        if read is None:
             read = await self._work.do(None, lambda: self._read_question(sql, types))
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            known[key] = read
-        return Prepared(statement, *known[key])
+            if len(sql) + len(types) <= _LONGEST_KNOWN:
+                known[key] = read
+        return Prepared(statement, *read)
+
+    async def _aside(self, size: int, work: Callable[[], T]) -> T:
+        """Do what takes long for a large message beside the loop that serves all clients."""
+        return work() if size <= _LARGE else await self._work.do(None, work)
 
     def _write_down(self, text: str, start: float) -> None:
         """A line in the audit log for a statement that would change something, which the guard never sees."""
@@ -211,19 +231,17 @@ class Session:
             found = tuple(array_of(OID) if place in things else kind for place, kind in enumerate(found, 1))
         return text, system, found
 
-    def _bind(self, message: protocol.Bind) -> None:
+    async def _bind(self, message: protocol.Bind) -> None:
         prepared = self._kept.statement(message.statement)
         formats = message.formats
         if len(message.values) != len(prepared.types) or len(formats) not in (0, 1, len(message.values)):
             raise PostgresError(errors.PROTOCOL, f"the statement has {len(prepared.types)} parameters")
         each = [*formats, 0][:1] * len(message.values) if len(formats) <= 1 else formats
-        try:
-            values = [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]
-        except BadParameter as problem:
-            raise PostgresError("22P02", f"a parameter is no value of type {problem}") from None
-        if message.portal and self._kept.has_portal(message.portal):
-            raise PostgresError("42P03", "a portal of this name exists")
-        self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats))
+        size = sum(len(value) for value in message.values if value is not None)
+        self._kept.check_portal(message.portal, size)
+        read = lambda: [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]  # noqa: E731
+        values = await self._aside(size, partial(_values, read))
+        self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats, size=size))
         self._wire.write(protocol.BIND_COMPLETE)
 
     async def _describe(self, message: protocol.Describe) -> None:
@@ -233,12 +251,32 @@ class Session:
             columns, formats = await self._columns(prepared), []
         else:
             portal = self._kept.portal(message.name)
+            await self._open_if_wanted(message.name, portal)
             columns = portal.columns = portal.columns or await self._columns(portal.prepared) or []
             formats = _formats(columns, portal.formats)
         if columns:
             self._describe_rows(columns, formats)
         else:
             self._wire.write(protocol.NO_DATA)
+
+    async def _open_if_wanted(self, name: str, portal: Portal) -> None:
+        """Ask at once where the client has said already that it wants the answer: then it is planned only once.
+
+        With parameters it is planned for their types first, so that columns do not depend on their values.
+        """
+        prepared, ahead = portal.prepared, self._wire.ahead()
+        if (
+            isinstance(prepared.statement, statements.Ask)
+            and isinstance(ahead, protocol.Execute)
+            and ahead.portal == name
+            and not prepared.types
+            and prepared.columns is None
+            and portal.answer is None
+        ):
+            self._transaction.check(prepared.statement)
+            rows = max(0, ahead.rows)
+            portal.first = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+            prepared.columns = portal.columns
 
     async def _columns(self, prepared: Prepared) -> Columns | None:
         """The columns of an answer, without asking for it."""
@@ -255,8 +293,11 @@ class Session:
                 described = await self._work.do(None, lambda: self._described(prepared))
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
-                known[key] = described
-            prepared.columns = known[key]
+                if len(prepared.sql) + len(prepared.types) <= _LONGEST_KNOWN:
+                    known[key] = described
+                prepared.columns = described
+            else:
+                prepared.columns = known[key]
         return prepared.columns
 
     def _described(self, prepared: Prepared) -> Columns:
@@ -298,7 +339,8 @@ class Session:
                 self._wire.write(protocol.command_complete(self._effect(statement)))
 
     async def _rows(self, portal: Portal, rows: int, *, describe: bool) -> None:
-        first = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+        opened = await self._open(portal, lambda: portal.take(rows, self._encode(portal)))
+        first, portal.first = portal.first or opened, None
         if describe:
             self._describe_rows(portal.columns, _formats(portal.columns, portal.formats))
         sent = await self._stream(portal, rows, self._encode(portal), first)
@@ -394,9 +436,10 @@ class Session:
     async def _declare(self, portal: Portal, statement: statements.Declare) -> None:
         if not self._transaction.open and not statement.hold:
             raise PostgresError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
-        if self._kept.has_portal(statement.name):
-            raise PostgresError("42P03", "a cursor of this name exists")
-        asked = Portal(portal.prepared, portal.values, (1,) if statement.binary else (), hold=statement.hold)
+        self._kept.check_portal(statement.name, portal.size)
+        asked = Portal(
+            portal.prepared, portal.values, (1,) if statement.binary else (), hold=statement.hold, size=portal.size
+        )
         try:
             await self._open(asked)
         except BaseException:
@@ -492,6 +535,21 @@ def _question_of(statement: Statement) -> str | None:
     if isinstance(statement, statements.Ask | statements.Explain | statements.Declare | statements.Copy):
         return statement.sql
     return None
+
+
+def _read(text: str) -> Statement | Unsupported:
+    """The statement that a text is, or why it is none that is answered."""
+    try:
+        return statements.read(text)
+    except Unsupported as problem:
+        return problem
+
+
+def _values(read: Callable[[], list[object]]) -> list[object]:
+    try:
+        return read()
+    except BadParameter as problem:
+        raise PostgresError("22P02", f"a parameter is no value of type {problem}") from None
 
 
 def _formats(columns: Columns, asked: Sequence[int]) -> list[int]:

@@ -141,7 +141,7 @@ def split(text: str) -> list[str]:
         return [text]  # the guard says what is wrong with it
     starts = [0, *(end + 1 for end in ends)]
     parts = [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
-    return [part for part in parts if not isinstance(read(part), Empty)] or [""]
+    return [part for part in parts if (found := _FIRST_WORD.match(part)) is None or found[1]] or [""]
 
 
 def read(text: str) -> Statement:
@@ -170,7 +170,7 @@ def name_of(written: str) -> str:
 def _match(pattern: str, text: str) -> re.Match[str]:
     found = re.fullmatch(pattern, text, re.I | re.S)
     if found is None:
-        raise Unsupported("42601", f"syntax error in {text.split()[0].upper()}")
+        raise Unsupported("42601", f"syntax error in {text.split()[0][:20].upper()}")
     return found
 
 
@@ -201,7 +201,9 @@ def _release(text: str) -> Statement:
     return Transaction("RELEASE")
 
 
-_VALUE = r"('(?:[^']|'')*'|[^\s;']+(?:\s*,\s*[^\s;']+)*)"
+# Of each text there is one way to be a list of values, so that no text takes long to be none.
+_ITEM = r"(?:'(?:[^']|'')*'|[^\s;',]+)"
+_VALUE = rf"({_ITEM}(?:\s*,\s*{_ITEM})*)"
 
 
 def _set(text: str) -> Statement:
@@ -217,7 +219,13 @@ def _set(text: str) -> Statement:
 
 
 def _plain(value: str) -> str:
-    return value[1:-1].replace("''", "'") if value.startswith("'") else value
+    """A value, or several with commas, without quotes.
+
+    >>> _plain("'it''s'"), _plain("'public' ,x")
+    ("it's", 'public, x')
+    """
+    items = re.findall(_ITEM, value)
+    return ", ".join(item[1:-1].replace("''", "'") if item.startswith("'") else item for item in items)
 
 
 def _reset(text: str) -> Statement:
@@ -253,7 +261,7 @@ def _declare(text: str) -> Statement:
 
 def _fetch(text: str) -> Statement:
     found = _match(
-        r"(fetch|move)(?:\s+(next|all|forward\s+all|forward\s+\d+|forward|\d+"
+        r"(fetch|move)(?:\s+(next|all|forward\s+all|forward\s+\d{1,18}|forward|\d{1,18}"
         r"|prior|first|last|absolute\s+-?\d+|relative\s+-?\d+|backward\s+all|backward\s+\d+|backward|-\d+))?"
         rf"(?:\s+(?:from|in))?\s+{_NAME}",
         text,
@@ -318,16 +326,17 @@ def _copy_options(text: str) -> dict[str, str]:
     text = re.sub(r"^with\b", "", text.strip(), flags=re.I).strip()
     options: dict[str, str] = {}
     if text.startswith("(") and text.endswith(")"):
-        rest = text[1:-1]
-        while rest.strip():
-            found = _COPY_OPTION.match(rest)
+        inside, place = text[1:-1].rstrip(), 0
+        while place < len(inside):
+            found = _COPY_OPTION.match(inside, place)
             if found is None:
                 raise Unsupported("42601", "syntax error in the options of COPY")
             options[found[1].lower()] = _text(found[2] or "true")
-            rest = rest[found.end() :]
+            place = found.end()
     else:
-        while text:
-            found = _OLD_OPTION.match(text)
+        place = 0
+        while place < len(text):
+            found = _OLD_OPTION.match(text, place)
             if found is None:
                 raise Unsupported("42601", "syntax error in the options of COPY")
             name, _, value = found[1].partition(" ")
@@ -336,7 +345,7 @@ def _copy_options(text: str) -> dict[str, str]:
             else:
                 value = re.sub(r"^as\s+", "", value.strip(), flags=re.I)
                 options[name.lower().replace("delimiters", "delimiter")] = _text(value or "true")
-            text = text[found.end() :].strip()
+            place = found.end()
     if unknown := set(options) - _COPY_OPTIONS:
         raise Unsupported("42601", f'option "{sorted(unknown)[0]}" not recognized')
     return options

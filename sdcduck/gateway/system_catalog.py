@@ -69,7 +69,7 @@ class SystemCatalog:
     Args:
         relations: what they may ask about, with the columns they see and their types of DuckDB.
         database: its name.
-        users: name of every user.
+        users: names of those who have the role; nobody is told of others.
     """
 
     def __init__(
@@ -94,9 +94,11 @@ class SystemCatalog:
         self._con.execute("SET lock_configuration = true")
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A connection of its own to the catalog."""
+        """A connection of its own to the catalog, which can only read: what one user changed, others would be told."""
         with self._alone:
-            return self._con.cursor()
+            cursor = self._con.cursor()
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        return cursor
 
     def close(self) -> None:
         """Give back its memory."""

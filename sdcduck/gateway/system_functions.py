@@ -30,6 +30,16 @@ _ALWAYS = {
     "6": "pg_char_to_encoding(a)",
     "[]::VARCHAR[]": "pg_partition_ancestors(a) pg_blocking_pids(a) acldefault(a,b)",
 }  # fmt: skip
+
+
+def _found(what: str, table: str) -> str:
+    """The beginning of a question for one value, by the number of a thing.
+
+    What the functions are called with may have the name of a column: ``format_type(oid, NULL)``. So ours have others.
+    """
+    return f"(SELECT _found FROM (SELECT oid AS _number, {what} AS _found FROM {table}) WHERE _number"
+
+
 _OTHERS = {
     "has_table_privilege": (("a,b", "lower(b::VARCHAR) = 'select'"), ("a,b,c", "lower(c::VARCHAR) = 'select'")),
     "has_column_privilege": (("a,b,c", "lower(c::VARCHAR) = 'select'"), ("a,b,c,d", "lower(d::VARCHAR) = 'select'")),
@@ -43,14 +53,14 @@ _OTHERS = {
     "has_server_privilege": (("a,b", "false"), ("a,b,c", "false")),
     "has_tablespace_privilege": (("a,b", "false"), ("a,b,c", "false")),
     "pg_table_is_visible": (("a", "a::BIGINT NOT BETWEEN 13000 AND 13999"),),
-    "pg_get_userbyid": (("a", "coalesce((SELECT rolname FROM pg.pg_roles WHERE oid = a), 'unknown')"),),
+    "pg_get_userbyid": (("a", f"coalesce({_found('rolname', 'pg.pg_roles')} = a), 'unknown')"),),
     "format_type": (
         (
             "kind,modifier",
             "CASE WHEN kind IS NULL THEN NULL WHEN kind = 1700 AND modifier >= 4 THEN 'numeric(' || "
             "((modifier::BIGINT - 4) >> 16) || ',' || ((modifier::BIGINT - 4) & 65535) || ')' "
-            "ELSE coalesce((SELECT name FROM pgf.type_names WHERE oid = kind), "
-            "(SELECT typname FROM pg.pg_type WHERE oid = kind), '???') END",
+            f"ELSE coalesce({_found('name', 'pgf.type_names')} = kind), "
+            f"{_found('typname', 'pg.pg_type')} = kind), '???') END",
         ),
     ),
     "obj_description": (
@@ -79,8 +89,8 @@ _OTHERS = {
         ),
     ),
     "to_regnamespace": (("a", "(SELECT min(oid) FROM pg.pg_namespace WHERE nspname = replace(a, '\"', ''))"),),
-    "regclass_name": (("a", "coalesce((SELECT relname FROM pg.pg_class WHERE oid = a), a::VARCHAR)"),),
-    "regnamespace_name": (("a", "coalesce((SELECT nspname FROM pg.pg_namespace WHERE oid = a), a::VARCHAR)"),),
+    "regclass_name": (("a", f"coalesce({_found('relname', 'pg.pg_class')} = a), a::VARCHAR)"),),
+    "regnamespace_name": (("a", f"coalesce({_found('nspname', 'pg.pg_namespace')} = a), a::VARCHAR)"),),
     "quote_ident": (
         (
             "a",

@@ -16,7 +16,13 @@ _MOST = 10_000
 class _Record:
     failures: int = 0
     next: float = 0.0
+    delay: float = 0.0
     last: float = 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds after which the next try comes after the one before, which may still stand in line itself."""
+        after = 2.0 * self.delay if now < self.next else _FIRST * 2.0 ** (self.failures - _FREE - 1)
+        return min(after, _LONGEST)
 
 
 class TooManyFailures(Exception):
@@ -59,11 +65,11 @@ class Throttle:
         if not slow:
             return 0.0
         begin = max([now, *(record.next for record in slow)])
-        delay = max(min(_FIRST * 2.0 ** (record.failures - _FREE - 1), _LONGEST) for record in slow)
+        delay = max(record.wait(now) for record in slow)
         if begin + delay - now > _GIVEN_UP:
             raise TooManyFailures
         for record in slow:
-            record.next = begin + delay
+            record.next, record.delay = begin + delay, delay
         return begin + delay - now
 
     def failed(self, address: str, user: str, *, now: float) -> None:

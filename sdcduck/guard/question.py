@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ROWS = 16_384
 _HELD = 65_536
 _ABANDONED = "abandoned"
-_PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)")
+_PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d{1,9})")
 
 _Answer = TypeVar("_Answer")
 

@@ -7,6 +7,10 @@ async function main(port, password, slow) {
   await client.connect();
   const kinds = (await client.query("SELECT a_bool, a_small, a_decimal, a_text, nothing FROM kinds")).rows[0];
   console.log("kinds", JSON.stringify(kinds));
+  const listed = "SELECT table_name FROM information_schema.tables WHERE table_schema = $1 ORDER BY 1";
+  console.log("tables", (await client.query(listed, ["public"])).rows.map((row) => row.table_name).join(" "));
+  const described = await client.query("SELECT * FROM people WHERE false");
+  console.log("columns", described.fields.map((field) => field.name + ":" + field.dataTypeID).join(" "));
   const asked = "SELECT count(*) AS n FROM people WHERE region = $1 AND age > $2";
   const bound = (await client.query(asked, ["North", 30])).rows[0].n;
   const written = (await client.query(asked.replace("$1", "'North'").replace("$2", "30"))).rows[0].n;

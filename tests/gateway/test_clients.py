@@ -191,12 +191,13 @@ def test_a_client_that_leaves_frees_the_machine(served: Served) -> None:
 
 def test_a_client_that_leaves_in_the_middle_of_a_result(served: Served) -> None:
     psycopg = pytest.importorskip("psycopg")
-    query = "SELECT a.n FROM numbers a, numbers b"
+    query = "SELECT a.n AS left_in_the_middle FROM numbers a, numbers b"
     con = psycopg.connect(**served.options)
     con.pgconn.send_query(query.encode())
-    time.sleep(0.3)
+    verdicts = lambda: [line["verdict"] for line in served.asked() if line["query"] == query]  # noqa: E731
+    wait_for(lambda: verdicts() == ["begun"])
     con.pgconn.finish()
-    wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == query] == ["begun", "abandoned"])
+    wait_for(lambda: verdicts() == ["begun", "abandoned"])
 
 
 class TestPsycopg2:
@@ -211,6 +212,9 @@ class TestPsycopg2:
             assert cursor.fetchone() == KINDS
             cursor.execute("SELECT count(*) FROM people WHERE sex = %(sex)s", {"sex": "f"})
             assert cursor.fetchone()[0] > 0
+            for text in ("a\\b", "it's\\", "\\n", "a\nb"):  # which it writes in a way of its own
+                cursor.execute("SELECT %s AS t, count(*) FROM kinds WHERE a_text <> %s", (text, text))
+                assert cursor.fetchone() == (text, 1)
             with pytest.raises(psycopg2.Error, match="SDC040"):
                 cursor.execute("SELECT * FROM people")
             con.rollback()
@@ -435,3 +439,141 @@ def test_adbc(served: Served, expected: Any) -> None:
         assert cursor.fetchall() == expected
     with pytest.raises(dbapi.Error, match="password"):
         dbapi.connect(served.url.replace("battery", "wrong"))
+
+
+def test_asyncpg_copies_what_has_parameters(served: Served) -> None:
+    """It has the server write the values as text, with the full names of their types."""
+    asyncpg = pytest.importorskip("asyncpg")
+
+    async def copied() -> bytes:
+        con = await asyncpg.connect(served.url)
+        try:
+            await con.copy_from_query(
+                "SELECT n FROM numbers WHERE n < $1 AND words <> $2", 3, "it's", output=(out := io.BytesIO())
+            )
+            return out.getvalue()
+        finally:
+            await con.close()
+
+    assert asyncio.run(copied()) == b"0\n1\n2\n"
+
+
+def test_asyncpg_and_adbc_leave_in_the_middle(served: Served) -> None:
+    asyncpg, dbapi = pytest.importorskip("asyncpg"), pytest.importorskip("adbc_driver_postgresql.dbapi")
+    counted = "SELECT count(*) FROM people WHERE region = $1 AND age > $2"
+
+    def verdicts(query: str) -> list[str]:
+        return [line["verdict"] for line in served.asked() if query in line["query"]]
+
+    async def leave() -> tuple[int, int]:
+        con = await asyncpg.connect(served.url)
+        found = await con.fetchval(counted, "North", 30)
+        written = await con.fetchval(counted.replace("$1", "'North'").replace("$2", "30"))
+        await con.execute("BEGIN")
+        cursor = await con.cursor("SELECT a.n AS asyncpg FROM numbers a, numbers b")
+        assert len(await cursor.fetch(10)) == 10
+        con.terminate()
+        return found, written
+
+    assert len(set(asyncio.run(leave()))) == 1
+    wait_for(lambda: verdicts("AS asyncpg") == ["begun", "abandoned"])
+    con = dbapi.connect(served.url)
+    cursor = con.cursor()
+    cursor.execute(counted, ("North", 30))
+    assert cursor.fetchone()[0] > 0
+    cursor.execute("SELECT a.n AS adbc FROM numbers a, numbers b")
+    assert cursor.fetch_record_batch().read_next_batch().num_rows > 0
+    cursor.close()
+    con.close()
+    wait_for(lambda: verdicts("AS adbc")[-1:] == ["abandoned"])
+
+
+def test_pg8000_finds_the_tables_and_goes_on(served: Served) -> None:
+    native = pytest.importorskip("pg8000.native")
+    con = native.Connection("ann", host="127.0.0.1", port=served.port, database="register", password=PASSWORD)
+    try:
+        tables = con.run(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = :s ORDER BY 1", s="public"
+        )
+        assert tables == [["kinds"], ["numbers"], ["people"]]
+        columns = con.run(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a JOIN pg_class c ON "
+            "a.attrelid = c.oid WHERE c.relname = :t ORDER BY a.attnum", t="people",
+        )  # fmt: skip
+        assert columns[3:] == [["age", "integer"], ["income", "integer"]]
+        with pytest.raises(native.DatabaseError, match="SDC040"):
+            con.run("SELECT * FROM people")
+        counted = con.run("SELECT count(*) FROM people WHERE region = :r AND age > :a", r="North", a=30)
+        assert counted == con.run("SELECT count(*) FROM people WHERE region = 'North' AND age > 30")
+    finally:
+        con.close()
+
+
+def test_the_postgres_backend_of_ibis(served: Served, expected: Any) -> None:
+    """Ibis as it comes, which takes the gateway for PostgreSQL."""
+    ibis = pytest.importorskip("ibis")
+    psycopg = pytest.importorskip("psycopg")
+    login = {"host": "127.0.0.1", "port": served.port, "user": "ann", "database": "register"}
+    con = ibis.postgres.connect(**login, password=PASSWORD)
+    try:
+        assert con.list_tables() == ["kinds", "numbers", "people"]
+        people = con.table("people")
+        assert list(people.schema()) == ["person_id", "region", "sex", "age", "income"]
+        assert people.schema()["age"].is_int32()
+        counted = people.group_by("region").agg(n=people.count()).order_by("region")
+        assert list(counted.execute().itertuples(index=False, name=None)) == expected
+        age = ibis.param("int32")
+        older = people.filter(people.age > age).count()
+        assert older.execute(params={age: 30}) == people.filter(people.age > 30).count().execute()
+        with pytest.raises(psycopg.Error, match="SDC040"):
+            people.filter(people.age > 0).select("age", "income").execute()
+        assert len(con.table("numbers").execute()) == ROWS
+        threading.Timer(0.5, con.con.cancel).start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            con.raw_sql(SLOW)
+        con.con.rollback()
+        n = con.table("numbers").n
+        batches = con.table("numbers").select("n").cross_join(con.table("numbers").select(m=n)).to_pyarrow_batches()
+        left = served.told("left")
+        assert batches.read_next_batch().num_rows > 0
+        con.con.pgconn.finish()
+        wait_for(lambda: served.told("left") > left)
+    finally:
+        if not con.con.closed:
+            con.disconnect()
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        ibis.postgres.connect(**login, password="wrong password")
+
+
+def test_our_ibis_leaves_in_the_middle(served: Served) -> None:
+    pytest.importorskip("ibis")
+    con, left = sdcduck.ibis.connect(served.url), served.told("left")
+    numbers = con.table("numbers")
+    batches = iter(numbers.cross_join(numbers.select(m=numbers.n)).to_pyarrow_batches(chunk_size=1000))
+    assert next(batches).num_rows > 0
+    del batches
+    con.disconnect()
+    wait_for(lambda: served.told("left") > left)
+
+
+def test_frames_of_pandas_and_what_is_refused(served: Served, expected: Any) -> None:
+    sqlalchemy, pandas = pytest.importorskip("sqlalchemy"), pytest.importorskip("pandas")
+    engine = sqlalchemy.create_engine(served.url.replace("postgresql", "postgresql+psycopg"))
+    try:
+        with engine.connect() as con:
+            for _ in range(2):
+                with pytest.raises(pandas.errors.DatabaseError, match="SDC040"):
+                    pandas.read_sql("SELECT * FROM people", con)
+                con.rollback()
+            counted = sqlalchemy.text("SELECT count(*) AS n FROM people WHERE region = :r AND age > :a")
+            frame = pandas.read_sql(counted, con, params={"r": "North", "a": 30})
+            assert (
+                frame["n"][0]
+                == con.exec_driver_sql("SELECT count(*) FROM people WHERE region = 'North' AND age > 30").scalar()
+            )
+            assert list(pandas.read_sql(QUERY, con).itertuples(index=False, name=None)) == expected
+            assert pandas.read_sql_table("kinds", con).shape == (1, len(KINDS))
+            with pytest.raises(sqlalchemy.exc.DBAPIError, match="cannot execute CREATE"):
+                pandas.DataFrame({"a": [1]}).to_sql("taken", con)
+    finally:
+        engine.dispose()

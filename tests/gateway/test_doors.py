@@ -140,6 +140,24 @@ def test_describing_asks_nothing(served: Served) -> None:
         assert len(served.asked()) == before + 1
 
 
+def test_describing_what_is_asked_next_asks_once(served: Served) -> None:
+    """As JDBC does: all in one, without waiting for the columns."""
+    with connected(served) as con:
+        before = len(served.asked())
+        texts = ["SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY 1", "SELECT n FROM numbers LIMIT 40000",
+                 "SELECT region FROM people", "SELECT 1 AS one", "SELECT n FROM numbers WHERE false"]  # fmt: skip
+        found = []
+        for text in texts:
+            result = con.pgconn.exec_params(text.encode(), None)
+            names = [result.fname(place) for place in range(result.nfields)]
+            found.append((result.ntuples, names, result.error_message[8:14]))
+        assert found[0][1:] == ([b"region", b"n"], b"")
+        assert found[1:] == [(40_000, [b"n"], b""), (0, [], b"SDC040"), (1, [b"one"], b""), (0, [b"n"], b"")]
+    assert [(line["query"], line["verdict"]) for line in served.asked()[before:]] == [
+        (text, "SDC040" if "FROM people" in text and "count" not in text else "answered") for text in texts
+    ]
+
+
 def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> None:
     with connected(served) as con:
         before = len(served.asked())

@@ -23,7 +23,7 @@ from served_gateway import PASSWORD, ROWS, SLOW, Served, start, wait_for
 from typer.testing import CliRunner
 
 from sdcduck.cli import app
-from sdcduck.gateway.flight.messages import BadMessage, command, message, named
+from sdcduck.gateway.flight.messages import BadMessage, command, inside, message, named
 from sdcduck.gateway.tls import self_signed
 
 pyarrow, flight = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.flight")
@@ -283,6 +283,23 @@ class TestFlight:
         assert plain.rows(info).read_all().num_rows == 3
         with pytest.raises(flight.FlightServerError, match="no such answer"):
             plain.rows(info).read_all()
+
+    def test_nobody_reaches_what_another_has_prepared_or_runs(self, served: Served, plain: Plain) -> None:
+        other = Plain(served, "bob")
+        (made,) = plain.act(
+            "CreatePreparedStatement", named("ActionCreatePreparedStatementRequest", (1, QUERY.encode()))
+        )
+        handle = inside(made, "ActionCreatePreparedStatementResult").data(1)
+        assert handle is not None
+        asked = flight.FlightDescriptor.for_command(named("CommandPreparedStatementQuery", (1, handle)))
+        for call in (other.client.get_flight_info, other.client.get_schema):
+            with pytest.raises((flight.FlightError, OSError, pyarrow.ArrowException), match="no such prepared"):
+                call(asked, other.options)
+        other.act("ClosePreparedStatement", named("ActionClosePreparedStatementRequest", (1, handle)))
+        info = plain.client.get_flight_info(asked, plain.options)  # it is there still
+        with pytest.raises(flight.FlightServerError, match="no such answer"):
+            other.act("CancelFlightInfo", message((1, info.serialize())))
+        assert plain.rows(info).read_all().num_rows == 3
 
     def test_who_leaves_is_out(self, plain: Plain) -> None:
         plain.act("CloseSession")

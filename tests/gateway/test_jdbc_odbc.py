@@ -163,3 +163,48 @@ def test_duckdb_attaches_the_gateway(served: Served) -> None:
         "['kinds', 'numbers', 'people']", "[(1000, 999)]",
         "[(7, 'grün', Decimal('12.345'), datetime.date(2020, 2, 29))]", "[(True,)]", "True",
     ], done.stderr  # fmt: skip
+
+
+_ROUND = """
+import sys, threading, duckdb, duckdb_extension_postgres_scanner as found
+from pathlib import Path
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute(f"LOAD '{next(Path(found.__path__[0]).rglob('*.duckdb_extension'))}'")
+try:
+    con.execute(f"ATTACH '{sys.argv[1].replace('battery', 'wrong')}' AS w (TYPE postgres)")
+except duckdb.Error as problem:
+    print("login", "password authentication failed" in str(problem))
+con.execute(f"ATTACH '{sys.argv[1]}' AS g (TYPE postgres, READ_ONLY)")
+print([row[:2] for row in con.execute("DESCRIBE g.people").fetchall()])
+print(con.execute("SELECT count(*), sum(n) FROM g.numbers").fetchall())
+for _ in range(2):
+    try:
+        con.execute("FROM postgres_query('g', 'SELECT age, income FROM people WHERE age > 30')").fetchall()
+    except duckdb.Error as problem:
+        print("refused", "SDC040" in str(problem))
+print(con.execute("FROM postgres_query('g', 'SELECT count(*) > 0 AS some FROM people')").fetchall())
+try:
+    con.execute("CREATE TABLE g.taken AS SELECT 1 AS a")
+except duckdb.Error:
+    print("nothing is taken in")
+print("reading", flush=True)
+con.execute("SELECT count(scanned) FROM postgres_query('g', 'SELECT a.n AS scanned FROM numbers a, numbers b')").fetchall()
+"""
+
+
+@pytest.mark.skipif(not _SCANNER, reason="SDCDUCK_SCANNER_PYTHON names no Python with DuckDB's postgres extension")
+def test_duckdb_does_the_whole_round_and_leaves_in_the_middle(served: Served) -> None:
+    """It has no parameters to send and cancels nothing: who stops it ends it, while it reads."""
+    verdicts = lambda: [line["verdict"] for line in served.asked() if "AS scanned" in line["query"]]  # noqa: E731
+    with subprocess.Popen([_SCANNER, "-c", _ROUND, served.url], stdout=subprocess.PIPE, text=True) as client:
+        try:
+            wait_for(lambda: client.poll() is not None or verdicts() == ["begun"])
+        finally:
+            client.kill()
+        assert client.stdout is not None
+        assert client.stdout.read().splitlines() == [
+            "login True", "[('person_id', 'BIGINT'), ('region', 'VARCHAR'), ('sex', 'VARCHAR'), ('age', 'INTEGER'), "
+            "('income', 'INTEGER')]", f"[({ROWS}, {ROWS * (ROWS - 1) // 2})]", "refused True", "refused True",
+            "[(True,)]", "nothing is taken in", "reading",
+        ]  # fmt: skip
+    wait_for(lambda: verdicts() == ["begun", "abandoned"])

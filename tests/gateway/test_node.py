@@ -23,6 +23,8 @@ def test_node_pg(served: Served) -> None:
     )  # fmt: skip
     assert done.stdout.splitlines() == [
         'kinds {"a_bool":true,"a_small":7,"a_decimal":"12.345","a_text":"grün","nothing":null}',
+        "tables kinds numbers people",
+        "columns person_id:20 region:1043 sex:1043 age:23 income:23",
         "parameters true",
         'prepared [{"n":"0"},{"n":"1"},{"n":"2"}]',
         'prepared [{"n":"0"},{"n":"1"},{"n":"2"}]',

@@ -158,24 +158,22 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         return Caller(session, new=False)
 
     def _log_in(self, name: str, password: str) -> Session:
-        throttle, place = self.house.throttle, f"flight as {name}"
+        place = f"flight as {name}"
         if not self._waiting.acquire(blocking=False):
             raise flight.FlightUnavailableError("too many logins at a time; try again")
         try:
-            time.sleep(throttle.wait(place, name, now=self._clock()))
-            account = self.house.accounts.get(name)
-            with self._checked:
-                fits = (self._nobody(name) if account is None else account.verifier).fits(password)
+            account, nobody = self.house.accounts.get(name), self._nobody(name)
+            known = nobody if account is None else account.verifier
+            fits = self._looked_at(known, password, place, name)
         except TooManyFailures:
             raise flight.FlightUnavailableError("too many failed logins; try again in a minute") from None
         finally:
             self._waiting.release()
         if account is None or not fits:
-            throttle.failed(place, name, now=self._clock())
             self.house.counts.login("flight", succeeded=False)
             note("login failed", user=name[:63], door="flight")
             raise flight.FlightUnauthenticatedError(WRONG)
-        throttle.succeeded(place, name)
+        self.house.throttle.succeeded(place, name)
         self.house.counts.login("flight", succeeded=True)
         raw = self.house.role_of(account).raw
         if raw and self._overheard:
@@ -187,6 +185,29 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             **({"raw": True} if raw else {}),
         )  # fmt: skip
         return session
+
+    def _looked_at(self, known: Verifier, password: str, place: str, name: str) -> bool:
+        """Whether a password is right, once it is its turn.
+
+        The turn is asked for where only a few are looked at: of many who call at once, each that turns out wrong makes
+        the others wait.
+
+        Raises:
+            TooManyFailures: too many wait already.
+        """
+        with self._checked:
+            seconds = self.house.throttle.wait(place, name, now=self._clock())
+            if seconds == 0.0:
+                return self._fits(known, password, place, name)
+        time.sleep(seconds)
+        with self._checked:
+            return self._fits(known, password, place, name)
+
+    def _fits(self, known: Verifier, password: str, place: str, name: str) -> bool:
+        fits = known.fits(password)
+        if not fits:
+            self.house.throttle.failed(place, name, now=self._clock())
+        return fits
 
     def _nobody(self, name: str) -> Verifier:
         """What a user who is not there is checked against, for as long as any other."""
