@@ -32,6 +32,7 @@ def always_in_order(step: int = 1) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk.Walk, "advance", few)
+        patch.setattr(walk, "BATCHES", np.inf)  # one candidate after the other, in steps as short as asked for
         yield seen
 
 

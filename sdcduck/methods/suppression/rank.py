@@ -223,7 +223,7 @@ def _eliminate(cptr, cidx, n_rows, order, n_plain, watched, wptr, widx, probes):
                 node = link_next[node]
                 if alive[v] and seen[v] != step:
                     seen[v] = step
-                    total = np.int64(0)
+                    total = 0
                     for k in range(start[v], start[v] + length[v]):
                         if in_column[pool_row[k]] == c:
                             total = add(total, pool_value[k])
