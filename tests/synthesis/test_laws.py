@@ -178,6 +178,28 @@ def test_the_measures_are_probabilities_and_obey_bayes(law: Law, m: int, k: int,
         assert found.tau3 * found.tau2 == pytest.approx(found.tau4 * found.tau1, abs=1e-12)
 
 
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_distance_falls_with_the_root_of_the_number_of_releases(law: Law) -> None:
+    once = expected_squared_distance(TOY, Synthesis(law, 0.3))
+    assert once == pytest.approx(sum(law.variance(TOY.count[TOY.count > 0]) * TOY.cells[TOY.count > 0])
+                                 + 60 * (law.variance([0.3])[0] + 0.3**2))  # fmt: skip
+    for m in (4, 25):
+        means = 60 * 0.3**2  # of empty cells: no release brings them nearer to 0
+        assert expected_squared_distance(TOY, Synthesis(law, 0.3, m)) - means == pytest.approx((once - means) / m)
+
+
+def test_the_mean_of_several_releases_has_its_variance() -> None:
+    cells = 100_000
+    columns = (np.full(cells, MODELS.index("nbi"), np.int8), np.full(cells, 4.0), np.full(cells, 0.5), np.zeros(cells))
+    key, seed = np.arange(cells).astype(np.uint64), np.full(cells, 3, np.int64)
+    releases = np.array([draw_counts(*columns, key, np.full(cells, m, np.int64), seed) for m in range(1, 6)])
+    means = releases.mean(axis=0)
+    variance = (4 + 0.5 * 4**2) / 5
+    assert abs(means.mean() - 4) < 5 * math.sqrt(variance / cells)
+    # The kurtosis of the mean of five is below 3 + 6 / 5, so that the variance of a variance is below 3.2 times its square.
+    assert means.var() == pytest.approx(variance, rel=5 * math.sqrt(3.2 / cells))
+
+
 def test_the_shares_add_up() -> None:
     shares = [expected_tau(TOY, Synthesis(Law("nbi", 0.5), 0.01), k, 0).tau1 for k in range(300)]
     assert sum(shares) == pytest.approx(1, abs=1e-9)

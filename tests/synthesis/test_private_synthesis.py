@@ -229,13 +229,22 @@ def ipf(table: np.ndarray, epsilon: float | None, generator: np.random.Generator
     [
         # Raab (2022), tables 2 and 3.
         (3, None, 0.96, 1.48, 0, 20),
+        (3, 0.01, 245.71, 139.81, 0, 20),
+        (3, 0.1, 12.63, 10.27, 0, 20),
+        (3, 0.5, 1.69, 1.90, 0, 20),
         (3, 1, 1.15, 1.40, 0, 20),
+        (3, 2, 1.08, 1.31, 0, 20),
         (3, 10, 1.06, 1.33, 0, 20),  # of a repetition; the paper has 1.15, 1.40
         (5, None, 1.0, 1.76, 1.67, 10),
+        (5, 0.01, 325.45, 135.90, 0.01, 10),
+        (5, 0.1, 99.01, 56.77, 0.04, 10),
         (5, 0.5, 14.59, 8.91, 0.99, 10),
         (5, 1, 5.48, 4.21, 1.29, 10),
         (5, 2, 2.84, 2.65, 1.55, 10),
         (5, 10, 1.15, 1.82, 1.63, 10),
+        (7, None, 1.0, 1.77, 6.41, 2),
+        (7, 1, 15.21, 9.51, 3.46, 2),
+        (7, 2, 5.86, 4.37, 5.55, 2),
         (7, 10, 1.64, 2.05, 6.68, 2),
     ],
 )
@@ -269,14 +278,24 @@ def catall(table: np.ndarray, epsilon: float | None, generator: np.random.Genera
     ("columns", "epsilon", "two_way"),
     # Repetitions of the specification; the paper calls this method adequate for no file, which these 60 cells refute.
     [
+        (3, 0.01, 111.8),
         (3, 0.1, 4.21),
         (3, 0.5, 1.08),
         (3, 1, 1.00),
+        (3, 2, 1.05),
         (3, 10, 1.14),
+        (5, 0.01, 145),
+        (5, 0.1, 101),
         (5, 0.5, 35.7),
         (5, 1, 18.2),
         (5, 2, 8.8),
         (5, 10, 1.9),
+        (7, 0.01, 169),
+        (7, 0.1, 168),
+        (7, 0.5, 162),
+        (7, 1, 154),
+        (7, 2, 139),
+        (7, 10, 75),
     ],
 )
 def test_the_figures_of_private_catall(
@@ -284,7 +303,8 @@ def test_the_figures_of_private_catall(
 ) -> None:
     generator = np.random.default_rng(20220921)
     original = codes(survey, columns)
-    found = [standardised_pmse(original, catall(original, epsilon, generator), 2) for _ in range(10)]
+    runs = 10 if columns < 7 else 3
+    found = [standardised_pmse(original, catall(original, epsilon, generator), 2) for _ in range(runs)]
     assert np.mean(found) == pytest.approx(two_way, rel=0.15 if epsilon >= 1 else 0.35, abs=0.15)
 
 

@@ -373,11 +373,13 @@ def log_odds_ratios(sigma: float) -> str:
         ) GROUP BY replicate"""
 
 
-@pytest.mark.parametrize(("sigma", "b"), [(0, 0.003373), (0.1, 0.011323), (0.5, 0.043123)])
-def test_the_variance_between_releases(sd: duckdb.DuckDBPyConnection, sigma: float, b: float) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "b", "near"), [(0, 0.003373, 0.05), (0.1, 0.011323, 0.05), (0.5, 0.043123, 0.05), (2, 0.162374, 0.2)]
+)
+def test_the_variance_between_releases(sd: duckdb.DuckDBPyConnection, sigma: float, b: float, near: float) -> None:
     found = sd.execute(f"SELECT var_samp(q) FROM ({log_odds_ratios(sigma)})").fetchall()[0][0]
-    # 2000 releases leave a standard error of 3.2 %; the prediction itself overshoots by up to 5 %.
-    assert found == pytest.approx(b, rel=0.05 + 3 * math.sqrt(2 / 2000))
+    # 2000 releases leave a standard error of 3.2 %; the prediction itself overshoots by up to 5 %, at sigma = 2 by 20.
+    assert found == pytest.approx(b, rel=near + 3 * math.sqrt(2 / 2000))
 
 
 def test_the_variances_of_two_releases(sd: duckdb.DuckDBPyConnection) -> None:
