@@ -2,12 +2,12 @@
 
 The synthetic records are a copy, half a copy, and fresh ones of the same population; the control has as many records.
 A goal is 2 to 5 CPU seconds an attack, and to be no slower than anonymeter, which attacks the same tables as many times
-in the same run where it is there. Its random numbers are others, and its singling out has no fixed number of columns
-with one bound each, so the rates are alike but not the same. Nothing fails because of a clock.
+in the same run if it is named. Its random numbers and its intervals are others: rates are alike, not the same. Nothing
+fails because of a clock.
 
     python benchmarks/attacks.py                        a minute on two cores
     python benchmarks/attacks.py --quick                a tenth of the records
-    python benchmarks/attacks.py --anonymeter PYTHON    PYTHON of an environment that has anonymeter (and pandas)
+    python benchmarks/attacks.py --anonymeter PYTHON    PYTHON of an environment that has anonymeter; five minutes more
 """
 
 from __future__ import annotations
