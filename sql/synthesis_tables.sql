@@ -232,8 +232,8 @@ CREATE OR REPLACE TEMP MACRO sdc_tau_observed(
         original::VARCHAR, synthetic::VARCHAR, "by"::VARCHAR[], count::VARCHAR, synthetic_count::VARCHAR, m, cells_total,
         to_json(k)::VARCHAR, to_json(d)::VARCHAR));
 
--- DuckDB 1.5 has an error of its own for values that are not finite.
-CREATE OR REPLACE TEMP MACRO _sdc_variance_between(q) AS var_samp(CASE WHEN isfinite(q::DOUBLE) THEN q::DOUBLE END);
+-- DuckDB 1.5 has an error of its own for values that are not finite, or too large.
+CREATE OR REPLACE TEMP MACRO _sdc_variance_between(q) AS var_samp(CASE WHEN abs(q::DOUBLE) <= 1e140 THEN q::DOUBLE END);
 
 -- The rules of combination, from the figures of the m analyses.
 CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
