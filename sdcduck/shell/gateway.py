@@ -35,7 +35,7 @@ class OfGateway:
     """A connection to a gateway, made anew where the gateway ended it.
 
     Args:
-        url: ``postgresql://user@host:port/database``; the password in it, in PGPASSWORD, or asked for.
+        url: ``postgresql://user@host:port/database`` or ``sdcduck://..``, as ibis takes it; the password in it, in PGPASSWORD, or asked for.
 
     Raises:
         SDCError: psycopg is missing, or the gateway cannot be reached or does not let the user in.
@@ -46,7 +46,8 @@ class OfGateway:
             import psycopg
         except ModuleNotFoundError:
             raise SDCError("--connect needs the package 'psycopg': pip install 'sdcduck[shell]'") from None
-        self._url, self._password = url, ""
+        rest = url.removeprefix("sdcduck://")
+        self._url, self._password = (url if rest == url else f"postgresql://{rest}"), ""
         self._psycopg = psycopg
         self._con: psycopg.Connection[Any] | None = None
         self._notices: list[str] = []

@@ -217,6 +217,8 @@ def test_passwords_of_a_gateway(run: Run, served: Served) -> None:
     url = f"postgresql://ann@127.0.0.1:{served.port}/register"
     assert "password authentication failed" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="wrong").stderr
     assert "no password" in run("--connect", url, "-c", "SELECT 1", PGPASSWORD="").stderr
+    for address in (url, url.replace("postgresql", "sdcduck")):  # as ibis takes it, too
+        assert "42" in run("--connect", address, "-c", "SELECT 42 AS a", PGPASSWORD=PASSWORD).stdout
 
 
 def test_what_steers_a_terminal_is_written_out(run: Run, register: Path) -> None:
