@@ -35,7 +35,8 @@ class OfGateway:
     """A connection to a gateway, made anew where the gateway ended it.
 
     Args:
-        url: ``postgresql://user@host:port/database`` or ``sdcduck://..``, as ibis takes it; the password in it, in PGPASSWORD, or asked for.
+        url: ``postgresql://user@host:port/database`` or ``sdcduck://..``, as ibis takes it; the password in
+            it, in PGPASSWORD, or asked for.
 
     Raises:
         SDCError: psycopg is missing, or the gateway cannot be reached or does not let the user in.
