@@ -195,12 +195,23 @@ def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Seq
         Refused: it does not go with parameters of these types.
     """
 
-    def typed(found: re.Match[str]) -> str:
-        place = int(found[1]) if found[1] else 0
-        return f"CAST(NULL AS {parameter_types[place - 1]})" if 0 < place <= len(parameter_types) else found[0]
+    def asked(value: str) -> duckdb.DuckDBPyRelation:
+        def typed(found: re.Match[str]) -> str:
+            place = int(found[1]) if found[1] else 0
+            return value.format(parameter_types[place - 1]) if 0 < place <= len(parameter_types) else found[0]
+
+        return cursor.sql(_PLACE.sub(typed, sql))
 
     try:
-        relation = cursor.sql(_PLACE.sub(typed, sql))
+        try:
+            relation = asked(_VALUES[0])
+        except duckdb.Error:
+            relation = asked(_VALUES[-1])
         return list(zip(relation.columns, map(str, relation.types), strict=True))
     except duckdb.Error as problem:
         raise Refused("SDC090", type(problem).__name__) from None
+
+
+# What stands for a parameter. DuckDB 1 takes 'x' || NULL for an INTEGER; another value it may refuse, as a part of a date.
+_SOME, _NULL = "coalesce(TRY_CAST('1' AS {0}), TRY_CAST('2000-01-01' AS {0}))", "CAST(NULL AS {0})"
+_VALUES = (_SOME, _NULL) if duckdb.__version__.startswith("1.") else (_NULL,)

@@ -14,7 +14,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from served_gateway import PASSWORD, ROWS, SLOW, Served, wait_for
 
@@ -442,11 +441,6 @@ def test_adbc(served: Served, expected: Any) -> None:
         dbapi.connect(served.url.replace("battery", "wrong"))
 
 
-@pytest.mark.xfail(
-    duckdb.__version__.startswith("1."),
-    reason="DuckDB 1.5 answers what asyncpg asks for the texts of its parameters badly",
-    strict=True,
-)
 def test_asyncpg_copies_what_has_parameters(served: Served) -> None:
     """It has the server write the values as text, with the full names of their types."""
     asyncpg = pytest.importorskip("asyncpg")

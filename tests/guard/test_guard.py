@@ -809,6 +809,22 @@ def test_tables_must_stay_as_they_were_declared(con: duckdb.DuckDBPyConnection) 
     con.execute("FROM sdc_unprotect('living')").fetchall()
 
 
+@pytest.mark.parametrize(
+    ("question", "kinds", "expected"),
+    [
+        ("SELECT region || $1 AS a, count(*) AS n FROM people GROUP BY ALL", ["VARCHAR"], ["VARCHAR", "BIGINT"]),
+        ("SELECT 'about ' || $1 AS a", ["BIGINT"], ["VARCHAR"]),
+        ("SELECT date_trunc($1, DATE '2026-11-22') AS a", ["VARCHAR"], ["TIMESTAMP"]),
+        ("SELECT $1 || $2 AS a", ["VARCHAR", "DATE"], ["VARCHAR"]),
+        ("SELECT region AS a FROM people GROUP BY region ORDER BY 1 LIMIT $1", ["BIGINT"], ["VARCHAR"]),
+    ],
+)
+def test_columns_have_the_types_that_parameters_give_them(
+    guarded: Guard, question: str, kinds: list[str], expected: list[str]
+) -> None:
+    assert [kind for _, kind in guarded.columns(question, kinds)] == expected
+
+
 def test_the_columns_of_a_table_can_be_asked_for(guarded: Guard) -> None:
     answer = guarded.sql("SELECT * FROM people LIMIT 0")
     assert answer.num_rows == 0
