@@ -212,6 +212,6 @@ def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Seq
         raise Refused("SDC090", type(problem).__name__) from None
 
 
-# What stands for a parameter. DuckDB 1 takes 'x' || NULL for an INTEGER; another value it may refuse, as a part of a date.
+# What stands for a parameter. DuckDB 1 takes 'x' || NULL for an INTEGER; but another value may be no part of a date.
 _SOME, _NULL = "coalesce(TRY_CAST('1' AS {0}), TRY_CAST('2000-01-01' AS {0}))", "CAST(NULL AS {0})"
 _VALUES = (_SOME, _NULL) if duckdb.__version__.startswith("1.") else (_NULL,)
