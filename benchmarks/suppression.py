@@ -6,6 +6,7 @@ loads compiled code from the cache, or compiles it when there is none). Nothing 
     python benchmarks/suppression.py            nested shapes up to 80,000 inner cells and hard ones, a few minutes
     python benchmarks/suppression.py --quick    2,000 and 10,000 inner cells
     python benchmarks/suppression.py --all      up to 320,000 inner cells, and the hardest shapes
+    python benchmarks/suppression.py --matrix   cells and matrix X of 10 million records, beside the plain query
 
 Nested shape: municipality (with county and overlapping regions) x industry (five levels, 30 special groupings),
 counts of 1 or 2 primary: like the employment table of Langsrud and Bøvelstad (2022), 80,459 inner x 171,678 cells,
@@ -15,6 +16,7 @@ which took 127 minutes of suppression and 28 of decimals in R.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -26,13 +28,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import duckdb
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from sdcduck.udfs import pattern
+
+import sdcduck
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.elimination import suppress_secondary
@@ -198,9 +206,9 @@ def measure(name: str, runs: int) -> dict[str, object]:
     space = modular_null_space(x, ~suppressed)
     assert not len(reveals_modular(space, x, np.flatnonzero(suppressed & (np.diff(x.indptr) > 0))))
     try:
-        null_space(x, ~suppressed) if cold < 60 else None
+        null_space(x, space) if cold < 60 else None
         began = time.perf_counter()
-        basis = null_space(x, ~suppressed)
+        basis = null_space(x, space)
         numbers["null space"] = time.perf_counter() - began
         numbers["decimals"] = seconds(lambda: decimals(x, basis, counts))
     except ArithmeticError:
@@ -209,10 +217,66 @@ def measure(name: str, runs: int) -> dict[str, object]:
     return numbers
 
 
+LEVELS = {
+    "municipality": "i % 356",
+    "county": "i % 356 // 18",
+    "industry": "hash(i) % 200",
+    "division": "hash(i) % 200 // 10",
+    "sex": "hash(i + 1) % 2",
+    "size": "hash(i + 2) % 5",
+}
+GROUPINGS = (
+    "municipality, industry", "municipality, division", "municipality", "county, industry", "county, division",
+    "county", "industry", "division", "", "county, sex", "division, sex", "sex", "county, size", "division, size",
+    "size", "sex, size", "county, division, sex", "county, division, size", "county, sex, size", "division, sex, size",
+)  # fmt: skip
+
+
+class Enough(Exception):
+    """The matrix is there, and no more is wanted."""
+
+
+def build(console: Console, records: int, runs: int) -> None:
+    """What stands before suppression: cells, inner cells and the matrix between them, beside the plain query."""
+    con = sdcduck.connect()
+    columns = ", ".join(f"'{name[0]}' || ({code}) AS {name}" for name, code in LEVELS.items())
+    con.execute(f"CREATE TABLE firms AS SELECT i AS id, {columns}, 1 + hash(i + 3) % 1000 AS turnover "
+                f"FROM range({records}) t(i)")  # fmt: skip
+    sets = ", ".join(f"({grouping})" for grouping in GROUPINGS)
+    query = (
+        f"SELECT {', '.join(LEVELS)}, count(*) AS n, sum(turnover) AS turnover "
+        f"FROM firms GROUP BY GROUPING SETS ({sets})"
+    )
+    built: dict[str, int] = {}
+    read_inner = pattern.read_inner
+
+    def read(*arguments: Any) -> None:
+        x = read_inner(*arguments).x
+        built.update(inner=x.rows, cells=x.columns, entries=len(x.indices))
+        raise Enough
+
+    def matrix() -> None:
+        with mock.patch.object(pattern, "read_inner", read), contextlib.suppress(duckdb.Error):
+            con.execute(f"FROM sdc_suppress($q${query}$q$, max_count := 2)").fetchall()
+
+    plain, ours = [], []
+    for _ in range(runs + 1):
+        plain.append(seconds(lambda: con.sql(query).to_arrow_table()))
+        ours.append(seconds(matrix))
+    ratio = statistics.median(b / a for a, b in zip(plain[1:], ours[1:], strict=True))
+    console.print(
+        f"{records:,} records, {len(GROUPINGS)} grouping sets: {built['cells']:,} cells over {built['inner']:,} inner "
+        f"cells, {built['entries']:,} entries\nplain query {statistics.median(plain[1:]):.2f} s, cells and matrix "
+        f"{statistics.median(ours[1:]):.2f} s, ratio {ratio:.2f} (goal: at most 2)"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--matrix", action="store_true")
+    parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--shape", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -221,6 +285,9 @@ def main() -> None:
         return
     console = Console(width=max(130, Console().width))
     console.print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; seconds")
+    if options.matrix:
+        build(console, options.records, options.runs)
+        return
     names = (
         "inner",
         "cells",

@@ -172,6 +172,8 @@ def test_large_entries_are_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(nullspace, "_common_denominators", none_fits)
     np.testing.assert_array_equal(null_space(x, published).basis.toarray(), plain)
+    space = nullspace.modular_null_space(x, published)
+    np.testing.assert_array_equal(null_space(x, space).basis.toarray(), plain)
 
 
 def test_everything_or_nothing_published() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import weakref
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sdcduck.methods.suppression import elimination
 from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -329,6 +334,35 @@ def test_progress_and_interruption() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         suppress_secondary(x, order, x.totals(PAPER.ravel()) <= 3, progress=stop)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("method", ["none", "anySum", "anySum0"])
+def test_nothing_stays_in_memory(monkeypatch: pytest.MonkeyPatch, method: str, stops: bool) -> None:
+    """A walk of 80,000 inner cells holds 120 MB; it must not wait for Python to look for circles of references."""
+    runs: list[weakref.ref[Any]] = []
+    walk = elimination._Run.walk
+
+    def noted(self: Any) -> None:
+        runs.append(weakref.ref(self))
+        walk(self)
+
+    def progress(done: int, total: int) -> None:
+        if stops:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(elimination._Run, "walk", noted)
+    x = DummyMatrix.from_pairs(np.array([0, 1, 2, 0, 1, 2, 2]), np.array([0, 0, 0, 1, 2, 3, 4]), (3, 5))
+    gc.disable()
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            suppress_secondary(
+                x, [0, 2, 3, 4], [1], singleton=[True, False, False], singleton_method=method, progress=progress
+            )
+        assert len(runs) == 1
+        assert runs[0]() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

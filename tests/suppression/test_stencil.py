@@ -43,6 +43,8 @@ def test_the_modular_space_says_the_same_as_the_exact_one(problem, seed: int) ->
     everything = np.arange(x.columns)
     np.testing.assert_array_equal(reveals_modular(space, x, everything), reveals(exact, x, everything))
     np.testing.assert_array_equal(space.known, exact.known)
+    np.testing.assert_array_equal(null_space(x, space).basis.toarray(), exact.basis.toarray())
+    np.testing.assert_array_equal(null_space(x, space).published, exact.published)
     values = stencil(space, replicates=2, seed=seed)
     assert values.min(initial=0) >= 0
     assert values.max(initial=0) < STENCIL_PRIME

@@ -83,11 +83,11 @@ def residual_of(
     """(I - H) v for every column v of the m x r values: what the published cells do not explain of it."""
     if isinstance(published, ModularNullSpace):
         try:
-            return _projected(null_space(x, published.published, check), values)
+            return _projected(null_space(x, published, check), values, check)
         except ArithmeticError:
             published = published.published
     if isinstance(published, NullSpace):
-        return _projected(published, values)
+        return _projected(published, values, check)
     return _projected_iteratively(x, cell_indices("published", published, x.columns), values, check)
 
 
@@ -114,7 +114,7 @@ def check_decimals(
     return DecimalCheck(np.sort(shown[~whole[shown]]), np.sort(hidden[whole[hidden]]))
 
 
-def _projected(space: NullSpace, values: Floats) -> Floats:
+def _projected(space: NullSpace, values: Floats, check: Callable[[], object]) -> Floats:
     """N (N'N)^-1 N' v, with the columns of N brought to length 1."""
     if not space.dimension:
         return np.zeros_like(values)
@@ -122,6 +122,7 @@ def _projected(space: NullSpace, values: Floats) -> Floats:
     length = np.sqrt(np.asarray(basis.multiply(basis).sum(axis=0)).ravel())
     basis = scipy.sparse.csc_array(basis @ scipy.sparse.diags_array(1 / length))
     gram = scipy.sparse.csc_array(basis.T @ basis)
+    check()  # the factorisation cannot be stopped: asked before it begins
     factors = scipy.sparse.linalg.splu(
         gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )

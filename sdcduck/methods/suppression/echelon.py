@@ -47,11 +47,11 @@ class Queue(NamedTuple):
 class Scratch(NamedTuple):
     """A column being worked on: values by row, the rows it touched, and the pivots still to be cleared.
 
-    work: one element, the entries of pivots read so far.
+    While pivots are cleared, 0 is a row that was not touched and p the 0 of one that was: whether it was is asked of
+    the same place in memory. work: one element, the entries of pivots read so far.
     """
 
     values: Array
-    seen: Array
     touched: Array
     queue: Queue
     work: Array
@@ -79,7 +79,6 @@ def new_scratch(rows: int) -> Scratch:
     """All zero, nothing touched."""
     return Scratch(
         np.zeros(rows, np.int64),
-        np.zeros(rows, np.bool_),
         np.empty(rows, np.int32),
         new_queue(rows),
         np.zeros(1, np.int64),
@@ -248,15 +247,15 @@ def reduce_noting(pivots: Pivots, scratch: Scratch, rows: Array, values: Array, 
     """`reduce` that writes to ``noted`` how many times each pivot from number ``first`` on was in the column."""
     for i in range(len(rows)):
         row = at(rows[i])
-        scratch.values[row] = values[i] if len(values) else 1
-        scratch.seen[row] = True
+        value = values[i] if len(values) else 1
+        scratch.values[row] = value if value else PRIME
         scratch.touched[i] = row
         await_pivot(pivots, scratch, row)
     touched = len(rows)
     k = pop_least(scratch.queue, 0)
     while k >= 0:
         value = scratch.values[pivots.row_of[k]]
-        if value:
+        if value != PRIME:
             if k >= first:
                 noted[k - first] = value
             factor = PRIME - value
@@ -264,9 +263,10 @@ def reduce_noting(pivots: Pivots, scratch: Scratch, rows: Array, values: Array, 
             for n in range(pivots.start[k], pivots.start[k + 1]):
                 e = at(n)
                 row = at(pivots.rows[e])
-                scratch.values[row] = add(scratch.values[row], multiply(factor, pivots.values[e]))
-                if not scratch.seen[row]:
-                    scratch.seen[row] = True
+                before = scratch.values[row]
+                total = before + multiply(factor, pivots.values[e])
+                scratch.values[row] = total - PRIME if total > PRIME else total
+                if before == 0:
                     scratch.touched[at(touched)] = row
                     touched += 1
                     await_pivot(pivots, scratch, row)
@@ -275,11 +275,11 @@ def reduce_noting(pivots: Pivots, scratch: Scratch, rows: Array, values: Array, 
     left = 0
     for i in range(at(touched)):
         row = at(scratch.touched[i])
-        if scratch.values[row]:
+        if scratch.values[row] != PRIME:
             scratch.touched[at(left)] = row
             left += 1
         else:
-            scratch.seen[row] = False
+            scratch.values[row] = 0
     return left
 
 
@@ -318,7 +318,6 @@ def clear(scratch: Scratch, touched: int) -> None:
     for i in range(at(touched)):
         row = at(scratch.touched[i])
         scratch.values[row] = 0
-        scratch.seen[row] = False
 
 
 @njit(cache=True, nogil=True)

@@ -291,13 +291,30 @@ def _check_method(method: str, marks: Ints | Bools) -> None:
         ContributorMethod.parse(method, marks.dtype != bool)
 
 
+class _Told:
+    """How far a walk is, for whoever wants to hear of it; what they raise stops it.
+
+    It does not know the walk: a walk that is known by its own parts stays in memory, with all that it worked on, until
+    Python happens to look for such circles.
+    """
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self.done = self.total = 0
+
+    def again(self) -> None:
+        """Progress and Ctrl-C have their turn."""
+        if self._progress is not None:
+            self._progress(self.done, self.total)
+
+
 class _Run:
     """One walk through the candidates with a singleton method."""
 
     def __init__(self, cells: _Cells, marks: Ints | Bools, method: str, progress: Progress | None, seed: int) -> None:
         self.cells = cells
         self.method = method
-        self.progress = progress
+        self.told = _Told(progress)
         numbered = marks.dtype != bool
         self.contributors = ContributorMethod.parse("none" if method in FREQUENCY_METHODS else method, numbered)
         used = marks.astype(bool)
@@ -378,10 +395,10 @@ class _Run:
         self.turns = _without(self.cells.candidates, np.concatenate([problem.primary, self.cells.forced]))
         self.secondary = np.zeros(x.shape[1], dtype=bool)
         self.quick: Walk | None = None
-        self.done = 0
+        self.told.total = len(self.turns)
         asked = self.method in ("anySumNOTprimary", "anySum0") and self.singleton_rows
         if not (self.tested or self.space or asked):
-            self.quick = Walk(x, primary, free_rows, seed, self._check)
+            self.quick = Walk(x, primary, free_rows, seed, self.told.again)
             self.secondary = self.quick.secondary
             return
         kind = np.full(x.shape[1], GONE, np.int8)
@@ -439,11 +456,6 @@ class _Run:
         assert self.quick is not None
         return self.quick.advance(self.turns, first, last), residuals.ENOUGH
 
-    def _check(self) -> None:
-        """Gives progress and Ctrl-C their turn in a step that lasts."""
-        if self.progress is not None:
-            self.progress(self.done, len(self.turns))
-
     def _used_up(self, columns: Ints) -> Ints:
         """Which of the columns have no row left that counts."""
         length = self.engine.columns["length"][columns]
@@ -462,7 +474,6 @@ class _Run:
         while done < total:
             began = perf_counter()
             last = min(done + step, total)
-            self.done = done
             while done < last:
                 done, status = chunk(done, last)
                 if status == residuals.SINGLETONS_LEFT and decide is not None:
@@ -470,8 +481,8 @@ class _Run:
                     done += 1
                 elif status:
                     self.engine.make_room(status)
-            if self.progress is not None:
-                self.progress(done, total)
+            self.told.done = done
+            self.told.again()
             step = max(1, min(int(step * 0.1 / max(perf_counter() - began, 1e-3)), 4 * step))
 
     def _walk_with_singletons(self) -> None:
@@ -533,8 +544,9 @@ class _Run:
                     second = self.engine.copy()
                 engines = [self.engine] if second is None else [self.engine, second]
                 self._test_or_publish(j, engines, flags)
-            if self.progress is not None and (perf_counter() - began > 0.1 or turn + 1 == len(self.turns)):
-                self.progress(turn + 1, len(self.turns))
+            if perf_counter() - began > 0.1 or turn + 1 == len(self.turns):
+                self.told.done = turn + 1
+                self.told.again()
                 began = perf_counter()
 
     def _test_or_publish(self, j: int, engines: Sequence[Elimination], flags: Bools) -> None:

@@ -170,8 +170,10 @@ class NullSpace:
         return int(self.basis.shape[1])
 
 
-def null_space(x: DummyMatrix, published: ArrayLike, check: Callable[[], object] = lambda: None) -> NullSpace:
-    """The null space of the published cells (mask or indices) of an m x N matrix.
+def null_space(
+    x: DummyMatrix, published: ArrayLike | ModularNullSpace, check: Callable[[], object] = lambda: None
+) -> NullSpace:
+    """The null space of the published cells (mask or indices, or their space modulo p) of an m x N matrix.
 
     Raises ArithmeticError if an entry does not fit 64 bits, so that an unchecked basis is never used.
     check: called now and then in long work; what it raises ends it.
@@ -180,13 +182,14 @@ def null_space(x: DummyMatrix, published: ArrayLike, check: Callable[[], object]
     >>> null_space(x, [0, 1]).basis.toarray().ravel().tolist()
     [-1, 1, 0]
     """
+    shown: ArrayLike = published.published if isinstance(published, ModularNullSpace) else published
     mask = np.zeros(x.columns, dtype=bool)
-    mask[cell_indices("published", published, x.columns)] = True
+    mask[cell_indices("published", shown, x.columns)] = True
     chosen, known = _chosen(x, mask)
     unknown = np.flatnonzero(~known)
     left = scipy.sparse.csc_array(chosen[unknown])
     left.sort_indices()
-    modular = _basis_modulo_p(left, check)
+    modular = _basis_of(published, unknown) if isinstance(published, ModularNullSpace) else _basis_modulo_p(left, check)
     basis = scipy.sparse.csc_array(_recovered(left, modular, check))
     place = scipy.sparse.csc_array(
         (np.ones(len(unknown), np.int64), (unknown, np.arange(len(unknown)))), (x.rows, len(unknown))
@@ -220,6 +223,17 @@ class _Modular:
     @property
     def vectors(self) -> int:
         return len(self.free)
+
+
+def _basis_of(space: ModularNullSpace, unknown: Array) -> _Modular:
+    """The basis of a space that is there already, on the inner cells that are not known."""
+    vector_of = np.full(len(space.known), -1, np.int64)
+    vector_of[space.free] = np.arange(space.dimension)
+    start, end, vector, value = echelon.basis_rows(space.pivots, vector_of, space.dimension)
+    start, end = start[unknown], end[unknown]
+    place = _places(start, end)
+    offsets = np.concatenate([[0], np.cumsum(end - start)])
+    return _Modular(offsets, vector[place].astype(np.int64), value[place], np.searchsorted(unknown, space.free))
 
 
 def _basis_modulo_p(x: Any, check: Callable[[], object], below: Array | None = None) -> _Modular:

@@ -28,6 +28,7 @@ from sdcduck.methods.suppression.dense import BLOCK, BadPrimes, OpenSpace
 from sdcduck.methods.suppression.echelon import (
     PRIME,
     Pivots,
+    Queue,
     Scratch,
     add,
     at,
@@ -61,18 +62,31 @@ START = 80  # entries of pivots read, for each entry of the table, before they a
 SINGLETON = 1 << 40  # what a singleton row costs as a pivot, and more by its place
 # Places in the array of scalars of `Watched`.
 FREE_ROWS, UNDECIDED, WORK, PIVOTS = range(4)
+ONE, MINUS_ONE, OTHER = range(3)
+
+
+# What is asked of a row together stands together, and nothing else: rows are met in no order, and what stood apart
+# would come from far away each time. number: of the pivot that the row is, -1 if none.
+ROW = np.dtype([("start", np.int64), ("length", np.int32), ("number", np.int32)])
 
 
 class Links(NamedTuple):
-    """Of each row the pivots with an entry there: start[row]:start[row] + length[row] of ``owners`` (the row where the
-    pivot is 1) and ``values``. end: one element, where the pools are free from."""
+    """Of each row the pivots with an entry there: start:start + length of ``owners`` and ``values``; and a vector that
+    is worked on, the rows it touched, and the numbers of the pivots that are still to be asked.
 
-    start: Array
-    length: Array
+    An owner is the row where the pivot is 1, times 4, and the kind of the entry there (ONE, MINUS_ONE, OTHER). Nearly
+    all are 1 or -1: then the value is not looked at. end: one element, where the pools are free from. In ``vector`` a 0
+    was not touched; p is the 0 of a row that was.
+    """
+
+    rows: Array
     capacity: Array
     owners: Array
     values: Array
     end: Array
+    vector: Array
+    touched: Array
+    queue: Queue
 
 
 class Watched(NamedTuple):
@@ -192,13 +206,19 @@ def refresh(watched: Watched) -> None:
 
 
 @njit(cache=True, nogil=True)
+def owned(row: int, value: int) -> int:
+    """An owner: a row and the kind of a value."""
+    return int(4 * row + (ONE if value == 1 else MINUS_ONE if value == PRIME - 1 else OTHER))
+
+
+@njit(cache=True, nogil=True)
 def room_to_link(links: Links, scratch: Scratch, left: int) -> bool:
     """Is there room for a pivot with the rows left?"""
     wanted = links.end[0]
     for i in range(at(left)):
         row = at(scratch.touched[i])
-        if links.length[row] == links.capacity[row]:
-            wanted += 2 * links.length[row] + 4
+        if links.rows[row].length == links.capacity[row]:
+            wanted += 2 * links.rows[row].length + 4
     return bool(wanted <= len(links.owners))
 
 
@@ -207,105 +227,122 @@ def link(pivots: Pivots, links: Links) -> None:
     """Enters the last pivot into the lists of its other rows. A full list moves to the end of the pool."""
     k = pivots.used[0] - 1
     own = pivots.row_of[k]
+    links.rows[own].number = k
     for n in range(pivots.start[k], pivots.start[k + 1]):
         i = at(n)
-        row = at(pivots.rows[i])
-        if row == own:
+        if pivots.rows[i] == own:
             continue
-        length = links.length[row]
-        if length == links.capacity[row]:
-            old, new = links.start[row], links.end[0]
-            for n_old in range(at(length)):
+        number = at(pivots.rows[i])
+        row = links.rows[number]
+        if row.length == links.capacity[number]:
+            old, new = row.start, links.end[0]
+            for n_old in range(at(row.length)):
                 links.owners[at(new) + n_old] = links.owners[at(old) + n_old]
                 links.values[at(new) + n_old] = links.values[at(old) + n_old]
-            links.start[row] = new
-            links.capacity[row] = 2 * length + 4
-            links.end[0] = new + links.capacity[row]
-        links.owners[at(links.start[row] + length)] = own
-        links.values[at(links.start[row] + length)] = pivots.values[i]
-        links.length[row] = length + 1
+            row.start = new
+            links.capacity[number] = 2 * row.length + 4
+            links.end[0] = new + links.capacity[number]
+        place = at(row.start + row.length)
+        links.owners[place] = owned(own, pivots.values[i])
+        links.values[place] = pivots.values[i]
+        row.length += 1
 
 
 @njit(cache=True, nogil=True)
 def link_all(pivots: Pivots, old: Links) -> Links:
     """The lists of all pivots, with room for half as much again in each, and for some to move; in the memory of the
     old ones if that is enough."""
-    rows = len(pivots.number_of)
-    length, capacity = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
+    rows = old.rows
+    for row in range(len(rows)):
+        rows[row].number = pivots.number_of[row]
+        rows[row].length = 0
     for k in range(pivots.used[0]):
         for i in range(pivots.start[k], pivots.start[k + 1]):
             if pivots.rows[i] != pivots.row_of[k]:
-                length[pivots.rows[i]] += 1
-    start = np.zeros(rows, np.int64)
+                rows[pivots.rows[i]].length += 1
     end = np.int64(0)
-    for row in range(rows):
-        start[row] = end
-        capacity[row] = length[row] + length[row] // 2 + 4
-        end += capacity[row]
+    for row in range(len(rows)):
+        rows[row].start = end
+        old.capacity[row] = rows[row].length + rows[row].length // 2 + 4
+        rows[row].length = 0
+        end += old.capacity[row]
     owners, values = old.owners, old.values
-    if len(owners) < end + 6 * rows:
-        owners, values = np.empty(2 * end + 6 * rows, np.int32), np.empty(2 * end + 6 * rows, np.int64)
-    place = start.copy()
+    if len(owners) < end + 6 * len(rows):
+        owners, values = np.empty(2 * end + 6 * len(rows), np.int32), np.empty(2 * end + 6 * len(rows), np.int64)
     for k in range(pivots.used[0]):
         for i in range(pivots.start[k], pivots.start[k + 1]):
-            row = pivots.rows[i]
-            if row != pivots.row_of[k]:
-                owners[place[row]], values[place[row]] = pivots.row_of[k], pivots.values[i]
-                place[row] += 1
-    return Links(start, length, capacity, owners, values, np.full(1, end))
+            if pivots.rows[i] != pivots.row_of[k]:
+                row = rows[pivots.rows[i]]
+                owners[row.start + row.length] = owned(pivots.row_of[k], pivots.values[i])
+                values[row.start + row.length] = pivots.values[i]
+                row.length += 1
+    return Links(rows, old.capacity, owners, values, np.full(1, end), old.vector, old.touched, old.queue)
 
 
 @njit(cache=True, nogil=True)
-def null_vector(pivots: Pivots, links: Links, scratch: Scratch, row: Any) -> tuple[int, int]:
-    """The vector that no pivot notices, 1 in ``row`` and 0 in the other rows without a pivot; its rows are touched.
-    Returns how many, and the entries of pivots read.
+def null_vector(pivots: Pivots, links: Links, first: Any) -> tuple[int, int]:
+    """The vector that no pivot notices, 1 in row ``first`` and 0 in the other rows without a pivot; its rows are
+    touched. Returns how many, and the entries of pivots read.
 
     Pivots are asked from last to first: a row is final when no later pivot is left.
     """
-    scratch.values[row] = 1
-    scratch.seen[row] = True
-    scratch.touched[0] = row
+    links.vector[first] = 1
+    links.touched[0] = first
+    row = first
     touched, work = 1, 0
     k = pivots.used[0]
     while k >= 0:
-        factor = PRIME - scratch.values[row]
-        if factor != PRIME:
-            work += links.length[row]
-            for n in range(links.start[row], links.start[row] + links.length[row]):
+        value = links.vector[row]
+        if value != PRIME:
+            factor = PRIME - value
+            asked = links.rows[row]
+            work += asked.length
+            for n in range(asked.start, asked.start + asked.length):
                 i = at(n)
-                own = at(links.owners[i])
-                scratch.values[own] = add(scratch.values[own], multiply(factor, links.values[i]))
-                if not scratch.seen[own]:
-                    scratch.seen[own] = True
-                    scratch.touched[at(touched)] = own
+                owner = links.owners[i]
+                step = factor if owner & 3 == ONE else value
+                if owner & 3 == OTHER:
+                    step = multiply(factor, links.values[i])
+                own = at(owner >> 2)
+                before = links.vector[own]
+                total = before + step
+                links.vector[own] = total - PRIME if total > PRIME else total
+                if before == 0:
+                    links.touched[at(touched)] = owner >> 2
                     touched += 1
-                    push(scratch.queue, pivots.number_of[own])
-                    prefetch(links.owners, links.start[own])  # type: ignore[call-arg]
-                    prefetch(links.values, links.start[own])
-        k = pop_greatest(scratch.queue, k)
-        row = pivots.row_of[k]
+                    push(links.queue, links.rows[own].number)
+                    prefetch(links.owners, links.rows[own].start)  # type: ignore[call-arg]
+        k = pop_greatest(links.queue, k)
+        row = at(pivots.row_of[k])
     return touched, work
 
 
 @njit(cache=True, nogil=True)
-def bring_into_use(pivots: Pivots, links: Links, scratch: Scratch, vectors: Array, rows: Array) -> None:
-    """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
-    for row in rows:
-        touched, _ = null_vector(pivots, links, scratch, np.int64(row))
-        for t in range(touched):
-            other = at(scratch.touched[t])
-            vectors[other, 4] = add(vectors[other, 4], multiply(scratch.values[other], vectors[row, 0]))
-        clear(scratch, touched)
+def clear_vector(links: Links, touched: int) -> None:
+    """Makes the vector all zero again."""
+    for i in range(at(touched)):
+        links.vector[at(links.touched[i])] = 0
 
 
 @njit(cache=True, nogil=True)
-def move_vectors(vectors: Array, watched: Watched, scratch: Scratch, touched: int, steps: Array, stamp: int) -> int:
-    """Adds ``steps`` times the vector in the scratch to the vectors; returns how many primary sums changed."""
+def bring_into_use(pivots: Pivots, links: Links, vectors: Array, rows: Array) -> None:
+    """The fifth vector is random on these rows, too, which are no pivots: there it is like the first."""
+    for row in rows:
+        touched, _ = null_vector(pivots, links, at(row))
+        for t in range(touched):
+            met = at(links.touched[t])
+            vectors[met, 4] = add(vectors[met, 4], multiply(links.vector[met] % PRIME, vectors[row, 0]))
+        clear_vector(links, touched)
+
+
+@njit(cache=True, nogil=True)
+def move_vectors(vectors: Array, watched: Watched, links: Links, touched: int, steps: Array, stamp: int) -> int:
+    """Adds ``steps`` times the vector worked on to the vectors; returns how many primary sums changed."""
     changed = 0
     for t in range(at(touched)):
-        row = at(scratch.touched[t])
-        value = scratch.values[row]
-        if value == 0:
+        row = at(links.touched[t])
+        value = links.vector[row]
+        if value == PRIME:
             continue
         s0, s1, s2 = multiply(value, steps[0]), multiply(value, steps[1]), multiply(value, steps[2])
         vectors[row, 0] = add(vectors[row, 0], s0)
@@ -338,7 +375,7 @@ def pivot_row(links: Links, scratch: Scratch, left: int, cost: Array) -> int:
     for i in range(at(left)):
         row = scratch.touched[i]
         price = cost[at(row)]
-        price += links.length[at(row)] if price < SINGLETON else 0
+        price += links.rows[at(row)].length if price < SINGLETON else 0
         if best < 0 or price < least or (price == least and row < best):
             best, least = row, price
     return best
@@ -350,7 +387,6 @@ def publish_column(
     pivots: Pivots,
     links: Links,
     scratch: Scratch,
-    other: Scratch,
     vectors: Array,
     watched: Watched,
     cost: Array,
@@ -363,17 +399,17 @@ def publish_column(
         return FULL
     row = pivot_row(links, scratch, left, cost)
     if row >= 0:
-        met, work = null_vector(pivots, links, other, row)
+        met, work = null_vector(pivots, links, at(row))
         scale = PRIME - inverse(scratch.values[row])
         steps = np.empty(VECTORS, np.int64)
         for v, total in enumerate(sums_of(vectors, rows)):
             steps[v] = multiply(total, scale)
         steps[4] = multiply(sum_in_use(vectors, rows), scale)
-        changed = move_vectors(vectors, watched, other, met, steps, pivots.used[0])
+        changed = move_vectors(vectors, watched, links, met, steps, pivots.used[0])
         watched.scalars[WORK] += work + 4 * met + 16 * changed
         if keyed:
             rekey(watched, watched.changed[:changed])
-        clear(other, met)
+        clear_vector(links, met)
         store(pivots, scratch, left, row)
         link(pivots, links)
     clear(scratch, left)
@@ -431,7 +467,6 @@ def exception(
     pivots: Pivots,
     links: Links,
     scratch: Scratch,
-    other: Scratch,
     vectors: Array,
     watched: Watched,
     used: Array,
@@ -448,7 +483,7 @@ def exception(
     if allowed:
         for i in range(left):
             used[scratch.touched[i]] = True
-        bring_into_use(pivots, links, other, vectors, scratch.touched[:left])
+        bring_into_use(pivots, links, vectors, scratch.touched[:left])
     clear(scratch, left)
     return allowed
 
@@ -460,7 +495,6 @@ def publish_safe(
     pivots: Pivots,
     links: Links,
     scratch: Scratch,
-    other: Scratch,
     vectors: Array,
     watched: Watched,
     cost: Array,
@@ -483,13 +517,13 @@ def publish_safe(
         if a == 0 and b == 0 and d == 0:
             continue
         refused = singletons and free == 0 and not excepted[0]
-        if refused and exception(rows, pivots, links, scratch, other, vectors, watched, used):
+        if refused and exception(rows, pivots, links, scratch, vectors, watched, used):
             excepted[0] = True
             refused = False
         scale = inverse(a)
         if refused or find_key(watched, multiply(b, scale), multiply(d, scale)) >= 0:
             secondary[c] = True
-        elif publish_column(rows, pivots, links, scratch, other, vectors, watched, cost, True) == FULL:
+        elif publish_column(rows, pivots, links, scratch, vectors, watched, cost, True) == FULL:
             return turn, FULL
         else:
             pivots_column(pivots, watched, c)
@@ -562,19 +596,18 @@ class Walk:
         self.vectors[free_rows:, 3] = 0
         self.vectors[:, 4] = 0
         room = 4 * len(self.indices) + 8 * rows + 64  # memory that is not written to costs nothing
-        self.pivots, self.scratch, self.other = (
-            echelon.new_pivots(rows, room),
-            echelon.new_scratch(rows),
-            echelon.new_scratch(rows),
-        )
+        self.pivots, self.scratch = echelon.new_pivots(rows, room), echelon.new_scratch(rows)
         self.links = Links(
-            np.zeros(rows, np.int64),
-            np.zeros(rows, np.int32),
+            np.zeros(rows, ROW),
             np.zeros(rows, np.int32),
             np.empty(2 * room, np.int32),
             np.empty(2 * room, np.int64),
             np.zeros(1, np.int64),
+            np.zeros(rows, np.int64),
+            np.empty(rows, np.int32),
+            echelon.new_queue(rows),
         )
+        self.links.rows["number"] = -1
         by_row = x[:, primary].tocsr()
         count = len(primary)
         sums = np.zeros((count, VECTORS), np.int64)
@@ -645,7 +678,6 @@ class Walk:
                     self.pivots,
                     self.links,
                     self.scratch,
-                    self.other,
                     self.vectors,
                     self.watched,
                     self.cost,
@@ -679,7 +711,6 @@ class Walk:
             self.pivots,
             self.links,
             self.scratch,
-            self.other,
             self.vectors,
             self.watched,
             self.cost,
