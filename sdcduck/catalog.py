@@ -154,21 +154,40 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         + " || ' (see sdc_store_ptable)')"
     )
 
-    def dispatch(macro: str, value: Callable[[Lookup], str], otherwise: str = "NULL", parameters: str = "p") -> str:
+    def dispatch(
+        macro: str,
+        value: Callable[[Lookup], str],
+        otherwise: str = "NULL",
+        *,
+        parameters: str = "p",
+        cast: str = "",
+    ) -> str:
         cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
-        return f"{create} {macro}({parameters}) AS\n    CASE p\n{cases}        ELSE {otherwise}\n    END"
+        case = f"CASE p\n{cases}        ELSE {otherwise}\n    END"
+        return f"{create} {macro}({parameters}) AS\n    " + (f"({case})::{cast}" if cast else case)
 
-    # Every use of a p-table reads the guide and the top or last row, so an unknown name is refused there.
+    def listed(macro: str, values: Iterable[str], sql_type: str) -> str:
+        return f"{create} {macro}(p) AS list_extract('[{', '.join(values)}]'::{sql_type}[], _sdc_ptable_place(p))"
+
+    def numbers(name: str) -> str:
+        return listed(f"_sdc_ptable_{name}", (repr(getattr(one, name)) for _, one in lookups), _LAYOUT_NUMBERS[name])
+
+    # Every use of a p-table reads the guide and the top or last row, so an unknown name is refused there. A branch for
+    # each p-table costs the planner as much as the rest of a formula together, so numbers, which stand in many places,
+    # are taken from a list: two strings to the planner, however many p-tables there are.
+    separator = next(sign for sign in _SEPARATORS if not any(sign in name for name, _ in lookups))
+    names = literal(separator.join(name for name, _ in lookups))
     return [
+        f"{create} _sdc_ptable_place(p) AS list_position(string_split({names}, {literal(separator)}), p)",
         dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
         dispatch("_sdc_ptable_top", _top_row, unknown),
         dispatch("_sdc_ptable_last", lambda one: f"{one.last}::BIGINT", unknown),
-        *(dispatch(f"_sdc_ptable_{number}", _number(number)) for number in _LAYOUT_NUMBERS),
-        dispatch("_sdc_ptable_rows", lambda one: _list_literal(one.rows, "DOUBLE")),
-        dispatch("_sdc_ptable_odd_rows", lambda one: _list_literal(one.odd_rows, "DOUBLE")),
+        *(numbers(name) for name in _LAYOUT_NUMBERS),
+        listed("_sdc_ptable_rows", (_bracketed(one.rows) for _, one in lookups), "DOUBLE[]"),
+        listed("_sdc_ptable_odd_rows", (_bracketed(one.odd_rows) for _, one in lookups), "DOUBLE[]"),
         dispatch("_sdc_ptable_guide", lambda one: literal(one.guide), unknown),
-        dispatch("_sdc_ptable_strips", lambda one: f"'[{', '.join(one.strips())}]'::VARCHAR[]"),
-        dispatch("_sdc_ptable_intervals", _intervals_literal, f"({unknown})::BIGINT[][]"),
+        dispatch("_sdc_ptable_strips", lambda one: f"'[{', '.join(one.strips())}]'", cast="VARCHAR[]"),
+        dispatch("_sdc_ptable_intervals", _intervals_text, unknown, cast="BIGINT[][]"),
     ]
 
 
@@ -184,8 +203,8 @@ _LAYOUT_NUMBERS = {
 """The numbers of a `Lookup` that have a macro of their own, with their SQL types."""
 
 
-def _number(name: str) -> Callable[[Lookup], str]:
-    return lambda lookup: f"{getattr(lookup, name)!r}::{_LAYOUT_NUMBERS[name]}"
+_SEPARATORS = ("|", ";", "\t", "\n", *map(chr, range(0xE000, 0xF8FF)))
+"""Signs that may stand between the names of p-tables: the first that is in none of them does."""
 
 
 def _row_of_count(lookup: Lookup) -> str:
@@ -205,13 +224,12 @@ def _top_row(lookup: Lookup) -> str:
     return f"{lookup.rows[-1]!r}::DOUBLE"
 
 
-def _list_literal(values: Iterable[float], sql_type: str) -> str:
-    return f"'[{', '.join(format(value, '.17g') for value in values)}]'::{sql_type}[]"
+def _bracketed(values: Iterable[float]) -> str:
+    return f"[{', '.join(format(value, '.17g') for value in values)}]"
 
 
-def _intervals_literal(lookup: Lookup) -> str:
-    rows = (f"[{', '.join(map(str, row.tolist()))}]" for row in lookup.intervals)
-    return f"'[{', '.join(rows)}]'::BIGINT[][]"
+def _intervals_text(lookup: Lookup) -> str:
+    return f"'[{', '.join(str(row.tolist()) for row in lookup.intervals)}]'"
 
 
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:

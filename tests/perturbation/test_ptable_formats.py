@@ -429,7 +429,9 @@ def test_storing_replacing_listing_and_dropping(con: duckdb.DuckDBPyConnection) 
     assert "unknown p-table 'NULL'" in error(con, COUNTS.format(", ptable := NULL"))
 
 
-@pytest.mark.parametrize("name", ["o'clock", 'with "quotes"', "Größe", "a name; with -- everything", "DEFAULT", "%"])
+@pytest.mark.parametrize(
+    "name", ["o'clock", 'with "quotes"', "Größe", "a name; with -- everything", "DEFAULT", "%", "a|b", "|;\t"]
+)
 def test_any_name_will_do(con: duckdb.DuckDBPyConnection, name: str) -> None:
     plain = con.execute(COUNTS.format("")).fetchall()
     quoted = name.replace("'", "''")
@@ -442,6 +444,29 @@ def test_any_name_will_do(con: duckdb.DuckDBPyConnection, name: str) -> None:
     assert f"stored: default, default_magnitude, {name} (see" in error(con, COUNTS.format(", ptable := 'nope'"))
     con.execute(f"FROM sdc_drop_ptable('{quoted}')").fetchall()
     assert con.execute(COUNTS.format("")).fetchall() == plain
+
+
+def test_many_tables_and_names_from_a_column(con: duckdb.DuckDBPyConnection) -> None:
+    """The numbers of all tables stand in lists: each table must find its own, whichever signs are in the names."""
+    plain = con.execute(COUNTS.format("")).fetchall()
+    names = ["one", "tw|o", "thr;ee", "fo\tur"]
+    for shift, name in enumerate(names, 1):
+        con.execute(f"FROM sdc_store_ptable('{name}', '(FROM (VALUES (1, {shift}, 1.0)) t(i, v, ub))')").fetchall()
+    con.execute("FROM sdc_store_ptable('ons', '(SELECT v AS pcv, k AS ckey, 1 AS pvalue "
+                "FROM range(1, 751) a(v), range(256) b(k))')").fetchall()  # fmt: skip
+    for shift, name in enumerate(names, 1):
+        assert con.execute(f"SELECT sdc_ckm_count(7, 12345678, ptable := '{name}')").fetchall() == [(7 + shift,)]
+    assert con.execute("SELECT sdc_ckm_count(7, 3, ptable := 'ons')").fetchall() == [(8,)]
+    assert con.execute(COUNTS.format("")).fetchall() == plain
+    con.execute("CREATE TABLE cells AS SELECT unnest(['one', 'tw|o', 'thr;ee', 'ons', 'fo\tur']) AS p, 5 AS n")
+    found = con.execute("SELECT p, sdc_ckm_count(n, 99, ptable := p) FROM cells ORDER BY rowid").fetchall()
+    assert found == [("one", 6), ("tw|o", 7), ("thr;ee", 8), ("ons", 6), ("fo\tur", 9)]
+    numbers = ("modulus", "shift", "buckets", "step", "odd_first", "last_variance", "most")
+    shown = ", ".join(f"_sdc_ptable_{number}(p)" for number in numbers)
+    assert con.execute(f"SELECT {shown} FROM (VALUES ('nope'), (NULL)) t(p)").fetchall() == [(None,) * 7] * 2
+    assert con.execute("SELECT _sdc_ptable_rows('default_magnitude'), _sdc_ptable_rows('one')").fetchall() == [
+        ([0.0, 1.0, 3.0, 5.0], [])
+    ]
 
 
 def test_the_built_in_tables_cannot_be_broken_by_mistake(con: duckdb.DuckDBPyConnection) -> None:
