@@ -17,6 +17,7 @@ from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, 
 from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
 from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of
+from sdcduck.guard.running import begun
 
 Columns = list[tuple[str, Type]]
 Parameters = Mapping[str, object]
@@ -101,7 +102,7 @@ class FromSystem:
     notice = ""
 
     def __init__(self, catalog: SystemCatalog, sql: str, values: SessionValues) -> None:
-        self._cursor = catalog.cursor()
+        self._cursor, self._at_once = catalog.cursor(), catalog.at_once
         self._sql, self._values = sql, values
         self._reader: pa.RecordBatchReader | None = None
         self.schema = pa.schema([])
@@ -110,9 +111,7 @@ class FromSystem:
         """Run the query in the instance without data."""
         try:
             text = _system_text(self._cursor, self._sql, self._values)
-            relation = self._cursor.sql(text, params=parameters)
-            columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-            self._reader = relation.to_arrow_reader(_ROWS)
+            columns, self._reader = begun(self._cursor, text, parameters, _ROWS, at_once=self._at_once)
             self.schema = self._reader.schema
         except duckdb.Error as problem:
             self.close()

@@ -70,11 +70,16 @@ def _one_by_one(column: pa.Array, kind: Type, form: int) -> list[bytes]:
         head, starts = struct.pack("!i", width), range(0, len(data), width)
         found = zip(starts, column.is_valid().to_pylist() if column.null_count else [True] * len(column), strict=True)
         return [head + data[start : start + width] if valid else _NULL for start, valid in found]
-    written = [
-        value.encode() if isinstance(value, str) else value
-        for value in (values(column, kind) if form else texts(column, kind)).to_pylist()
-    ]
-    return [_NULL if value is None else struct.pack("!i", len(value)) + value for value in written]
+    if form:
+        column = values(column, kind)
+    elif not pa.types.is_integer(column.type):  # the text of a few whole numbers need not come from Arrow
+        column = texts(column, kind)
+    return [_NULL if value is None else _with_length(value) for value in column.to_pylist()]
+
+
+def _with_length(value: str | bytes | int) -> bytes:
+    data = value if isinstance(value, bytes) else str(value).encode()
+    return struct.pack("!i", len(data)) + data
 
 
 COPY_BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)

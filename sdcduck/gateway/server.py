@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import ssl
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +23,8 @@ from sdcduck.gateway.session import Client, Session
 from sdcduck.gateway.settings import VERSION_TEXT, BadSetting, Settings
 
 _SWEEP = 1.0
-_MOST_CANCELS = 1000
+_MOST_STRANGERS, _MOST_FROM_ONE = 1000, 500
+"""How many may be on their way in, or only here to cancel: of all addresses together, and of one of them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Gateway:
         self._threads = ThreadPoolExecutor(max_workers=options.connections, thread_name_prefix="sdcduck")
         self._secret = secrets.token_bytes(32)
         self._guests: dict[int, _Guest] = {}
+        self._strangers: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
@@ -129,6 +132,16 @@ class Gateway:
         """For how many something runs."""
         return sum(guest.session is not None and guest.session.busy for guest in list(self._guests.values()))
 
+    def _is_crowded(self, address: str) -> bool:
+        """Whether too many are here who did not say who they are: those of one address must not keep others out."""
+        return self._strangers.total() > _MOST_STRANGERS or self._strangers[address] > _MOST_FROM_ONE
+
+    def _no_stranger(self, connection: Connection) -> None:
+        """One of those on their way in is in, or gone."""
+        self._strangers[connection.peer] -= 1
+        if not self._strangers[connection.peer]:
+            del self._strangers[connection.peer]
+
     def _come_in(self, connection: Connection) -> None:
         process = secrets.randbelow(2**31 - 1) + 1
         while process in self._guests:
@@ -136,12 +149,13 @@ class Gateway:
         now = asyncio.get_running_loop().time()
         guest = _Guest(connection, secrets.randbits(32) - 2**31, since=now)
         self._guests[process] = guest
+        self._strangers[connection.peer] += 1
         guest.task = asyncio.create_task(self._host(process, guest))
 
     async def _host(self, process: int, guest: _Guest) -> None:
         connection = guest.connection
         try:
-            if len(self._guests) > self._options.connections + _MOST_CANCELS or self._stopping:
+            if self._stopping or self._is_crowded(connection.peer):
                 return
             if await self._admit(process, guest):
                 await self._converse(guest)
@@ -158,6 +172,8 @@ class Gateway:
         finally:
             if guest.session is not None:
                 guest.session.close()
+            else:
+                self._no_stranger(connection)
             if guest.user:
                 self._house.seats.give(guest.user)
                 note("left", user=guest.user, address=connection.peer)
@@ -181,6 +197,7 @@ class Gateway:
         guest.user = account.name
         client = Client(account.name, role, house.database, process, VERSION_TEXT, house.limits)
         session = guest.session = Session(client, _settings(startup, account.name), connection, self._threads)
+        self._no_stranger(connection)
         connection.when_gone = lambda: session.stop(errors.CANCELLED)
         connection.decoder.longest = LONGEST
         note(

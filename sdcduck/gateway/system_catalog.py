@@ -21,6 +21,7 @@ from sdcduck.gateway.system_functions import FUNCTIONS
 from sdcduck.gateway.system_tables import INFORMATION_SCHEMA, PG_CATALOG
 from sdcduck.gateway.types import BASE_TYPES, Type, array_of, type_of
 from sdcduck.guard.relations import about, use_of
+from sdcduck.guard.running import plans_once
 
 _LETTERS = {"u": "UINTEGER", "s": "SMALLINT", "i": "INTEGER", "l": "BIGINT", "b": "BOOLEAN", "f": "FLOAT",
             "d": "DOUBLE", "z": "TIMESTAMPTZ", "v": "INTERVAL", "t": "VARCHAR"}  # fmt: skip
@@ -84,6 +85,8 @@ class SystemCatalog:
             },
         )  # fmt: skip
         self._alone = threading.Lock()
+        self.at_once = plans_once(self._con)
+        """How it is asked (`sdcduck.guard.running.begun`)."""
         self.schema = {
             **{name: relation.columns for name, relation in PG_RELATIONS.items()},
             **{name: relation.columns for name, relation in INFORMATION_RELATIONS.items()},

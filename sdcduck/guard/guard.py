@@ -28,10 +28,10 @@ from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
-from sdcduck.guard.question import Question, columns_of
+from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import RAW, Unique
-from sdcduck.guard.running import Limited, Parameters, begun
+from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 
@@ -40,6 +40,7 @@ _DEEPEST = 200
 _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
+_LONGEST_PLAIN, _LONGEST_CONSTANT = 10_000, 1000
 _ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
@@ -78,6 +79,7 @@ class Rewritten:
         notice: what whoever asked has to be told with the answer.
         columns: what each column of the answer is made of.
         grouped: the rows are groups of units, or some of them.
+        constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
     """
 
     sql: str
@@ -89,6 +91,7 @@ class Rewritten:
     notice: str = ""
     columns: tuple[Origin, ...] = ()
     grouped: bool = False
+    constant: bool = False
 
 
 class Guard:
@@ -123,6 +126,8 @@ class Guard:
         self.heard: Callable[[str, float, int], None] = lambda verdict, seconds, rows: None
         """Told of each line that is written down, or would be if there were a log: verdict, seconds, rows."""
         self._limited = Limited(self._con, self._alone, seconds)
+        self.at_once = plans_once(self._con)
+        """How the engine is asked (`begun`)."""
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
@@ -131,6 +136,9 @@ class Guard:
         unchanging = catalog.is_read_only(self._con)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
+        self._texts: dict[str, str] = {}
+        self.constants: dict[str, Constant] = {}
+        """Answers to questions that are `Rewritten.constant`, by what ran."""
 
     def sql(
         self,
@@ -244,7 +252,7 @@ class Guard:
 
     def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
         def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-            _, reader = begun(cursor, rewritten.sql, parameters, _ROWS, grouped=rewritten.grouped)
+            _, reader = begun(cursor, rewritten.sql, parameters, _ROWS, at_once=self.at_once, grouped=rewritten.grouped)
             return reader.read_all()
 
         return self._limited.ask(ask)
@@ -298,13 +306,14 @@ class Guard:
         )
 
     def _rewrite(self, query: str, version: str) -> Rewritten:
-        known = self._rewritten.get(query)
+        text = self._plain(query)
+        known = self._rewritten.get(text)
         if known is None or known[0] != version:
             with self._alone:
                 known = (version, self._made(query, self._known.policies(version)))
             if len(self._rewritten) >= _MOST_CACHED:
                 self._rewritten.clear()
-            self._rewritten[query] = known
+            self._rewritten[text] = known
         rewritten = known[1]
         # Not part of what is remembered: tables may have changed.
         for policy in rewritten.policies:
@@ -312,6 +321,18 @@ class Guard:
         for unique in rewritten.unique:
             self._known.check_unique(unique)
         return rewritten
+
+    def _plain(self, query: str) -> str:
+        """`plain_text`, remembered: most texts come again to the letter. Long ones would fill the memory."""
+        if len(query) > _LONGEST_PLAIN:
+            return query
+        text = self._texts.get(query)
+        if text is None:
+            text = plain_text(query)
+            if len(self._texts) >= _MOST_CACHED:
+                self._texts.clear()
+            self._texts[query] = text
+        return text
 
     def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         try:
@@ -361,7 +382,7 @@ class Guard:
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
-        now, grouped = _output_names(tree), _is_grouped(tree)
+        now, grouped, constant = _output_names(tree), _is_grouped(tree), _is_constant(tree)
         rendered = _rendered(tree)
         if rendered is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
@@ -384,6 +405,7 @@ class Guard:
             tuple(policy for policy in named if policy.label == "unit-level"),
             columns=columns,
             grouped=grouped,
+            constant=constant and len(sql) <= _LONGEST_CONSTANT,
         )
 
 
@@ -433,6 +455,41 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "lock_configuration": True,
 }
 """The settings of an instance that only a guard holds."""
+
+
+_PART = re.compile(
+    r"""
+    [\w,.()*=<>]+
+    | '(?:[^'\\]|'')*'
+    | "(?:[^"]|"")*"
+    | (?P<gap>(?:[ \t\n] | \r\n | (?<![^\s\w),;'"])(?:--[^\r\n]* | /\*[^*/]*\*/))+)
+    | (?P<odd>[\\`\#'"\x00-\x1f\x7f] | \$(?!\d) | /\* | --)
+    """,
+    re.VERBOSE,
+)
+
+
+def plain_text(query: str) -> str:
+    """A text with one space where there were several, or comments: two questions with one text are the same.
+
+    Programs put the name of their user or the number of a chart into a comment. Where comments or strings could be read
+    in another way than here, the text stays as it is.
+
+    >>> plain_text("/* chart 7 */ SELECT  1 -- one\\n , 'a  -- b' "), plain_text("SELECT $$ /* $$")
+    ("SELECT 1 , 'a  -- b'", 'SELECT $$ /* $$')
+    """
+    if not query.isascii():
+        return query
+    parts, end = [], 0
+    for found in _PART.finditer(query):
+        if found["odd"]:
+            return query
+        if found["gap"]:
+            before, end = query[end : found.start()], found.end()
+            if before.endswith("'") and query.startswith("'", end):  # with a line between them they may be one string
+                return query
+            parts += [before, " "]
+    return "".join([*parts, query[end:]]).strip(" ")
 
 
 _BRACKETS = re.compile(r"[()\[\]{}]")
@@ -609,6 +666,17 @@ def _is_grouped(tree: exp.Expr) -> bool:
     if not isinstance(inner, exp.Subquery) or any("unnest" in item.sql("duckdb").lower() for item in tree.expressions):
         return False
     return inner.alias == RELEASED or _is_grouped(inner.this)
+
+
+def _is_constant(tree: exp.Expr) -> bool:
+    """Whether this is SELECT and literals, and nothing else.
+
+    >>> [_is_constant(_parsed(text)) for text in ("SELECT 1, 'a' AS b", "SELECT now()", "SELECT 1 LIMIT 0")]
+    [True, False, False]
+    """
+    if not isinstance(tree, exp.Select) or any(value for name, value in tree.args.items() if name != "expressions"):
+        return False
+    return all(isinstance(item.unalias(), (exp.Literal, exp.Boolean, exp.Null)) for item in tree.expressions)
 
 
 def _is_never(condition: exp.Expr) -> bool:

@@ -41,17 +41,31 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
 
 
 def begun(
-    cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters, rows: int, *, grouped: bool
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    parameters: Parameters,
+    rows: int,
+    *,
+    at_once: bool,
+    grouped: bool = False,
 ) -> tuple[list[tuple[str, str]], pa.RecordBatchReader]:
-    """The names and DuckDB types of the columns of an answer, and its rows.
+    """The names and DuckDB types of the columns of an answer, and its rows as they come.
+
+    Protected numbers take longer to plan than to compute, unless there are millions of records: so a question should be
+    planned once. What DuckDB 2 has for everybody plans a relation for its columns and again to run, or a result once
+    but copies its rows with a second query; what its relations are made of does neither.
 
     Args:
         rows: of a batch, at most.
+        at_once: what `plans_once` says of the connection.
         grouped: the rows are no more than the groups that DuckDB holds in memory anyway. They may then be held as a
-            result, which is planned once; a relation, which holds no more than a batch, is planned for its columns, and
-            again to run. Protected numbers take longer to plan than to compute, unless there are millions of records.
+            result; a relation holds no more than a batch.
     """
     given = parameters if parameters is not None else []
+    if at_once:
+        values = dict(given) if isinstance(given, Mapping) else list(given)
+        result = cursor._submit(sql, values, "stream", rows)
+        return [(str(column[0]), str(column[1])) for column in result.description], result.arrow_reader()
     if grouped:
         cursor.execute(sql, given)
         columns = [(str(column[0]), str(column[1])) for column in cursor.description or []]
@@ -61,6 +75,20 @@ def begun(
             cursor.fetchall()
     relation = cursor.sql(sql, params=given)
     return list(zip(relation.columns, map(str, relation.types), strict=True)), relation.to_arrow_reader(rows)
+
+
+def plans_once(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether DuckDB's package has the call under its relations that plans a query once and streams its rows.
+
+    It is internal: another version may do without it, or mean something else by it, and is then asked as everybody may.
+    """
+    try:
+        result = con._submit("SELECT 7 AS a, $1 AS b", ["x"], "stream", 1)
+        columns = [(str(column[0]), str(column[1])) for column in result.description]
+        rows = result.arrow_reader().read_all().to_pylist()
+    except Exception:  # whatever another version makes of it
+        return False
+    return columns == [("a", "INTEGER"), ("b", "VARCHAR")] and rows == [{"a": 7, "b": "x"}]
 
 
 # DuckDB 2.0 warns of results as Arrow: they are one copy more, here of few rows.

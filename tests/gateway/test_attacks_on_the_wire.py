@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from served_gateway import PASSWORD, Served, start
+from served_gateway import PASSWORD, Served, start, wait_for
 from test_bad_days import in_this_process
 
 from sdcduck.gateway import statements
@@ -501,3 +501,43 @@ def test_lists_of_values_are_read() -> None:
     for none in ("SET a = b,", "SET a = ,b", "SET a = b,,c", "SET a = 'b", "SET a = b c"):
         with pytest.raises(statements.Unsupported):
             statements.read(none)
+
+
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+
+
+def test_one_address_keeps_no_others_out(register: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets that never log in are counted by address; those who have logged in are not among them."""
+    monkeypatch.setattr("sdcduck.gateway.server._MOST_FROM_ONE", 5)
+    login = {"host": "127.0.0.1", "user": "ann", "password": PASSWORD, "dbname": "own", "autocommit": True}
+
+    def came(port: int, address: str) -> tuple[socket.socket, bytes]:
+        door = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(address, 0))
+        door.sendall(SSL_REQUEST)
+        try:
+            return door, door.recv(1)
+        except ConnectionResetError:
+            return door, b""
+
+    with in_this_process(register, tmp_path, Options(port=0)) as port, contextlib.ExitStack() as doors:
+        for _ in range(7):
+            doors.enter_context(psycopg.connect(**login, port=port))
+        silent = [came(port, "127.0.0.1") for _ in range(5)]
+        assert [answer for _, answer in silent] == [b"N"] * 5
+        late, answer = came(port, "127.0.0.1")
+        assert answer == b""
+        late.close()
+        other, answer = came(port, "127.0.0.2")
+        assert answer == b"N"
+        other.close()
+        for door, _ in silent:
+            door.close()
+        wait_for(lambda: _logs_in(login, port))
+
+
+def _logs_in(login: dict[str, Any], port: int) -> bool:
+    try:
+        psycopg.connect(**login, port=port).close()
+    except psycopg.OperationalError:
+        return False
+    return True

@@ -1,15 +1,24 @@
-"""Groups are asked for as a result, which is planned once; what may be larger than its groups comes as a stream."""
+"""A question is planned once where DuckDB can; all ways to ask give the same; what is constant is asked for once."""
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 import sdcduck
-from sdcduck.guard import Guard
-from sdcduck.guard.running import begun
+from sdcduck.audit_log import read_log
+from sdcduck.guard import Guard, Refused
+from sdcduck.guard.running import begun, plans_once
+
+asking = importlib.import_module("sdcduck.guard.question")  # the name `sdcduck.guard` is a function
 
 GROUPED = (
     "SELECT region, count(*) AS n, sum(income) AS y FROM people GROUP BY region ORDER BY n DESC LIMIT 3",
@@ -39,19 +48,97 @@ def one() -> Iterator[Guard]:
 
 
 @pytest.mark.parametrize("question", [*GROUPED, *LARGER])
-def test_both_ways_give_the_same(one: Guard, question: str) -> None:
+def test_all_ways_give_the_same(one: Guard, question: str) -> None:
     rewritten, _ = one.rewritten(question)
     assert rewritten.grouped == (question in GROUPED)
     parameters = ["r3"] if "$1" in question else None
     found = []
-    for grouped in (True, False):
+    for at_once, grouped in ((False, True), (False, False), (one.at_once, False)):
         cursor = one._con.cursor()
-        columns, reader = begun(cursor, rewritten.sql, parameters, 100, grouped=grouped)
+        columns, reader = begun(cursor, rewritten.sql, parameters, 100, at_once=at_once, grouped=grouped)
         found.append((columns, reader.read_all()))
         cursor.close()
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert one.sql(question, parameters).equals(found[0][1])
     assert one.stream(question, parameters).read_all().equals(found[0][1])
+
+
+def test_how_the_engine_is_asked(one: Guard) -> None:
+    assert one.at_once == (not duckdb.__version__.startswith("1."))
+
+
+@pytest.mark.parametrize("other", [object(), SimpleNamespace(_submit=lambda *_: SimpleNamespace(description=[]))])
+def test_a_version_without_that_call_or_with_another_is_asked_as_everybody_may(other: Any) -> None:
+    assert not plans_once(other)
+
+
+CONSTANT = ("SELECT 1", "SELECT 1 AS a, 'x' AS b, NULL AS c, true AS d, 1.50", "select 'SELECT 1'")
+
+
+@pytest.mark.parametrize("question", CONSTANT)
+def test_the_engine_is_asked_once_for_what_stands_in_the_question(
+    one: Guard, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one.constants.clear()
+    first, second = one.question(question), one.question(question)
+    columns, rows = first.ask(), list(first.batches())
+    with monkeypatch.context() as patched:
+        patched.setattr(asking, "begun", None)
+        assert second.ask() == columns
+        assert second.ended is False
+        assert second.schema == first.schema
+        assert list(second.batches()) == rows
+        assert second.ended
+    assert pa.Table.from_batches(rows) == one.sql(question)
+    assert pa.Table.from_batches(rows) == one.stream(question).read_all()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT 1 LIMIT 0",
+        "SELECT 1 WHERE false",
+        "SELECT 1 UNION ALL SELECT 2",
+        "SELECT current_date AS d",
+        "SELECT 'today'::DATE AS d",
+        "SELECT 1 + 1 AS two",
+        "SELECT $1 AS x",
+        "SELECT count(*) AS n FROM people",
+        "SELECT '" + "x" * 2000 + "' AS x",
+    ],
+)
+def test_what_is_asked_for_each_time(one: Guard, question: str) -> None:
+    one.constants.clear()
+    try:
+        assert not one.rewritten(question)[0].constant
+        one.stream(question, ["x"] if "$1" in question else None).read_all()
+    except Refused:
+        pass
+    assert not one.constants
+
+
+def test_each_time_it_is_written_down(one: Guard, tmp_path: Path) -> None:
+    logged = sdcduck.guard(one._con, log=tmp_path / "log.jsonl")
+    for _ in range(3):
+        assert logged.stream("SELECT 1 AS a", user="ann").read_all().to_pylist() == [{"a": 1}]
+    lines = read_log(tmp_path / "log.jsonl")
+    assert [(line["verdict"], line["rows"], line["user"]) for line in lines] == [("answered", 1, "ann")] * 3
+
+
+def test_an_answer_is_not_remembered_where_it_was_refused(one: Guard) -> None:
+    one.constants.clear()
+    asked = one.question("SELECT 1 AS a")
+    asked.interrupt()
+    with pytest.raises(Refused):
+        asked.ask()
+    assert not one.constants
+
+
+def test_no_more_are_remembered_than_there_is_room_for(one: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "_MOST_CONSTANTS", 5)
+    for number in range(20):
+        assert one.stream(f"SELECT {number} AS a").read_all().to_pylist() == [{"a": number}]
+        assert len(one.constants) <= 5
 
 
 def test_where_every_warning_is_an_error(one: Guard) -> None:
