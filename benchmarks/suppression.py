@@ -7,6 +7,7 @@ loads compiled code from the cache, or compiles it when there is none). Nothing 
     python benchmarks/suppression.py --quick    2,000 and 10,000 inner cells
     python benchmarks/suppression.py --all      up to 320,000 inner cells, and the hardest shapes
     python benchmarks/suppression.py --matrix   cells and matrix X of 10 million records, beside the plain query
+    python benchmarks/suppression.py --instances FOLDER   stored instances linked_*.npz: the ones others were timed on
 
 Nested shape: municipality (with county and overlapping regions) x industry (five levels, 30 special groupings),
 counts of 1 or 2 primary: like the employment table of Langsrud and Bøvelstad (2022), 80,459 inner x 171,678 cells,
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -162,6 +164,40 @@ QUICK = ("nested 2k", "nested 10k")
 USUAL = (*QUICK, "nested 30k", "nested 80k", "three-way 5k", "15 + 30 groupings 5k")
 
 
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """What is to be protected: X, the count of each inner cell, the primary cells and the candidates in their order."""
+
+    x: DummyMatrix
+    counts: np.ndarray
+    primary: np.ndarray
+    order: np.ndarray
+
+
+def instance(name: str) -> Instance:
+    """A shape of our own by its name, or a stored instance by its file."""
+    if name in SHAPES:
+        x, counts = SHAPES[name][1]()
+        z = x.totals(counts)
+        return Instance(x, counts, z <= 2, candidate_order(x, z.astype(np.float64)))
+    with np.load(name) as data:
+        rows, columns = (int(n) for n in data["shape"])
+        lengths = data["indptr"].astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        # Indices are stored as differences, each column starting anew.
+        sums = np.concatenate([[0], np.cumsum(data["delta"].astype(np.int64))])
+        indices = (sums[1:] - np.repeat(sums[indptr[:-1]], lengths)).astype(np.int32)
+        primary = np.unpackbits(data["primary"])[:columns].astype(bool)
+        return Instance(DummyMatrix(indptr, indices, rows), data["freq"], primary, data["candidates"].astype(np.int64))
+
+
+def _stencil_and_decimals(x: DummyMatrix, suppressed: np.ndarray, counts: np.ndarray) -> None:
+    """What is made once the cells are known: the space of what is published, the stencil, three replicates."""
+    space = modular_null_space(x, ~suppressed)
+    stencil(space)
+    decimals(x, space, counts, replicates=3)
+
+
 def seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
@@ -170,10 +206,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 def measure(name: str, runs: int) -> dict[str, object]:
     """All numbers of one shape; called in a process of its own."""
-    x, counts = SHAPES[name][1]()
-    z = x.totals(counts)
-    primary = z <= 2
-    order = candidate_order(x, z.astype(np.float64))
+    given = instance(name)
+    x, counts, primary, order = given.x, given.counts, given.primary, given.order
     result = suppress_secondary(x, [0], [0], singleton_method="none")
 
     cpu = 0.0
@@ -211,6 +245,7 @@ def measure(name: str, runs: int) -> dict[str, object]:
         basis = null_space(x, space)
         numbers["null space"] = time.perf_counter() - began
         numbers["decimals"] = seconds(lambda: decimals(x, basis, counts))
+        numbers["together"] = seconds(lambda: _stencil_and_decimals(x, suppressed, counts))
     except ArithmeticError:
         numbers["null space"] = float("nan")
     numbers["MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -276,6 +311,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--matrix", action="store_true")
+    parser.add_argument("--instances", type=Path)
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--shape", help=argparse.SUPPRESS)
@@ -283,7 +319,7 @@ def main() -> None:
     if options.shape:
         print(json.dumps(measure(options.shape, options.runs)))
         return
-    console = Console(width=max(130, Console().width))
+    console = Console(width=max(150, Console().width))
     console.print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; seconds")
     if options.matrix:
         build(console, options.records, options.runs)
@@ -300,19 +336,25 @@ def main() -> None:
         "stencil",
         "null space",
         "decimals",
+        "together",
         "MiB",
     )
     table = Table("shape", *names)
-    for name in SHAPES if options.all else QUICK if options.quick else USUAL:
+    shapes = SHAPES if options.all else QUICK if options.quick else USUAL
+    if options.instances:
+        shapes = sorted(map(str, options.instances.glob("linked_*.npz")), key=lambda file: Path(file).stat().st_size)
+    for name in shapes:
         command = [sys.executable, __file__, "--shape", name, "--runs", str(options.runs)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
-            table.add_row(name, run.stderr.strip().splitlines()[-1])
+            table.add_row(Path(name).stem, run.stderr.strip().splitlines()[-1])
             continue
         numbers = json.loads(run.stdout)
         cells = [numbers.get(key, float("nan")) for key in names]
-        table.add_row(name, *(f"{v:,}" if isinstance(v, int) else f"{v:.0f}" if v > 100 else f"{v:.2f}" for v in cells))
-        console.print(f"{name}: done in {numbers['cold']:.1f} s", style="dim")
+        table.add_row(
+            Path(name).stem, *(f"{v:,}" if isinstance(v, int) else f"{v:.0f}" if v > 100 else f"{v:.2f}" for v in cells)
+        )
+        console.print(f"{Path(name).stem}: done in {numbers['cold']:.1f} s", style="dim")
     console.print(table)
 
 
