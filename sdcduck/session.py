@@ -281,7 +281,7 @@ def install(
         session.give_secret(secret)
     if progress is not None:
         session.progress = progress
-    _let_ctrl_c_through(con, on=True)
+    _set_scheduler(con, on=True)
     if not current:
         if catalog.is_read_only(con):
             session.temporary = _temporary_pure_sql(con)
@@ -313,7 +313,7 @@ def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.
     session = _known_session(con)
     if session is not None:
         session.remove_functions()
-        _let_ctrl_c_through(con, on=False)
+        _set_scheduler(con, on=False)
     con.execute(f"DETACH DATABASE IF EXISTS {_HIDDEN}")
     if read_only:
         con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG_IN_MEMORY}")
@@ -392,13 +392,24 @@ def _new_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession:
     return session
 
 
-def _let_ctrl_c_through(con: duckdb.DuckDBPyConnection, *, on: bool) -> None:
-    """Have DuckDB look between the chunks of a task whether its statement was interrupted, in all of its threads.
+def _set_scheduler(con: duckdb.DuckDBPyConnection, *, on: bool) -> None:
+    """Have DuckDB's scheduler go well with statements that wait for others; an older DuckDB or a locked configuration
+    is left as it is.
 
-    By default it does so in the main thread only: after Ctrl-C it waits until what other threads do is done. Grouping
-    20 million rows takes the same time with and without.
+    A statement that calls Python waits in one of DuckDB's threads while what it calls asks DuckDB in its turn. It may
+    be one of the threads that DuckDB counts on to work (all but the caller's, so the only one of two), and then
+    everything asked takes as long as on one thread less: about every second call. With one more, all of them can work;
+    a plain statement takes the same time.
+
+    DuckDB looks whether a statement was interrupted in the main thread only, unless it looks between the chunks of a
+    task: after Ctrl-C it waits until what other threads do is done. Grouping 20 million rows takes the same time with
+    and without.
     """
-    with suppress(duckdb.Error):  # an older DuckDB, or a locked configuration
+    with suppress(duckdb.Error):
+        row = catalog.first_row(con, "SELECT current_setting('external_threads')")
+        if row == (1 if on else 0,):  # not where the user chose a number
+            con.execute("SET external_threads = 0" if on else "RESET external_threads")
+    with suppress(duckdb.Error):
         con.execute("SET scheduler_process_partial = true" if on else "RESET scheduler_process_partial")
 
 

@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -413,6 +415,53 @@ def test_several_processes_may_read_one_file(file: Path) -> None:
 
 
 # --- Connecting ------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_waiting_statement_asks_for_runs_on_all_threads() -> None:
+    con = sdcduck.connect(threads=2)
+    con.execute("CREATE TABLE numbers AS FROM range(400000) t(i)")
+    both_wait, two_work = threading.Barrier(2), threading.Barrier(2)
+    first, asked, met = threading.Lock(), threading.Event(), set[int]()
+
+    def work(i: int) -> int:
+        if threading.get_ident() not in met:
+            two_work.wait(20)  # broken unless another thread works on the same statement
+            met.add(threading.get_ident())
+        return i
+
+    def ask() -> None:
+        con.cursor().execute("SELECT sum(work(i)) FROM numbers").fetchall()
+
+    def wait(i: int) -> int:
+        if not asked.is_set():
+            both_wait.wait(20)  # the caller's thread and one of DuckDB's are in here
+            if first.acquire(blocking=False):
+                with ThreadPoolExecutor() as pool:
+                    try:
+                        pool.submit(ask).result()
+                    finally:
+                        asked.set()
+            asked.wait()
+        return i
+
+    con.create_function("work", work, ["BIGINT"], "BIGINT")
+    con.create_function("wait", wait, ["BIGINT"], "BIGINT")
+    con.execute("SELECT sum(wait(i)) FROM numbers").fetchall()
+    assert not two_work.broken
+
+
+def test_the_number_of_threads_that_a_user_chose_stays() -> None:
+    def external(con: duckdb.DuckDBPyConnection) -> object:
+        return con.execute("SELECT current_setting('external_threads')").fetchall()[0][0]
+
+    chosen = sdcduck.connect(external_threads=2, threads=4)
+    assert external(chosen) == 2
+    assert external(sdcduck.uninstall(chosen)) == 2
+    con = duckdb.connect()
+    before = external(con)
+    assert external(sdcduck.install(con)) == 0
+    assert external(sdcduck.install(con)) == 0
+    assert external(sdcduck.uninstall(con)) == before
 
 
 def test_a_path_may_be_text_or_a_path_and_options_reach_duckdb(tmp_path: Path) -> None:

@@ -210,9 +210,9 @@ class Pattern:
 
 
 def read_inner(session: Session, call: Call) -> Inner:
-    """Cells, inner cells and the matrix between them, in two queries."""
+    """Cells, inner cells and the matrix between them, in three statements."""
     cursor = reads(session.cursor())
-    publication, rules, options = call.publication, call.rules, call.options
+    publication, rules, options = call.publication.with_numbers(cursor, call.extend), call.rules, call.options
     freq = call.freq
     value = publication.measure(rules.value, "value", "sum").name if rules.on_contributors else None
     marked = marked_cells(

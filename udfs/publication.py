@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -44,6 +44,7 @@ class Publication:
         records: SQL, one row a record: ``_sdc_d0 ..`` the dimensions, ``_sdc_m0 ..`` what each measure sums or counts
             (NULL where its filter leaves the record out), and all columns of the source.
         structural_zeros: SQL condition on the dimensions, which combinations nothing can have: they are no inner cells.
+        numbered: the table that holds the inner cells with their numbers, where they have been put into one.
     """
 
     query: str
@@ -54,6 +55,7 @@ class Publication:
     inner: str
     records: str
     structural_zeros: str | None = None
+    numbered: str | None = None
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
@@ -107,6 +109,8 @@ class Publication:
         With `extend`, clusters of dimensions: also the combinations of the clusters that no record has, with zeros, but
         for the structural ones.
         """
+        if self.numbered is not None:
+            return f"SELECT * FROM {self.numbered}"
         order = ", ".join(f"{name} NULLS FIRST" for name in self.quoted_dimensions) or "1"
         inner = f"({self.inner})"
         if extend:
@@ -132,6 +136,12 @@ class Publication:
         if self.structural_zeros is None:
             return f"({extended})"
         return f"(SELECT * FROM ({extended}) WHERE ({self.structural_zeros}\n) IS NOT TRUE)"
+
+    def with_numbers(self, cursor: duckdb.DuckDBPyConnection, extend: Sequence[Sequence[int]] = ()) -> Publication:
+        """This publication with its inner cells in a temporary table of the cursor, so that all that is asked of them
+        there is asked of that table: the records are gone through once."""
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE _sdc_numbered AS {self.inner_cells(extend=extend)}")
+        return replace(self, numbered="temp._sdc_numbered")
 
     def cells(self, *, extend: Sequence[Sequence[int]] = (), members: bool = False) -> str:
         """SQL of the cells, numbered by ``_sdc_cell``: grouping set by grouping set, in the order of the dimensions.
