@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import getpass
 import logging
 import os
@@ -104,6 +105,9 @@ def serve(
                 typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
+        # What is there now stays: the collector need not look at it again while questions are rewritten.
+        gc.collect()
+        gc.freeze()
         asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
         if flight is not None:
             # Everything is written and closed. While a Flight client does not read what it asked for, Arrow's server
