@@ -149,7 +149,7 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     lookups = list(tables)
     known = ", ".join(name for name, _ in lookups)
     unknown = (
-        "error('unknown p-table ''' || coalesce(p, 'NULL') || '''; stored: ' || "
+        "error('unknown p-table ''' || coalesce(p::VARCHAR, 'NULL') || '''; stored: ' || "
         + literal(known)
         + " || ' (see sdc_store_ptable)')"
     )
@@ -163,7 +163,8 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         cast: str = "",
     ) -> str:
         cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
-        case = f"CASE p\n{cases}        ELSE {otherwise}\n    END"
+        # A number in the place of a name is unknown; DuckDB would want to make numbers of the names.
+        case = f"CASE p::VARCHAR\n{cases}        ELSE {otherwise}\n    END"
         return f"{create} {macro}({parameters}) AS\n    " + (f"({case})::{cast}" if cast else case)
 
     def listed(macro: str, values: Iterable[str], sql_type: str) -> str:
@@ -178,7 +179,7 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     separator = next(sign for sign in _SEPARATORS if not any(sign in name for name, _ in lookups))
     names = literal(separator.join(name for name, _ in lookups))
     return [
-        f"{create} _sdc_ptable_place(p) AS list_position(string_split({names}, {literal(separator)}), p)",
+        f"{create} _sdc_ptable_place(p) AS list_position(string_split({names}, {literal(separator)}), p::VARCHAR)",
         dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
         dispatch("_sdc_ptable_top", _top_row, unknown),
         dispatch("_sdc_ptable_last", lambda one: f"{one.last}::BIGINT", unknown),

@@ -21,10 +21,11 @@
 --| @source R package cellKey draws keys at random; a keyed hash makes them repeatable
 CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
     coalesce(
-        _sdc_hmac_keys(unit_id::VARCHAR, digits::INTEGER),
+        _sdc_hmac_keys(unit_id::VARCHAR, CASE WHEN digits = digits::INTEGER THEN digits::INTEGER END),
         CASE
             WHEN unit_id IS NULL THEN NULL
-            WHEN digits IS NULL OR digits NOT BETWEEN 5 AND 18 THEN error('sdc_record_key: digits must be between 5 and 18')
+            WHEN (digits BETWEEN 5 AND 18 AND digits = digits::INTEGER) IS NOT TRUE
+                THEN error('sdc_record_key: digits must be between 5 and 18')
             ELSE error(_sdc_secret_problem('sdc_record_key'))
         END
     );

@@ -42,9 +42,15 @@ def _given(value: str | None, argument: str) -> object:
     if value is None:
         return None
     try:
-        return json.loads(value.replace("NULL", "null"))
+        return json.loads(value.replace("NULL", "null"), parse_float=_number_of_sql)
     except json.JSONDecodeError:
         raise SDCError(f"argument '{argument}' must be a number, true, false, or a list of them") from None
+
+
+def _number_of_sql(text: str) -> int | float:
+    """DuckDB writes all of a list with decimals where one number has some: 5.0 beside 5.5."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _whole(value: float | None, argument: str) -> int | None:

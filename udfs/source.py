@@ -205,9 +205,12 @@ def shared_columns(
     return tuple(found)
 
 
+_NOT_VISIBLE = "(temporary tables, data frames and what is not committed are not visible here)"
+
+
 def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:
     if text.startswith("("):
-        return SDCError("the query names a table that is not there (temporary tables are not visible here)")
+        return SDCError(f"the query names a table that is not there {_NOT_VISIBLE}")
     names = cursor.execute(
         "SELECT CASE WHEN table_schema = current_schema() THEN table_name ELSE table_schema || '.' || table_name END "
         "FROM information_schema.tables WHERE table_catalog = current_database()"
@@ -220,4 +223,4 @@ def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:
         error = SDCError(f"unknown table '{text}'; did you mean '{found}'?")
     else:
         error = unknown("table", text, [row[0] for row in names])
-    return SDCError(f"{error} (temporary tables are not visible here)")
+    return SDCError(f"{error} {_NOT_VISIBLE}")

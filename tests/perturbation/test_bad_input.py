@@ -81,6 +81,21 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("sdc_ckm_sum(1, ['nan'::DOUBLE], 5)", "a contribution is NULL, NaN or infinite"),
         ("sdc_ckm_count(2, 0.62)", "key sums are whole numbers; multiply keys between 0 and 1 by 10^digits"),
         ("sdc_ckm_count(2.5, 7)", "counts and key sums are whole numbers"),
+        ("sdc_ckm_sum(5, [1.0], 0.62)", "key sums are whole numbers; multiply keys between 0 and 1 by 10^digits"),
+        ("sdc_ckm_sum(5, [1.0], 'nan'::DOUBLE)", "key sums are whole numbers"),
+        ("sdc_cell_key(record_key, digits := 0)", "digits must be between 1 and 18"),
+        ("sdc_cell_key(record_key, digits := 25)", "digits must be between 1 and 18"),
+        ("sdc_cell_key(record_key, digits := NULL)", "digits must be between 1 and 18"),
+        ("sdc_mbs(1050, -6, 7)", "sdc_mbs: a count is negative"),
+        ("sdc_mbs(1050, 6, -7)", "sdc_mbs: a count is negative"),
+        ("sdc_count(record_key, ptable := 5)", "unknown p-table '5'; stored: default, default_magnitude"),
+        ("sdc_count_units(id, record_key, ptable := 5)", "unknown p-table '5'"),
+        ("sdc_ckm_count(3, 7, ptable := 5)", "unknown p-table '5'"),
+        ("sdc_sum(y, record_key, ptable := 5)", "unknown p-table '5'"),
+        ("sdc_sum(y, record_key, small_cells := 5)", "unknown p-table '5'"),
+        ("sdc_sum(y, record_key, epsilon := [1, 0.5], ptable := 5)", "unknown p-table '5'"),
+        ("sdc_weighted_sum(y, 2, record_key, ptable := 5)", "unknown p-table '5'"),
+        ("sdc_mean(y, record_key, count_ptable := 5)", "unknown p-table '5'"),
         ("sdc_count(record_key, digits := NULL)", "digits must be between 1 and 18"),
         ("sdc_sum(y, record_key, digits := NULL)", "digits must be between 5 and 18"),
         ("sdc_sum(y, record_key, decimals := NULL)", "too large for decimals := NULL"),
@@ -176,6 +191,8 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', level := 'sex')", "unknown key column 'sex'"),
         ("FROM sdc_functions(name := 'sdc_cuont')", "unknown function 'sdc_cuont'; did you mean 'sdc_count'?"),
         ("SELECT sdc_record_key(1, digits := 30)", "digits must be between 5 and 18"),
+        ("SELECT sdc_record_key(1, digits := 8.5)", "digits must be between 5 and 18"),
+        ("FROM sdc_ptable(D := 10, V := 3, kind := 'magnitudes', icat := [1, 5.5, 10])", "icat[1] must be a whole number from 1 to 10; 5.5 was given"),
     ],
 )  # fmt: skip
 def test_table_functions(people: duckdb.DuckDBPyConnection, statement: str, message: str) -> None:
@@ -278,6 +295,54 @@ def test_a_dimension_with_a_million_values(con: duckdb.DuckDBPyConnection) -> No
         "SELECT count(*), min(n) FROM (SELECT g, sdc_count(k) AS n FROM t GROUP BY g)"
     ).fetchall()[0]
     assert (cells, least) == (1_000_000, 0)
+
+
+def test_keys_out_of_range_count_as_they_add_up_and_are_reported(con: duckdb.DuckDBPyConnection) -> None:
+    """Documented with `sdc_count`: the cell key is the sum modulo 10^digits; less than 0 in all is an error."""
+    con.execute(
+        "CREATE TABLE records (id INTEGER, k BIGINT); INSERT INTO records VALUES (1, 12345678905), (2, -5), (3, 100)"
+    )
+    assert con.execute(
+        "SELECT sdc_cell_key(k), sdc_count(k) = sdc_ckm_count(3, 45679000), sdc_count_units(id, k) = sdc_count(k), "
+        "sdc_sum(id, k) = sdc_ckm_sum(6, [3], 45679000) FROM records"
+    ).fetchall() == [(45679000, True, True, True)]
+    assert con.execute("SELECT keys_out_of_range FROM sdc_check_keys('records', record_key := 'k')").fetchall() == [
+        (2,)
+    ]
+    assert "negative record keys" in error(con, "SELECT id, sdc_count(k) FROM records GROUP BY id")
+
+
+def test_a_prepared_statement_meets_a_p_table_that_is_no_name(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("PREPARE p AS SELECT sdc_count(record_key, ptable := $1) FROM people")
+    assert (
+        people.execute("EXECUTE p('default')").fetchall()
+        == people.execute("SELECT sdc_count(record_key) FROM people").fetchall()
+    )
+    assert "unknown p-table '5'" in error(people, "EXECUTE p(5)")
+
+
+def test_whole_numbers_may_be_written_with_decimals(con: duckdb.DuckDBPyConnection) -> None:
+    """As R writes them: DuckDB reads [1, 5.0, 10] as decimals, all of them."""
+    tables = [
+        con.execute(
+            f"FROM sdc_ptable(D := 10, V := 3, kind := 'magnitudes', icat := {icat}, optim := {optim})"
+        ).fetchall()
+        for icat, optim in (("[1, 5, 10]", "[4, 1, 1]"), ("[1, 5.0, 10]", "[4.0, 1, 1]"))
+    ]
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("strange", ["-inf", "inf", "nan"])
+def test_quantiles_beside_values_that_are_not_finite(con: duckdb.DuckDBPyConnection, strange: str) -> None:
+    """Documented with `sdc_quantile`: infinite values stand below or above all numbers, NaN above everything."""
+    con.execute(
+        f"""CREATE TABLE records AS
+        SELECT i * 48708721 % 100000000 AS k, CASE WHEN i < 100 THEN i ELSE '{strange}'::DOUBLE END AS y FROM range(200) t(i)"""
+    )
+    low, high = con.execute("SELECT sdc_quantile(y, k, 0.25), sdc_quantile(y, k, 0.75) FROM records").fetchall()[0]
+    number, other = (high, low) if strange == "-inf" else (low, high)
+    assert number == pytest.approx(50, abs=6)
+    assert str(other) == strange
 
 
 def test_huge_counts_and_key_sums(con: duckdb.DuckDBPyConnection) -> None:

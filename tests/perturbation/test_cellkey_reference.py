@@ -154,9 +154,11 @@ def test_cell_keys_of_magnitudes(cellkey: duckdb.DuckDBPyConnection) -> None:
     assert of_components < 1e-4
 
 
+@pytest.mark.parametrize("weight", ["unweighted", "weighted"])
 @pytest.mark.parametrize("ptable", COUNT_PTABLES)
-def test_utility_measures(cellkey: duckdb.DuckDBPyConnection, reference_data: Path, ptable: str) -> None:
-    expected = json.loads((reference_data / "cellkey" / f"cnts_unweighted_{ptable}_measures.json").read_text())
+def test_utility_measures(cellkey: duckdb.DuckDBPyConnection, reference_data: Path, ptable: str, weight: str) -> None:
+    """Of the counts themselves, also in the reference's cases with weights."""
+    expected = json.loads((reference_data / "cellkey" / f"cnts_{weight}_{ptable}_measures.json").read_text())
     tables = (
         "'(" + cells("count(*) AS n").replace("'", "''") + ")', "
         "'("
