@@ -26,6 +26,7 @@ from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
+from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.registry import Session
 from sdcduck.running import checkpoint, reads, shown_checkpoint
 
@@ -36,9 +37,6 @@ OPTIONS = {
 }  # fmt: skip
 """Names and SQL types of the arguments that are `Options`, in order; those of the rules follow."""
 ARGUMENTS = {**OPTIONS, **RULES}
-
-_FREQUENCY_METHODS = ("none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace")
-_MAGNITUDE_METHODS = ("none", "sub2Sum", "numttHTT")
 
 
 def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:
@@ -228,7 +226,7 @@ def read_inner(session: Session, call: Call) -> Inner:
         f"""SELECT _sdc_cell, _sdc_members, {identifier(freq)}::DOUBLE AS freq,
             {identifier(value) if value else "NULL"}::DOUBLE AS value, _sdc_primary, _sdc_why, _sdc_protection,
             _sdc_forced, _sdc_hidden, _sdc_contributors = 0 AND _sdc_total > 0 AS _sdc_ignored,
-            ({options.cost or "NULL"})::DOUBLE AS cost,
+            {_cost(options)} AS cost, {_not_finite(publication)} AS not_finite,
             {FINGERPRINT.format(freq=identifier(freq))} AS fingerprint
         FROM ({marked}) ORDER BY _sdc_cell""",
     )
@@ -238,8 +236,8 @@ def read_inner(session: Session, call: Call) -> Inner:
         members.offsets.to_numpy().astype(np.int64), members.values.to_numpy().astype(np.int32), inner.num_rows
     )
     values = floats(cells, "value") if value else None
-    if values is not None and not np.isfinite(values).all():
-        raise SDCError(f"the measure '{value}' is NaN, infinite or too large in some cells")
+    for name in pc.unique(cells["not_finite"]).drop_null().to_pylist():
+        raise SDCError(f"the measure '{name}' is NaN, infinite or too large in some cells")
     return Inner(
         x,
         cells,
@@ -249,6 +247,27 @@ def read_inner(session: Session, call: Call) -> Inner:
         floats(inner, "value"),
         inner["contributor"].to_numpy().astype(np.int64),
     )
+
+
+def _cost(options: Options) -> str:
+    """SQL: what publishing a cell is worth; what is no number fails without telling the value."""
+    if options.cost is None:
+        return "NULL::DOUBLE"
+    cost = f"TRY_CAST(({options.cost}) AS DOUBLE)"
+    return (
+        f"CASE WHEN ({options.cost}) IS NOT NULL AND NOT coalesce(isfinite({cost}), false) "
+        f"THEN error('argument ''cost'' is NaN, infinite or no number in some cells') ELSE {cost} END"
+    )
+
+
+def _not_finite(publication: Publication) -> str:
+    """SQL: the name of a measure of a cell that is no number to publish, else NULL."""
+    tests = [
+        f"WHEN NOT isfinite({identifier(measure.name)}) THEN {literal(measure.name)}"
+        for measure in publication.measures
+        if measure.sql_type in ("FLOAT", "DOUBLE")
+    ]
+    return f"CASE {' '.join(tests)} END" if tests else "NULL::VARCHAR"
 
 
 def _with_earlier(cursor: duckdb.DuckDBPyConnection, marked: str, earlier: Earlier, freq: str) -> str:
@@ -352,6 +371,9 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     shown(1, 1)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
+    # What holds no inner cell is 0, and known to be: nothing can protect it.
+    empty = primary & (np.diff(inner.x.indptr) == 0)
+    unsafe |= empty
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
@@ -564,9 +586,7 @@ def read_options(
         )
     # What k-disclosure hides between two cells is, more often than not, empty.
     zeros = k_disclosure is not None
-    known = _MAGNITUDE_METHODS if rules.on_contributors else _FREQUENCY_METHODS
-    if singleton is not None and singleton not in known:
-        raise unknown("singleton method", singleton, known)
+    _check_singleton(singleton, rules.on_contributors)
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
@@ -574,12 +594,36 @@ def read_options(
     )  # fmt: skip
 
 
+def _check_singleton(method: str | None, numbered: bool) -> None:
+    """Raises:
+    SDCError: no such singleton method, or one that needs contributors where no rule is on them.
+    """
+    if method is None or method in FREQUENCY_METHODS:
+        return
+    try:
+        ContributorMethod.parse(method, numbered)
+    except ValueError:
+        if method.startswith("num"):
+            raise SDCError(
+                f"argument 'singleton': '{method}' is none of the methods num, numttHTT and their like: up to five "
+                "letters, F, T or t, then F, T or t (T with a rule on contributors), F, T or H, one of FTMWftmw, "
+                "and F, T or t"
+            ) from None
+        raise unknown("singleton method", method, [*FREQUENCY_METHODS, "sub2Sum", "numttHTT"]) from None
+
+
 def pattern_table(pattern: Pattern) -> pa.Table:
     """A pattern as the rows that `protected_cells` joins."""
     cells = pattern.inner.cells
-    why = pc.if_else(pa.array(pattern.primary), cells["_sdc_why"].combine_chunks(), None)
-    # What protects less than the rules want must not go unseen.
-    shortcomings = [(pattern.unsafe, "follows from forced cells")]
+    # That a rule was overruled must not go unseen, and neither must what protects less than the rules want.
+    overruled = pattern.forced & ~pattern.hidden & pattern.inner.flag("_sdc_primary")
+    why = pc.if_else(pa.array(pattern.primary | overruled), cells["_sdc_why"].combine_chunks(), None)
+    empty = pattern.primary & (np.diff(pattern.inner.x.indptr) == 0)
+    shortcomings = [
+        (overruled, "published all the same"),
+        (empty, "has no inner cells"),
+        (pattern.unsafe & ~empty, "follows from forced cells"),
+    ]
     if pattern.disclosing is not None:
         shortcomings.append((pattern.disclosing, "k_disclosure follows from forced cells"))
     if pattern.narrow is not None:

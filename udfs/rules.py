@@ -202,14 +202,15 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     """SQL: contributors, total and largest contributions of each cell, by grouping set and dimensions."""
     measure = publication.measure(rules.value, "value", "sum")
     y = f"_sdc_m{publication.measures.index(measure)}"
-    weight = f"({rules.weight})" if rules.weight is not None else "1"
+    weight = f"TRY_CAST(({rules.weight}) AS DOUBLE)" if rules.weight is not None else "1.0::DOUBLE"
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     listed = "".join(f", {key}" for key in keys)
     checked = f"""
-        SELECT *, {y}::DOUBLE AS _sdc_y, {weight}::DOUBLE AS _sdc_w FROM ({publication.records})
+        SELECT *, {y}::DOUBLE AS _sdc_y, {weight} AS _sdc_w FROM ({publication.records})
         WHERE {y} IS NOT NULL AND CASE
             WHEN NOT isfinite({y}::DOUBLE) THEN error('a value of the measure {_quoted(measure)} is NaN or infinite')
-            WHEN NOT ({weight} >= 0) IS TRUE THEN error('a weight is negative, NaN or NULL') ELSE true END"""
+            WHEN NOT ({weight} >= 0 AND isfinite({weight})) IS TRUE
+            THEN error('a weight is negative, NaN, infinite, NULL or no number') ELSE true END"""
     group = publication.grouping_sets(keys)
     number = publication.set_number(keys)
     depth = rules.depth
