@@ -279,8 +279,9 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
---| the width that their rules want. Beside it stands that of `sdc_suppress` with `protect_intervals`. The optimum knows
---| nothing of singletons.
+--| the width that their rules want, and where a rule wants none (`primary_if`, counts of 0, `after`) to a fifth of the value,
+--| counts to 1 at least. Beside it stands that of `sdc_suppress` with `protect_intervals`, to the same widths. The optimum
+--| knows nothing of singletons.
 --|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
 --| @arg time_limit DOUBLE: seconds; when they are over, the best pattern found and a bound

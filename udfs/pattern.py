@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
+from sdcduck.udfs.rules import (
+    FREQUENCY_PROTECTION,
+    RULES,
+    Rules,
+    checked_condition,
+    marked_cells,
+    read_rules,
+    with_structural_zeros,
+)
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
@@ -99,6 +107,7 @@ class Options:
         improve: whether to look for a cheaper pattern afterwards.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want.
         after: a publication published earlier, whose cells stay as they are.
+        every_width: whether primary cells whose rule wants no width of the interval get that of small counts.
     """
 
     k_disclosure: int | None = None
@@ -112,6 +121,7 @@ class Options:
     improve: bool = False
     protect_intervals: bool = False
     after: str | None = None
+    every_width: bool = False
 
 
 @dataclass(frozen=True)
@@ -391,7 +401,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         )
     narrow = None
     if options.protect_intervals:
-        secondary, narrow = _widened(inner, primary, secondary, hidden, fixed, loss)
+        secondary, narrow = _widened(inner, widths(inner, primary, options), primary, secondary, hidden, fixed, loss)
     pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing)
     _prove(pattern)
     return pattern
@@ -448,6 +458,18 @@ def worth(inner: Inner, options: Options) -> NDArray[np.float64]:
     return np.maximum(size, 0.0)
 
 
+def widths(inner: Inner, primary: NDArray[np.bool_], options: Options) -> NDArray[np.float64]:
+    """By how much the interval of each primary cell must reach beyond its value on either side."""
+    wanted = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
+    if options.every_width:
+        if inner.value is None:
+            usual = np.maximum(np.ceil(FREQUENCY_PROTECTION * inner.freq), 1.0)
+        else:
+            usual = FREQUENCY_PROTECTION * np.abs(inner.value)
+        wanted = np.where(primary & (wanted == 0), usual, wanted)
+    return wanted
+
+
 def _improved(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64], order: NDArray[np.int64],
@@ -472,11 +494,11 @@ def _improved(
 
 
 def _widened(
-    inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
+    inner: Inner, protection: NDArray[np.float64],
+    primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
     """The secondary cells and as many more as the intervals of the primary ones need; those that nothing helps."""
-    protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
         protection, cost=loss, ineligible=fixed, progress=checkpoint(),
