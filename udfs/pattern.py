@@ -608,6 +608,9 @@ def read_options(
         )
     # What k-disclosure hides between two cells is, more often than not, empty.
     zeros = k_disclosure is not None
+    if zeros and singleton is not None and singleton not in FREQUENCY_METHODS:
+        # What contributors know of each other has not been thought through for differences.
+        raise unknown("singleton method", singleton, FREQUENCY_METHODS)
     _check_singleton(singleton, rules.on_contributors)
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
