@@ -23,7 +23,7 @@
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may

@@ -88,7 +88,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
@@ -102,7 +102,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'open', 'primary', 'secondary' or 'forced'
 --| @column suppressed BOOLEAN: whether the numbers are left out
---| @column why VARCHAR: the rules that made a cell primary, and what forced cells or zeros leave of its protection
+--| @column why VARCHAR: the rules that mark the cell, also where it is forced, and what forced cells or zeros leave of its protection
 --| @example
 --| SELECT region, sex, n, status, why FROM sdc_suppress($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
@@ -159,7 +159,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
@@ -227,7 +227,7 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
@@ -279,8 +279,9 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
---| the width that their rules want. Beside it stands that of `sdc_suppress` with `protect_intervals`. The optimum knows
---| nothing of singletons.
+--| the width that their rules want, and where a rule wants none (`primary_if`, counts of 0, `after`) to a fifth of the value,
+--| counts to 1 at least. Beside it stands that of `sdc_suppress` with `protect_intervals`, to the same widths. The optimum
+--| knows nothing of singletons.
 --|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
 --| @arg time_limit DOUBLE: seconds; when they are over, the best pattern found and a bound
@@ -296,7 +297,7 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
@@ -359,7 +360,7 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
---| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, numttHTT with a rule on contributors (NULL: numttHTT)
+--| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
 --| @arg hidden_if VARCHAR: the same: these are neither published nor protected, and left out of the result
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
+from sdcduck.udfs.rules import (
+    FREQUENCY_PROTECTION,
+    RULES,
+    Rules,
+    checked_condition,
+    marked_cells,
+    read_rules,
+    with_structural_zeros,
+)
 
 from sdcduck import catalog
 from sdcduck.catalog import identifier, literal
@@ -26,6 +34,7 @@ from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
+from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.registry import Session
 from sdcduck.running import checkpoint, reads, shown_checkpoint
 
@@ -36,9 +45,6 @@ OPTIONS = {
 }  # fmt: skip
 """Names and SQL types of the arguments that are `Options`, in order; those of the rules follow."""
 ARGUMENTS = {**OPTIONS, **RULES}
-
-_FREQUENCY_METHODS = ("none", "anySum", "anySumNOTprimary", "anySum0", "subSum", "subSpace")
-_MAGNITUDE_METHODS = ("none", "sub2Sum", "numttHTT")
 
 
 def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:
@@ -101,6 +107,7 @@ class Options:
         improve: whether to look for a cheaper pattern afterwards.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want.
         after: a publication published earlier, whose cells stay as they are.
+        every_width: whether primary cells whose rule wants no width of the interval get that of small counts.
     """
 
     k_disclosure: int | None = None
@@ -114,6 +121,7 @@ class Options:
     improve: bool = False
     protect_intervals: bool = False
     after: str | None = None
+    every_width: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,7 +236,7 @@ def read_inner(session: Session, call: Call) -> Inner:
         f"""SELECT _sdc_cell, _sdc_members, {identifier(freq)}::DOUBLE AS freq,
             {identifier(value) if value else "NULL"}::DOUBLE AS value, _sdc_primary, _sdc_why, _sdc_protection,
             _sdc_forced, _sdc_hidden, _sdc_contributors = 0 AND _sdc_total > 0 AS _sdc_ignored,
-            ({options.cost or "NULL"})::DOUBLE AS cost,
+            {_cost(options)} AS cost, {_not_finite(publication)} AS not_finite,
             {FINGERPRINT.format(freq=identifier(freq))} AS fingerprint
         FROM ({marked}) ORDER BY _sdc_cell""",
     )
@@ -238,8 +246,8 @@ def read_inner(session: Session, call: Call) -> Inner:
         members.offsets.to_numpy().astype(np.int64), members.values.to_numpy().astype(np.int32), inner.num_rows
     )
     values = floats(cells, "value") if value else None
-    if values is not None and not np.isfinite(values).all():
-        raise SDCError(f"the measure '{value}' is NaN, infinite or too large in some cells")
+    for name in pc.unique(cells["not_finite"]).drop_null().to_pylist():
+        raise SDCError(f"the measure '{name}' is NaN, infinite or too large in some cells")
     return Inner(
         x,
         cells,
@@ -249,6 +257,27 @@ def read_inner(session: Session, call: Call) -> Inner:
         floats(inner, "value"),
         inner["contributor"].to_numpy().astype(np.int64),
     )
+
+
+def _cost(options: Options) -> str:
+    """SQL: what publishing a cell is worth; what is no number fails without telling the value."""
+    if options.cost is None:
+        return "NULL::DOUBLE"
+    cost = f"TRY_CAST(({options.cost}) AS DOUBLE)"
+    return (
+        f"CASE WHEN ({options.cost}) IS NOT NULL AND NOT coalesce(isfinite({cost}), false) "
+        f"THEN error('argument ''cost'' is NaN, infinite or no number in some cells') ELSE {cost} END"
+    )
+
+
+def _not_finite(publication: Publication) -> str:
+    """SQL: the name of a measure of a cell that is no number to publish, else NULL."""
+    tests = [
+        f"WHEN NOT isfinite({identifier(measure.name)}) THEN {literal(measure.name)}"
+        for measure in publication.measures
+        if measure.sql_type in ("FLOAT", "DOUBLE")
+    ]
+    return f"CASE {' '.join(tests)} END" if tests else "NULL::VARCHAR"
 
 
 def _with_earlier(cursor: duckdb.DuckDBPyConnection, marked: str, earlier: Earlier, freq: str) -> str:
@@ -352,6 +381,9 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     shown(1, 1)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
+    # What holds no inner cell is 0, and known to be: nothing can protect it.
+    empty = primary & (np.diff(inner.x.indptr) == 0)
+    unsafe |= empty
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
@@ -369,7 +401,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         )
     narrow = None
     if options.protect_intervals:
-        secondary, narrow = _widened(inner, primary, secondary, hidden, fixed, loss)
+        secondary, narrow = _widened(inner, widths(inner, primary, options), primary, secondary, hidden, fixed, loss)
     pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing)
     _prove(pattern)
     return pattern
@@ -426,6 +458,18 @@ def worth(inner: Inner, options: Options) -> NDArray[np.float64]:
     return np.maximum(size, 0.0)
 
 
+def widths(inner: Inner, primary: NDArray[np.bool_], options: Options) -> NDArray[np.float64]:
+    """By how much the interval of each primary cell must reach beyond its value on either side."""
+    wanted = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
+    if options.every_width:
+        if inner.value is None:
+            usual = np.maximum(np.ceil(FREQUENCY_PROTECTION * inner.freq), 1.0)
+        else:
+            usual = FREQUENCY_PROTECTION * np.abs(inner.value)
+        wanted = np.where(primary & (wanted == 0), usual, wanted)
+    return wanted
+
+
 def _improved(
     inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64], order: NDArray[np.int64],
@@ -450,11 +494,11 @@ def _improved(
 
 
 def _widened(
-    inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
+    inner: Inner, protection: NDArray[np.float64],
+    primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
     fixed: NDArray[np.bool_], loss: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
     """The secondary cells and as many more as the intervals of the primary ones need; those that nothing helps."""
-    protection = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
     wider = widen_intervals(
         inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
         protection, cost=loss, ineligible=fixed, progress=checkpoint(),
@@ -564,9 +608,10 @@ def read_options(
         )
     # What k-disclosure hides between two cells is, more often than not, empty.
     zeros = k_disclosure is not None
-    known = _MAGNITUDE_METHODS if rules.on_contributors else _FREQUENCY_METHODS
-    if singleton is not None and singleton not in known:
-        raise unknown("singleton method", singleton, known)
+    if zeros and singleton is not None and singleton not in FREQUENCY_METHODS:
+        # What contributors know of each other has not been thought through for differences.
+        raise unknown("singleton method", singleton, FREQUENCY_METHODS)
+    _check_singleton(singleton, rules.on_contributors)
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
@@ -574,12 +619,36 @@ def read_options(
     )  # fmt: skip
 
 
+def _check_singleton(method: str | None, numbered: bool) -> None:
+    """Raises:
+    SDCError: no such singleton method, or one that needs contributors where no rule is on them.
+    """
+    if method is None or method in FREQUENCY_METHODS:
+        return
+    try:
+        ContributorMethod.parse(method, numbered)
+    except ValueError:
+        if method.startswith("num"):
+            raise SDCError(
+                f"argument 'singleton': '{method}' is none of the methods num, numttHTT and their like: up to five "
+                "letters, F, T or t, then F, T or t (T with a rule on contributors), F, T or H, one of FTMWftmw, "
+                "and F, T or t"
+            ) from None
+        raise unknown("singleton method", method, [*FREQUENCY_METHODS, "sub2Sum", "numttHTT"]) from None
+
+
 def pattern_table(pattern: Pattern) -> pa.Table:
     """A pattern as the rows that `protected_cells` joins."""
     cells = pattern.inner.cells
-    why = pc.if_else(pa.array(pattern.primary), cells["_sdc_why"].combine_chunks(), None)
-    # What protects less than the rules want must not go unseen.
-    shortcomings = [(pattern.unsafe, "follows from forced cells")]
+    # That a rule was overruled must not go unseen, and neither must what protects less than the rules want.
+    overruled = pattern.forced & ~pattern.hidden & pattern.inner.flag("_sdc_primary")
+    why = pc.if_else(pa.array(pattern.primary | overruled), cells["_sdc_why"].combine_chunks(), None)
+    empty = pattern.primary & (np.diff(pattern.inner.x.indptr) == 0)
+    shortcomings = [
+        (overruled, "published all the same"),
+        (empty, "has no inner cells"),
+        (pattern.unsafe & ~empty, "follows from forced cells"),
+    ]
     if pattern.disclosing is not None:
         shortcomings.append((pattern.disclosing, "k_disclosure follows from forced cells"))
     if pattern.narrow is not None:

@@ -25,7 +25,7 @@ RULES = {
 """Names and SQL types of the arguments that are `Rules`, in order."""
 
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
-_FREQUENCY_PROTECTION = 0.2  # share of its value by which the interval of a small cell must reach beyond it
+FREQUENCY_PROTECTION = 0.2  # share of its value by which the interval of a small cell must reach beyond it
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -147,7 +147,7 @@ def marked_cells(
     flags: list[tuple[str, str, str]] = []
     if rules.max_count is not None:
         zero = "" if rules.protect_zeros else f" AND {freq} > 0"
-        flags.append(("max_count", f"{freq} <= {rules.max_count:g}{zero}", f"ceil({_FREQUENCY_PROTECTION} * {freq})"))
+        flags.append(("max_count", f"{freq} <= {rules.max_count:g}{zero}", f"ceil({FREQUENCY_PROTECTION} * {freq})"))
     flags += _contributor_flags(rules)
     if rules.primary_if is not None:
         flags.append(("primary_if", f"({rules.primary_if})", "NULL"))
@@ -185,7 +185,7 @@ def _contributor_flags(rules: Rules) -> list[tuple[str, str, str]]:
     flags = []
     if rules.min_contributors is not None:
         few = f"_sdc_contributors > 0 AND _sdc_contributors < {rules.min_contributors}"
-        flags.append(("min_contributors", few, f"{_FREQUENCY_PROTECTION} * _sdc_total"))
+        flags.append(("min_contributors", few, f"{FREQUENCY_PROTECTION} * _sdc_total"))
     for n, k in rules.dominance:
         dominated = f"_sdc_total > 0 AND {largest(n)} >= {k} / 100 * _sdc_total"
         flags.append((f"dominance ({n}, {k:g})", dominated, f"100 / {k} * {largest(n)} - _sdc_total"))
@@ -202,14 +202,15 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     """SQL: contributors, total and largest contributions of each cell, by grouping set and dimensions."""
     measure = publication.measure(rules.value, "value", "sum")
     y = f"_sdc_m{publication.measures.index(measure)}"
-    weight = f"({rules.weight})" if rules.weight is not None else "1"
+    weight = f"TRY_CAST(({rules.weight}) AS DOUBLE)" if rules.weight is not None else "1.0::DOUBLE"
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     listed = "".join(f", {key}" for key in keys)
     checked = f"""
-        SELECT *, {y}::DOUBLE AS _sdc_y, {weight}::DOUBLE AS _sdc_w FROM ({publication.records})
+        SELECT *, {y}::DOUBLE AS _sdc_y, {weight} AS _sdc_w FROM ({publication.records})
         WHERE {y} IS NOT NULL AND CASE
             WHEN NOT isfinite({y}::DOUBLE) THEN error('a value of the measure {_quoted(measure)} is NaN or infinite')
-            WHEN NOT ({weight} >= 0) IS TRUE THEN error('a weight is negative, NaN or NULL') ELSE true END"""
+            WHEN NOT ({weight} >= 0 AND isfinite({weight})) IS TRUE
+            THEN error('a weight is negative, NaN, infinite, NULL or no number') ELSE true END"""
     group = publication.grouping_sets(keys)
     number = publication.set_number(keys)
     depth = rules.depth

@@ -23,6 +23,7 @@ from sdcduck.udfs.pattern import (
     read_inner,
     resolve,
     unchanged,
+    widths,
     worth,
 )
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
@@ -265,12 +266,13 @@ def plan_optimum(session: Session, text: str | None, time_limit: float | None, *
         raise SDCError("the optimum knows nothing of k_disclosure: give sdc_optimum the rules for cells")
 
     def solve() -> pa.Table:
-        call_of = replace(call, options=replace(call.options, protect_intervals=True))
+        # Without a width a primary cell would count as protected where it is given away.
+        call_of = replace(call, options=replace(call.options, protect_intervals=True, every_width=True))
         pattern = choose_pattern(session, call_of)
         inner = pattern.inner
         if (inner.inner_value < 0).any():
             raise SDCError("the optimum is for measures without negative inner cells")
-        protection = np.where(pattern.primary, floats(inner.cells, "_sdc_protection"), 0.0)
+        protection = widths(inner, pattern.primary, call_of.options)
         cost = worth(inner, call.options)
         given = pattern.primary | pattern.hidden
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))

@@ -115,7 +115,8 @@ def read_report(
             for cell in cells
         )
         tables.append(Table(level, dimensions, shown, tuple(_share(rows, cells, measure) for measure in measures)))
-    by_rule = Counter(rule for row in rows for rule in _RULES_APART.split(row["why"] or "") if rule)
+    marked = [row["why"] or "" for row in rows if row["status"] == "primary"]
+    by_rule = Counter(rule for why in marked for rule in _RULES_APART.split(why) if rule)
     return Report(name, measures, tuple(tables), tuple(by_rule.most_common()), audit, custodian)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from test_elimination import AGES, PAPER, PAPER_CELLS, PAPER_ORDER, columns_of, linked_tables, paper_table, rank_of
 
 from sdcduck.methods.suppression import nullspace
-from sdcduck.methods.suppression.decimals import check_decimals, decimals, regression_fit
+from sdcduck.methods.suppression.decimals import check_decimals, decimals, regression_fit, residual_of
 from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import NullSpace, null_space, reveals
@@ -205,3 +207,39 @@ def test_bad_input_is_named(change: dict[str, object], message: str) -> None:
         decimals(x, published, **arguments)
     with pytest.raises(ValueError, match="at least one replicate"):
         stencil(NullSpace(None, published, published), replicates=0)
+
+
+def regsdc(folder: Path) -> tuple[DummyMatrix, NullSpace, np.ndarray]:
+    """The table of section 7 of the paper behind RegSDC: all its cells, what the published ones leave open, counts."""
+    members = np.loadtxt(folder / "sec7xAll.csv", delimiter=",", skiprows=1)
+    x = DummyMatrix.from_pairs(*np.nonzero(members), members.shape)
+    shown = np.array([line != "" for line in (folder / "sec7zAllSupp.csv").read_text().splitlines()[1:]])
+    return x, null_space(x, shown), np.loadtxt(folder / "sec7y.csv", skiprows=1, dtype=np.int64)
+
+
+@pytest.mark.parametrize(("case", "base"), [("mod4_exact", 4), ("mod10_rmse0", 10)])
+def test_the_fit_of_regsdc(reference_data: Path, case: str, base: int) -> None:
+    """Without residuals the synthetic numbers of RegSDC are the fit of what is left beside the multiples of the base."""
+    x, space, y = regsdc(reference_data / "regsdc")
+    expected = np.loadtxt(reference_data / "regsdc" / f"SuppressDec_{case}.csv", skiprows=1)
+    np.testing.assert_allclose(regression_fit(x, space, y % base) + y - y % base, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", ["basic", "rmse1", "rmse1_noy", "mod10_res01"])
+def test_the_draws_of_regsdc_are_ours(reference_data: Path, case: str) -> None:
+    """What RegSDC draws differs from our fit within what we take to be open, and nowhere else; with a root mean square
+    error of 1 its square is the number of open dimensions."""
+    x, space, y = regsdc(reference_data / "regsdc")
+    drawn = np.loadtxt(reference_data / "regsdc" / f"SuppressDec_{case}.csv", skiprows=1)
+    residual = drawn - regression_fit(x, space, y)
+    np.testing.assert_allclose(residual, residual_of(x, space, residual), atol=1e-9)
+    np.testing.assert_array_equal(drawn[space.known], y[space.known])
+    if case.startswith("rmse1"):
+        assert np.sum(residual**2) == pytest.approx(space.dimension)
+
+
+def test_nothing_is_drawn_where_all_is_published_as_in_regsdc(reference_data: Path) -> None:
+    x, _, y = regsdc(reference_data / "regsdc")
+    expected = np.loadtxt(reference_data / "regsdc" / "SuppressDec_full_no_suppression.csv", skiprows=1)
+    space = null_space(x, np.ones(x.columns, dtype=bool))
+    np.testing.assert_array_equal(decimals(x, space, y, replicates=1, seed=1)[:, 0], expected)

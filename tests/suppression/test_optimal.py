@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tables import Cell, column, dirae_inner, publication, read_csv
 
+import sdcduck
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.optimal import OptimalPattern, optimal_suppression
@@ -58,6 +59,24 @@ def test_optimum_of_province_20() -> None:
     found, intervals, _ = solve("20")
     assert found.objective == pytest.approx(3681)
     assert intervals == {("20", "09"): (0, 9)}
+
+
+@pytest.mark.parametrize(
+    ("province", "primary", "value", "least"), [("48", ("48", "01"), 6, 575), ("20", ("20", "09"), 2, 3681)]
+)
+def test_the_optimum_of_a_condition_in_sql(province: str, primary: Cell, value: int, least: int) -> None:
+    """A condition wants no width, but its cell must not be given away: as for small counts, a fifth."""
+    con = sdcduck.connect()
+    con.execute("CREATE TABLE cells (region VARCHAR, activity VARCHAR, n BIGINT)")
+    inner = [(record["region"], record["activity"], int(record["value"])) for record in dirae_inner(province)]
+    con.executemany("INSERT INTO cells VALUES (?, ?, ?)", inner)
+    con.execute("CREATE TABLE people AS SELECT region, activity, u FROM cells LEFT JOIN range(100000) t(u) ON u < n")
+    query = "SELECT region, activity, count(u) AS n FROM people GROUP BY CUBE (region, activity)"
+    condition = f"region = '{primary[0]}' AND activity = '{primary[1]}'"
+    columns = "primary_cells, optimal_cost, secondary_cost >= optimal_cost, status"
+    found = con.execute(f"SELECT {columns} FROM sdc_optimum('{query}', primary_if := $${condition}$$)").fetchall()
+    con.close()
+    assert found == [(1, least - value, True, "optimal")]
 
 
 @settings(max_examples=25, deadline=None)

@@ -238,6 +238,10 @@ def test_what_is_no_publication(con: duckdb.DuckDBPyConnection, query: str, mess
         ("not_counted := ['A']", "'not_counted' goes with 'contributor'"),
         ("p_percent := 5, contributor := 'firm'", "firm"),
         ("max_count := 3, singleton := 'anysum'", "did you mean 'anySum'?"),
+        ("p_percent := 5, singleton := 'numttHTTT'", "up to five letters"),
+        ("max_count := 3, singleton := 'numTTT'", "T with a rule on contributors"),
+        ("max_count := 3, cost := '''nan''::DOUBLE'", "'cost' is NaN, infinite or no number"),
+        ("max_count := 3, cost := 'sector'", "'cost' is NaN, infinite or no number"),
     ],
 )
 def test_arguments_that_cannot_be(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
@@ -247,13 +251,39 @@ def test_arguments_that_cannot_be(con: duckdb.DuckDBPyConnection, arguments: str
 
 
 @pytest.mark.parametrize("value", ["'nan'", "'inf'", "'-inf'"])
-def test_a_value_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, value: str) -> None:
-    con.execute(f"CREATE OR REPLACE TABLE broken AS SELECT 'a' AS a, unnest([1.0, {value}::DOUBLE]) AS x")
+@pytest.mark.parametrize("rule", ["p_percent := 5", "max_count := 1", "p_percent := 5, value := 'y'"])
+def test_a_value_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, value: str, rule: str) -> None:
+    con.execute(f"CREATE OR REPLACE TABLE broken AS SELECT 'a' AS a, 1 AS y, unnest([1.0, {value}::DOUBLE]) AS x")
+    query = "SELECT a, count(*) AS n, sum(x) AS x, sum(y) AS y FROM broken GROUP BY CUBE (a)"
     with pytest.raises(duckdb.Error) as caught:
-        con.execute(
-            "FROM sdc_suppress('SELECT a, count(*) AS n, sum(x) AS x FROM broken GROUP BY CUBE (a)', p_percent := 5)"
-        ).fetchall()
+        con.execute(f"FROM sdc_suppress('{query}', {rule})").fetchall()
     assert "NaN" in str(caught.value)
+
+
+@pytest.mark.parametrize("weight", ["-1", "NULL", "'nan'::DOUBLE", "'inf'::DOUBLE", "'heavy'"])
+def test_a_weight_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, weight: str) -> None:
+    con.execute(f"CREATE OR REPLACE TABLE weighed AS SELECT unnest([1.0, 2.0]) AS x, {weight} AS w")
+    query = "SELECT count(*) AS n, sum(x) AS x FROM weighed"
+    with pytest.raises(duckdb.Error) as caught:
+        con.execute(f"FROM sdc_suppress('{query}', p_percent := 5, weight := 'w')").fetchall()
+    assert "a weight is negative, NaN, infinite, NULL or no number" in str(caught.value)
+    assert "heavy" not in str(caught.value)
+
+
+def test_a_primary_cell_without_inner_cells_is_named(con: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT age, count(*) AS n FROM people WHERE false GROUP BY CUBE (age)"
+    call = f"'{query}', primary_if := 'true'"
+    assert rows(con, f"SELECT n, status, why FROM sdc_suppress({call})") == [
+        (None, "primary", "primary_if, has no inner cells")
+    ]
+    assert rows(con, f"SELECT lower, upper, exact FROM sdc_audit({call})") == [(0, 0, True)]
+
+
+def test_a_primary_cell_that_is_forced_says_which_rule_it_breaks(con: duckdb.DuckDBPyConnection) -> None:
+    call = f"sdc_suppress('{MAGNITUDES}', p_percent := 10, contributor := 'company', forced_if := 'level = ''sector''')"
+    assert rows(con, f"SELECT sector, why FROM {call} WHERE status = 'forced' AND why IS NOT NULL") == [
+        ("Agriculture", "p_percent, published all the same")
+    ]
 
 
 def test_a_record_without_a_contributor_is_refused(con: duckdb.DuckDBPyConnection) -> None:

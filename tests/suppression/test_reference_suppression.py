@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import builders
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
+import sdcduck
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.differences import direct_disclosure_order
 from sdcduck.methods.suppression.elimination import suppress_secondary
@@ -195,3 +200,105 @@ def test_linked_tables_of_counts_at_once(reference_data: Path) -> None:
     np.testing.assert_array_equal(result.secondary | built.primary, expected)
     local = np.flatnonzero(built.suppressed)
     assert not len(reveals(null_space(built.x, ~built.suppressed), built.x, local))
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = sdcduck.connect()
+    yield connection
+    connection.close()
+
+
+ACCIDENTS = {"mun": ["mun"], "inj": ["inj"]}
+LINKED_SECTORS = {"geo": ["geo", "eu"], "sector4": ["sector4", "sector2"]}
+LINKED_SETS = [("sector2", "geo"), ("sector2",), ("geo",), (), ("sector4", "eu"), ("sector4",), ("eu",)]
+OF_REGIONS = {"region": ["region", "fylke", "kostragr"], "hovedint": ["hovedint"]}
+OF_MONTHS = {
+    "region": ["region", "county", "k_group"],
+    "main_income": ["main_income"],
+    "months": ["months", "months2"],
+}
+
+# name: (input, count column, dimensions with their levels, grouping sets if they are not all combinations, arguments)
+IN_SQL: dict[str, tuple[str, str | None, dict[str, list[str]], list[tuple[str, ...]] | None, str]] = {
+    **{
+        name: (
+            "mun_accidents",
+            "freq",
+            ACCIDENTS,
+            None,
+            f"max_count := 3, protect_zeros := {zeros}, singleton := '{m}'",
+        )
+        for name, (_, dimensions, zeros, _, m) in COUNTS.items()
+        if dimensions == MUN and "_pz" in name
+    },
+    **{f"skd_mun_c{k}": ("mun_accidents", "freq", ACCIDENTS, None, f"k_disclosure := {k}") for k in range(4)},
+    **{
+        name: (
+            "z3",
+            "ant",
+            {**OF_REGIONS, "mnd": ["mnd", "mnd2"]},
+            None,
+            f"max_count := 3, protect_zeros := true, singleton := '{method}'",
+        )
+        for name, (_, dimensions, _, _, method) in COUNTS.items()
+        if dimensions == Z3
+    },
+    "ssc_d3_all": ("d3", "freq", OF_MONTHS, None, "max_count := 3, extend_zeros := true"),
+    "sdc_mag_p10": (
+        "magnitude1",
+        None,
+        {"sector4": ["sector4"], "geo": ["geo"]},
+        None,
+        "p_percent := 10, contributor := 'company', extend_zeros := true",
+    ),
+    "sdc_mag_nk_linked": (
+        "magnitude1",
+        None,
+        LINKED_SECTORS,
+        LINKED_SETS,
+        "dominance := [(1, 80), (2, 99)], contributor := 'company'",
+    ),
+    "sdc_mag_nk_nocontrib": ("magnitude1", None, LINKED_SECTORS, LINKED_SETS, "dominance := [(1, 80), (2, 99)]"),
+    "sfc_mag": (
+        "magnitude1",
+        None,
+        {"sector4": ["sector4", "sector2"], "geo": ["geo", "eu"]},
+        None,
+        "min_contributors := 3, contributor := 'company', extend_zeros := true",
+    ),
+    **{
+        name: (
+            "z2_micro",
+            None,
+            OF_REGIONS,
+            None,
+            f"dominance := [(1, 65), (2, 85)], extend_zeros := true, singleton := '{method}'",
+        )
+        for name, (_, _, method) in MAGNITUDES.items()
+        if name.startswith("sdc_z2micro")
+    },
+}
+
+
+@pytest.mark.parametrize("name", IN_SQL)
+def test_the_same_cells_in_sql(con: duckdb.DuckDBPyConnection, reference_data: Path, name: str) -> None:
+    """From the records to the suppressed table, as a custodian writes it."""
+    file, count, dimensions, sets, arguments = IN_SQL[name]
+    con.register("frame", builders.inner_data(reference_data, file))
+    con.execute("CREATE OR REPLACE TABLE records AS FROM frame")
+    # A category of the reference without records stays a category.
+    source = "records" if count is None else f"records LEFT JOIN range(10000) units(unit) ON unit < {count}"
+    numbers = "count(*) AS n, sum(value) AS value" if count is None else "count(unit) AS n"
+    every = itertools.product(*([*levels, ""] for levels in dimensions.values()))
+    chosen = sets or [tuple(level for level in levels if level) for levels in every]
+    grouping = ", ".join(f"({', '.join(columns)})" for columns in chosen)
+    columns = ", ".join(level for levels in dimensions.values() for level in levels)
+    query = f"SELECT {columns}, {numbers} FROM {source} GROUP BY GROUPING SETS ({grouping})"
+    codes = ", ".join(f"coalesce({', '.join(levels)}, 'Total')" for levels in dimensions.values())
+    found = con.execute(
+        f"SELECT {codes}, status = 'primary', suppressed FROM sdc_suppress($${query}$$, {arguments})"
+    ).fetchall()
+    answer = pd.read_csv(reference_data / "gausssuppression" / f"{name}.csv", dtype=dict.fromkeys(dimensions, str))
+    rows = answer[[*dimensions, "primary", "suppressed"]].itertuples(index=False, name=None)
+    assert sorted(found) == sorted((*row[:-2], row[-2] == 1, row[-1] == 1) for row in rows)
