@@ -32,7 +32,7 @@ from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 
 _LONGEST = 100_000  # characters
@@ -356,11 +356,13 @@ class Guard:
             policies[name]
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
         ]
+        _name_all(tree)
         names = _output_names(tree)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         if tree.find(exp.Columns) is not None:
             without_columns(tree, schema, self._known.names_and_numbers)
             _check_size(tree)
+            _name_all(tree)
             names = _output_names(tree)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
@@ -615,11 +617,28 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
 
 def _output_names(tree: exp.Expr) -> list[str] | None:
     """The names of the result's columns as the analyst wrote them; None where a star hides them."""
+    if isinstance(tree, exp.Subquery):
+        return _output_names(tree.this)
+    if isinstance(tree, exp.SetOperation) and tree.args.get("by_name"):
+        left, right = _output_names(tree.this), _output_names(tree.expression)
+        return None if left is None or right is None else by_name(left, right)
     selects = tree.selects if isinstance(tree, exp.Query) else []
     if any(item.is_star for item in selects):
         return None
     names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
     return names if len({name.lower() for name in names}) == len(names) else None
+
+
+def _name_all(tree: exp.Expr) -> None:
+    """Name the columns that UNION BY NAME brings together: those without a name would be taken for one another."""
+    for operation in tree.find_all(exp.SetOperation):
+        if not operation.args.get("by_name"):
+            continue
+        for select in operation.find_all(exp.Select):
+            for item in select.expressions:
+                unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
+                if unnamed and item.find(exp.Columns) is None:
+                    item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
 
 
 def _default_name(item: exp.Expr) -> str:
