@@ -552,6 +552,26 @@ def _normalize(tree: exp.Expr) -> None:
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")
+    for group in tree.find_all(exp.Group):
+        if isinstance(group.parent, exp.Select):
+            _replace_numbers(group, group.parent)
+
+
+def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
+    """In ROLLUP, CUBE and GROUPING SETS a number is a column of SELECT, as it is outside of them."""
+    waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+    while waiting:
+        for part in waiting.pop().expressions:
+            leaf = part.unnest()
+            if isinstance(leaf, exp.Tuple):
+                waiting.append(leaf)
+            elif isinstance(leaf, exp.Literal) and not leaf.is_string:
+                place = int(leaf.this) if leaf.is_int else 0
+                items = select.expressions[:place]
+                plain = all(not item.is_star and item.find(exp.Columns) is None for item in items)
+                if not plain or not 0 < place == len(items) or isinstance(items[-1].unalias(), exp.Literal):
+                    raise Refused("SDC005", "a number in ROLLUP, CUBE or GROUPING SETS")
+                leaf.replace(items[-1].unalias().copy())
 
 
 _WORD = re.compile(r"\w+")
