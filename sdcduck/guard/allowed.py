@@ -40,8 +40,7 @@ _AGGREGATES = _words(
     "kahan_sum favg grouping grouping_id"
 )
 _WINDOWS = _words(
-    "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value "
-    "fill"
+    "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill"
 )
 _SCALARS = _words(
     "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
