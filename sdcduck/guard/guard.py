@@ -29,7 +29,7 @@ from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
-from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
@@ -615,7 +615,12 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
         name = _named_in(text)
         asked = {table.name.lower() for table in tree.find_all(exp.Table)}
         having = sum(name.lower() in columns for table, columns in schema.items() if table in asked)
-        raise Refused("SDC031" if "mbiguous" in text or having > 1 else "SDC030", name) from None
+        table = _OF_TABLE.search(text)
+        if table is not None or text.startswith("Unknown table"):
+            raise Refused("SDC020", table["name"] if table is not None else name) from None
+        if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
+            raise Refused("SDC031", name) from None
+        raise unknown_column(name, {column for table in asked for column in schema.get(table, ())}) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
@@ -741,8 +746,16 @@ def _empty(tree: exp.Expr) -> str:
     return f"SELECT {', '.join(columns)} LIMIT 0"
 
 
+_AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)
+
+_OF_TABLE = re.compile(r"could not be resolved for table: '(?P<name>.*)'\.")
+
+
 def _named_in(text: str) -> str:
     """The column that sqlglot's message names: a word of the query."""
+    after = _AFTER.match(text)
+    if after is not None:
+        return after["name"]
     parts = text.replace('"', "'").split("'")
     return parts[1] if len(parts) > 2 else ""
 

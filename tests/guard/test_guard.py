@@ -205,6 +205,8 @@ REFUSED = {
     "SELECT sum(DISTINCT income) FROM people": "SDC051",
     "SELECT region, count(*) FROM people": "SDC042",
     "SELECT region, row_number() OVER () FROM people": "SDC045",
+    "SELECT count(*) FROM people p WHERE q.region = 'x'": "SDC020",
+    "SELECT count(*) FROM people a, regions a": "SDC031",
     "SELECT region, count(*) FROM people GROUP BY ROLLUP (3)": "SDC005",
     "SELECT 1 AS one, region, count(*) FROM people GROUP BY ROLLUP (1, region)": "SDC005",
     "SELECT *, count(*) FROM regions GROUP BY CUBE (1)": "SDC005",
@@ -314,6 +316,17 @@ def test_columns_have_the_names_that_duckdb_gives_them(guarded: Guard, con: duck
 def test_a_pivot_without_values_says_what_to_ask(guarded: Guard) -> None:
     with pytest.raises(Refused, match="ask SELECT DISTINCT sex, then ON sex IN"):
         guarded.sql("PIVOT people ON sex USING count(*) GROUP BY region")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT regoin, count(*) FROM people GROUP BY 1", "SELECT count(*) FROM people p WHERE p.regoin = 'x'"]
+)
+def test_a_column_that_is_nearly_there_is_named_where_it_is_visible(guarded: Guard, query: str) -> None:
+    with pytest.raises(Refused, match="'regoin'; did you mean 'region'"):
+        guarded.sql(query)
+    with pytest.raises(Refused) as caught:
+        guarded.sql(query.replace("regoin", "record_keys"))
+    assert "did you mean" not in str(caught.value)
 
 
 def test_parameters(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
