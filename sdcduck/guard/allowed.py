@@ -40,7 +40,7 @@ _AGGREGATES = _words(
     "kahan_sum favg grouping grouping_id"
 )
 _WINDOWS = _words(
-    "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value"
+    "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill"
 )
 _SCALARS = _words(
     "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
@@ -134,7 +134,7 @@ def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: 
             _check_shape(item, pivots)
         elif kind not in _CLASSES:
             raise Refused("SDC005", str(kind).lower().replace("_", " "))
-        elif kind == "FUNCTION":
+        elif kind in ("FUNCTION", "WINDOW"):
             _check_function(item, known)
 
 

@@ -909,13 +909,22 @@ class _Split:
         function = node.this
         if not isinstance(function, exp.Identifier):
             plain = function.find(exp.Column, exp.AggFunc) is None
-            result.set("this", function.copy() if plain else self._children(function))
+            result.set("this", function.copy() if plain else self._window_function(function))
         for key in ("partition_by", "order"):
             value = node.args.get(key)
             if isinstance(value, exp.Expr):
                 result.set(key, self._children(value))
             elif isinstance(value, list):
                 result.set(key, [self.outer(part) for part in value])
+        return result
+
+    def _window_function(self, node: exp.Expr) -> exp.Expr:
+        """The function of a window, which is no aggregate of records, whatever FILTER or IGNORE NULLS is around it."""
+        if not isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+            return self._children(node)
+        result = type(node)(this=self._window_function(node.this))
+        if isinstance(node, exp.Filter):
+            result.set("expression", self._children(node.expression))
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:

@@ -29,10 +29,10 @@ from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
-from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 
 _LONGEST = 100_000  # characters
@@ -356,11 +356,13 @@ class Guard:
             policies[name]
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
         ]
+        _name_all(tree)
         names = _output_names(tree)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         if tree.find(exp.Columns) is not None:
             without_columns(tree, schema, self._known.names_and_numbers)
             _check_size(tree)
+            _name_all(tree)
             names = _output_names(tree)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
@@ -550,6 +552,26 @@ def _normalize(tree: exp.Expr) -> None:
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")
+    for group in tree.find_all(exp.Group):
+        if isinstance(group.parent, exp.Select):
+            _replace_numbers(group, group.parent)
+
+
+def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
+    """In ROLLUP, CUBE and GROUPING SETS a number is a column of SELECT, as it is outside of them."""
+    waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+    while waiting:
+        for part in waiting.pop().expressions:
+            leaf = part.unnest()
+            if isinstance(leaf, exp.Tuple):
+                waiting.append(leaf)
+            elif isinstance(leaf, exp.Literal) and not leaf.is_string:
+                place = int(leaf.this) if leaf.is_int else 0
+                items = select.expressions[:place]
+                plain = all(not item.is_star and item.find(exp.Columns) is None for item in items)
+                if not plain or not 0 < place == len(items) or isinstance(items[-1].unalias(), exp.Literal):
+                    raise Refused("SDC005", "a number in ROLLUP, CUBE or GROUPING SETS")
+                leaf.replace(items[-1].unalias().copy())
 
 
 _WORD = re.compile(r"\w+")
@@ -593,7 +615,12 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
         name = _named_in(text)
         asked = {table.name.lower() for table in tree.find_all(exp.Table)}
         having = sum(name.lower() in columns for table, columns in schema.items() if table in asked)
-        raise Refused("SDC031" if "mbiguous" in text or having > 1 else "SDC030", name) from None
+        table = _OF_TABLE.search(text)
+        if table is not None or text.startswith("Unknown table"):
+            raise Refused("SDC020", table["name"] if table is not None else name) from None
+        if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
+            raise Refused("SDC031", name) from None
+        raise unknown_column(name, {column for table in asked for column in schema.get(table, ())}) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
@@ -615,11 +642,28 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
 
 def _output_names(tree: exp.Expr) -> list[str] | None:
     """The names of the result's columns as the analyst wrote them; None where a star hides them."""
+    if isinstance(tree, exp.Subquery):
+        return _output_names(tree.this)
+    if isinstance(tree, exp.SetOperation) and tree.args.get("by_name"):
+        left, right = _output_names(tree.this), _output_names(tree.expression)
+        return None if left is None or right is None else by_name(left, right)
     selects = tree.selects if isinstance(tree, exp.Query) else []
     if any(item.is_star for item in selects):
         return None
     names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
     return names if len({name.lower() for name in names}) == len(names) else None
+
+
+def _name_all(tree: exp.Expr) -> None:
+    """Name the columns that UNION BY NAME brings together: those without a name would be taken for one another."""
+    for operation in tree.find_all(exp.SetOperation):
+        if not operation.args.get("by_name"):
+            continue
+        for select in operation.find_all(exp.Select):
+            for item in select.expressions:
+                unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
+                if unnamed and item.find(exp.Columns) is None:
+                    item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
 
 
 def _default_name(item: exp.Expr) -> str:
@@ -702,8 +746,16 @@ def _empty(tree: exp.Expr) -> str:
     return f"SELECT {', '.join(columns)} LIMIT 0"
 
 
+_AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)
+
+_OF_TABLE = re.compile(r"could not be resolved for table: '(?P<name>.*)'\.")
+
+
 def _named_in(text: str) -> str:
     """The column that sqlglot's message names: a word of the query."""
+    after = _AFTER.match(text)
+    if after is not None:
+        return after["name"]
     parts = text.replace('"', "'").split("'")
     return parts[1] if len(parts) > 2 else ""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.shapes import RELEASED
+from sdcduck.guard.shapes import RELEASED, by_name
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""
@@ -74,7 +74,9 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int,
     if isinstance(node, exp.Subquery):
         return _of_query(node.this, visible, blocks)
     if isinstance(node, exp.SetOperation):
-        sides = (_of_query(side, visible, blocks) for side in (node.this, node.expression))
+        sides = [_of_query(side, visible, blocks) for side in (node.this, node.expression)]
+        if node.args.get("by_name"):
+            return _by_name(*sides)
         return [_together(left.name, [left, right], left.computed or right.computed) for left, right in zip(*sides)]  # noqa: B905
     if isinstance(node, exp.Select):
         return _of_select(node, visible, blocks)
@@ -117,6 +119,15 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
             parts += behind
         found.append(_together(item.alias_or_name, parts, True))
     return found
+
+
+def _by_name(left: Columns, right: Columns) -> Columns:
+    """The columns of UNION BY NAME; one that a side does not have is NULL there."""
+    both = []
+    for name in by_name([column.name for column in left], [column.name for column in right]):
+        parts = [column for column in (*left, *right) if column.name.lower() == name.lower()]
+        both.append(_together(name, parts, len(parts) < 2 or any(part.computed for part in parts)))
+    return both
 
 
 def _of_source(table: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.shapes import column_names, is_number, normalize, owner, tables_of, value_of
@@ -126,7 +126,7 @@ class Protection:
             # A name that its source does not have would be looked for further out by DuckDB.
             unknown = column.table in sources and column.name.lower() not in sources[column.table].columns
             if unknown and owner(column) is select:
-                raise Refused("SDC030", column.name)
+                raise unknown_column(column.name, sources[column.table].columns)
         self._subqueries(select, known)
         if not units:
             labels = {relation.label for relation in sources.values()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from sdcduck.errors import SDCError
 
 REASONS = {
@@ -63,6 +66,16 @@ class Refused(SDCError):
         self.code, self.detail = code, detail
         reason, advice = REASONS[code]
         super().__init__(f"{code}: {reason}{f' ({detail})' if detail else ''}. {advice}")
+
+
+def unknown_column(name: str, visible: Iterable[str]) -> Refused:
+    """The refusal of a column that does not exist, with the nearest of those that whoever asks may see.
+
+    >>> str(unknown_column("regoin", ["region", "age"])).split(". ")[0]
+    "SDC030: an unknown column ('regoin'; did you mean 'region'?)"
+    """
+    near = difflib.get_close_matches(name.lower(), sorted(visible), n=1)
+    return Refused("SDC030", f"'{name}'; did you mean '{near[0]}'?" if near else name)
 
 
 def refuse_own_name(name: str) -> None:

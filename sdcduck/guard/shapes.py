@@ -300,7 +300,15 @@ def tables_of(select: exp.Select) -> list[exp.Expr]:
 
 def column_names(query: exp.Query) -> frozenset[str]:
     """The names of a query's columns."""
+    if isinstance(query, exp.SetOperation) and query.args.get("by_name"):
+        return column_names(query.this) | column_names(query.expression)
     return frozenset(name.lower() for name in query.named_selects)
+
+
+def by_name(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """The names of the columns of UNION BY NAME, of those of its two sides."""
+    known = {name.lower() for name in left}
+    return [*left, *(name for name in right if name.lower() not in known)]
 
 
 def owner(column: exp.Column) -> exp.Select | None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sdcduck.catalog import identifier, literal
 from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.shapes import tables_of
+from sdcduck.guard.shapes import by_name, tables_of
 
 Ask = Callable[[str], tuple[list[str], list[int]]]
 """Asks DuckDB for the names of the columns of a query, and for its row of numbers."""
@@ -156,6 +156,8 @@ class _Names:
 
     def _of_query(self, query: exp.Expr) -> list[str]:
         """The names of a query's columns, stars written out."""
+        if isinstance(query, exp.SetOperation) and query.args.get("by_name"):
+            return by_name(self._of_query(query.this), self._of_query(query.expression))
         if isinstance(query, (exp.Subquery, exp.SetOperation)):
             return self._of_query(query.this)
         if not isinstance(query, exp.Select):

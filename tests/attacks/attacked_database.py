@@ -30,6 +30,7 @@ INSERT INTO people VALUES (911111111111, 12345678, 'W', 99, DATE '1999-09-09', 9
 CREATE TABLE few AS FROM people;
 CREATE TABLE thresholded AS FROM people;
 CREATE TABLE rounded AS FROM people;
+CREATE TABLE covered AS FROM people;
 CREATE TABLE visits AS SELECT person_id, record_key, ['A', 'B'][1 + ((record_key + k) % 2)::INTEGER] AS ward, income + k AS cost
 FROM people, range(2) r(k);
 CREATE TABLE stays AS SELECT person_id, record_key, region, age FROM people, range(1 + (record_key % 3 = 0)::INTEGER);
@@ -46,6 +47,8 @@ POLICIES = (
     f"FROM sdc_protect('few', unit := 'person_id', {DIMENSIONS}, min_units := 3)",
     f"FROM sdc_protect('thresholded', unit := 'person_id', {DIMENSIONS}, min_units := 3, method := 'threshold')",
     f"FROM sdc_protect('rounded', unit := 'person_id', {DIMENSIONS}, min_units := 3, method := 'rounding', base := 5)",
+    "FROM sdc_publish('cells', 'SELECT region, age, d, count(*) AS n, sum(income) AS income FROM covered GROUP BY CUBE(region, age, d)', max_count := 2)",
+    f"FROM sdc_protect('covered', unit := 'person_id', {DIMENSIONS}, method := 'suppression', publication := 'cells')",
     "FROM sdc_protect('visits', unit := 'person_id', dimensions := ['ward'], measures := ['cost'])",
     "FROM sdc_protect('stays', unit := 'person_id', dimensions := ['region', 'age'])",
     "FROM sdc_publish('tables', 'SELECT region, sector, count(*) AS n, sum(turnover) AS turnover FROM firms GROUP BY CUBE(region, sector)', max_count := 2)",
@@ -54,7 +57,7 @@ POLICIES = (
     "FROM sdc_public('codes')",
     "FROM sdc_public('doubled')",
 )
-PEOPLE_TABLES = ("people", "few", "thresholded", "rounded")
+PEOPLE_TABLES = ("people", "few", "thresholded", "rounded", "covered")
 
 
 class Attacked:

@@ -5,8 +5,10 @@ An attack fails if it is refused, or if all it gets are protected numbers: those
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from attacked_database import LONG, Attacked
+from attacked_database import LONG, PEOPLE_TABLES, Attacked
 from fixtures_of_attacks import attacked
 from own_numbers import with_own_numbers
 
@@ -267,11 +269,12 @@ def test_refused(attacked: Attacked, name: str) -> None:
     assert isinstance(got, Refused), got
 
 
-@pytest.mark.parametrize("method_table", ["few", "thresholded", "rounded"] if LONG else ["thresholded"])
-@pytest.mark.parametrize("name", list(REFUSED))
+OTHER_METHODS = [table for table in PEOPLE_TABLES if table != "people"]
+
+
+@pytest.mark.parametrize("method_table", OTHER_METHODS)
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in OPEN and "people" in REFUSED[name]])
 def test_refused_under_every_method(attacked: Attacked, name: str, method_table: str) -> None:
-    if name in OPEN or "people" not in REFUSED[name]:
-        pytest.skip("open, or about another table")
     got = attacked.attempt(REFUSED[name].replace("people", method_table))
     assert isinstance(got, Refused), got
 
@@ -533,7 +536,7 @@ COUNTED = {
 }
 
 
-@pytest.mark.parametrize("table", ["people", "thresholded", "firms"])
+@pytest.mark.parametrize("table", [*PEOPLE_TABLES, "firms"])
 @pytest.mark.parametrize("name", list(COUNTED))
 def test_original_count_is_not_the_number_of_rows(attacked: Attacked, name: str, table: str) -> None:
     query = COUNTED[name].format(table)
@@ -590,9 +593,11 @@ ORACLES = {
     "name",
     [pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=OPEN[n])) if n in OPEN else n for n in ORACLES],
 )
-def test_no_error_tells_whether_a_unit_is_there(attacked: Attacked, name: str) -> None:
+@pytest.mark.parametrize("table", PEOPLE_TABLES)
+def test_no_error_tells_whether_a_unit_is_there(attacked: Attacked, name: str, table: str) -> None:
     """Somebody is 99 years old, nobody is 98: both are answered, or both refused alike."""
-    there, missing = (attacked.attempt(ORACLES[name].format(age)) for age in (99, 98))
+    query = re.sub(r"\b(people|few)\b", table, ORACLES[name])
+    there, missing = (attacked.attempt(query.format(age)) for age in (99, 98))
     assert isinstance(there, Refused) == isinstance(missing, Refused), (there, missing)
     if isinstance(there, Refused) and isinstance(missing, Refused):
         assert str(there).replace("99", "98") == str(missing)
@@ -611,12 +616,13 @@ PROBES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("table", OTHER_METHODS)
 @pytest.mark.parametrize("name", list(PROBES))
-def test_no_error_beside_the_records_tells_a_value(attacked: Attacked, name: str) -> None:
+def test_no_error_beside_the_records_tells_a_value(attacked: Attacked, name: str, table: str) -> None:
     """The engine reads only those rows of a joined relation that the records need: the one that fails, if it is 99."""
     attacked.con.execute("CREATE OR REPLACE TABLE numbers AS SELECT i AS x FROM range(5000) t(i)")
     attacked.con.execute("FROM sdc_public('numbers')").fetchall()
-    answers = {str(attacked.attempt(PROBES[name].format(age))) for age in (98, 99, 100)}
+    answers = {str(attacked.attempt(PROBES[name].replace("few", table).format(age))) for age in (98, 99, 100)}
     attacked.con.execute("FROM sdc_unprotect('numbers')").fetchall()
     assert len(answers) == 1
 

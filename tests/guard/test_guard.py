@@ -56,6 +56,9 @@ ANSWERED = {
     "SELECT region, sex, count(*) FROM people GROUP BY CUBE (region, sex)": f"SELECT region, sex, {COUNT} FROM people GROUP BY CUBE (region, sex)",
     "SELECT region, sex, grouping(region, sex), count(*) FROM people GROUP BY ROLLUP (region, sex)": f"SELECT region, sex, grouping(region, sex), {COUNT} FROM people GROUP BY ROLLUP (region, sex)",
     "SELECT region, sex, count(*) FROM people GROUP BY GROUPING SETS ((region), (sex), ())": f"SELECT region, sex, {COUNT} FROM people GROUP BY GROUPING SETS ((region), (sex), ())",
+    "SELECT age // 20 AS a, sex, count(*) FROM people GROUP BY ROLLUP (1, 2)": f"SELECT age // 20 AS a, sex, {COUNT} FROM people GROUP BY ROLLUP (age // 20, sex)",
+    "SELECT region, sex, count(*) FROM people GROUP BY GROUPING SETS ((1, 2), 2, ())": f"SELECT region, sex, {COUNT} FROM people GROUP BY GROUPING SETS ((region, sex), (sex), ())",
+    "SELECT climate, code, count(*) FROM regions GROUP BY CUBE (2, (1))": "SELECT climate, code, count(*) FROM regions GROUP BY CUBE (climate, code)",
     "SELECT region, count(*) FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region",
     "SELECT count(*) FILTER (WHERE sex = 'f'), count(*) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f'), {COUNT} FROM people",
     "SELECT region, count(*) AS n FROM people GROUP BY region HAVING n > 200": f"FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) WHERE n > 200",
@@ -120,6 +123,13 @@ ANSWERED = {
     "SELECT sex, count(*) FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC, r LIMIT 2) t ON region = r GROUP BY sex": f"SELECT sex, {COUNT} FROM people WHERE region IN (SELECT region FROM people GROUP BY region ORDER BY {COUNT} DESC, region LIMIT 2) GROUP BY sex",
     "SELECT count(*) FROM people INNER JOIN (SELECT sex AS s, region AS r FROM people WHERE age > 30 GROUP BY 1, 2 HAVING count(*) > 60) t ON sex = s AND region = r": f"SELECT {COUNT} FROM people WHERE (sex, region) IN (SELECT sex, region FROM people WHERE age > 30 GROUP BY 1, 2 HAVING {COUNT} > 60)",
     "SELECT region, n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) UNION ALL SELECT climate, code FROM regions": f"SELECT region, {COUNT} FROM people GROUP BY region UNION ALL SELECT climate, code FROM regions",
+    "SELECT region, count(*) FROM people GROUP BY region UNION ALL BY NAME SELECT region, sum(income) FROM people GROUP BY region": f"SELECT region, {COUNT}, NULL FROM people GROUP BY region UNION ALL SELECT region, NULL, {SUM} FROM people GROUP BY region",
+    "SELECT count(*) AS n, region FROM people GROUP BY region UNION BY NAME SELECT Region, 1 AS N, code FROM regions": f"SELECT {COUNT}, region, NULL FROM people GROUP BY region UNION ALL SELECT 1, region, code FROM regions",
+    "SELECT sex, n FROM (SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL BY NAME SELECT sex, count(*) AS n FROM people GROUP BY sex) WHERE sex IS NOT NULL": f"SELECT sex, {COUNT} FROM people GROUP BY sex",
+    "SELECT max(COLUMNS(*)) FROM (SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL BY NAME SELECT climate FROM regions)": f"SELECT max(region), max(n), 'warm' FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
+    "SELECT region, sum(count(*)) FILTER (WHERE region <> 'North') OVER () FROM people GROUP BY region": f"SELECT region, sum(n) FILTER (WHERE region <> 'North') OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
+    "SELECT region, count(*) FILTER (WHERE count(*) > 200) OVER () FROM people GROUP BY region": f"SELECT region, count(*) FILTER (WHERE n > 200) OVER () FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
+    "SELECT region, last_value(count(*) IGNORE NULLS) OVER (ORDER BY region) FROM people GROUP BY region": f"SELECT region, {COUNT} FROM people GROUP BY region",
     "SELECT max(n), min(n), avg(n) FROM (SELECT region, count(*) AS n FROM people GROUP BY region)": f"SELECT max(n), min(n), avg(n) FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
     "SELECT (SELECT count(*) FROM people) AS everybody, climate FROM regions": f"SELECT (SELECT {COUNT} FROM people), climate FROM regions",
     "SELECT * FROM regions": "SELECT * FROM regions",
@@ -195,6 +205,15 @@ REFUSED = {
     "SELECT sum(DISTINCT income) FROM people": "SDC051",
     "SELECT region, count(*) FROM people": "SDC042",
     "SELECT region, row_number() OVER () FROM people": "SDC045",
+    "SELECT count(*) FROM people p WHERE q.region = 'x'": "SDC020",
+    "SELECT count(*) FROM people a, regions a": "SDC031",
+    "SELECT region, count(*) FROM people GROUP BY ROLLUP (3)": "SDC005",
+    "SELECT 1 AS one, region, count(*) FROM people GROUP BY ROLLUP (1, region)": "SDC005",
+    "SELECT *, count(*) FROM regions GROUP BY CUBE (1)": "SDC005",
+    "SELECT region, count(*) FROM people GROUP BY ROLLUP (1.5)": "SDC005",
+    "SELECT income, count(*) FROM people GROUP BY ROLLUP (1)": "SDC041",
+    "SELECT region, sum(count(*)) FILTER (WHERE income > 5) OVER () FROM people GROUP BY region": "SDC042",
+    "SELECT region, sum(count(*)) FILTER (WHERE max(income) > 5) OVER () FROM people GROUP BY region": "SDC050",
     "SELECT count(*) FROM people p JOIN people q USING (region)": "SDC035",
     "SELECT count(*) FROM people, regions": "SDC034",
     "SELECT count(*) FROM people JOIN regions ON people.region > regions.region": "SDC034",
@@ -286,6 +305,9 @@ def test_columns_have_the_names_that_duckdb_gives_them(guarded: Guard, con: duck
         "SELECT COLUMNS('(c)(.*)') AS 'x_\\2' FROM regions",
         "SELECT max(COLUMNS(*)), COLUMNS('climate') FROM regions GROUP BY ALL",
         "SELECT COLUMNS(*) FROM regions r JOIN regions s USING (region)",
+        "SELECT region, max(code) FROM regions GROUP BY region UNION BY NAME SELECT climate, min(code) FROM regions GROUP BY 1",
+        "SELECT COLUMNS('c.*') FROM (SELECT region, code FROM regions UNION BY NAME SELECT climate FROM regions)",
+        "(SELECT 1 AS a UNION ALL BY NAME SELECT 2 AS b) UNION ALL BY NAME SELECT 3 AS c",
     ):
         wanted = con.execute(query)
         assert guarded.sql(query).column_names == [column[0] for column in wanted.description or []]
@@ -294,6 +316,17 @@ def test_columns_have_the_names_that_duckdb_gives_them(guarded: Guard, con: duck
 def test_a_pivot_without_values_says_what_to_ask(guarded: Guard) -> None:
     with pytest.raises(Refused, match="ask SELECT DISTINCT sex, then ON sex IN"):
         guarded.sql("PIVOT people ON sex USING count(*) GROUP BY region")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT regoin, count(*) FROM people GROUP BY 1", "SELECT count(*) FROM people p WHERE p.regoin = 'x'"]
+)
+def test_a_column_that_is_nearly_there_is_named_where_it_is_visible(guarded: Guard, query: str) -> None:
+    with pytest.raises(Refused, match="'regoin'; did you mean 'region'"):
+        guarded.sql(query)
+    with pytest.raises(Refused) as caught:
+        guarded.sql(query.replace("regoin", "record_keys"))
+    assert "did you mean" not in str(caught.value)
 
 
 def test_parameters(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:

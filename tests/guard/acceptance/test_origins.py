@@ -36,6 +36,8 @@ CLAIMS = [
     ("SELECT region, rank() OVER (ORDER BY count(*)) AS place FROM people GROUP BY 1", ["group", "P"]),
     ("SELECT region, (SELECT count(*) FROM people) AS n FROM regions", ["public", "P"]),
     ("SELECT region, 0 AS n FROM regions UNION ALL SELECT region, count(*) FROM people GROUP BY 1", ["group", "P"]),
+    ("SELECT 1 AS a, 2 AS b UNION ALL BY NAME SELECT 3 AS b, count(*) AS a FROM people", ["P", "public"]),
+    ("SELECT 1 AS a UNION ALL BY NAME SELECT count(*) AS n, region FROM people GROUP BY region", ["public", "P", "group"]),
     ("WITH a(r, m) AS (SELECT region, count(*) FROM people GROUP BY 1) SELECT m, r FROM a", ["P?", "group"]),
 ]  # fmt: skip
 
