@@ -176,15 +176,17 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @column secondary_cells BIGINT: those that protect them
 --| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, and cells of which forced ones tell what `k_disclosure` hides
 --| @column narrow_cells BIGINT: primary cells whose interval cannot be as wide as the rule wants (NULL without `protect_intervals`)
---| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values
+--| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values (NULL where there is nothing but a suppressed 0)
+--| @column saved_cells BIGINT: secondary cells that `improve` did without; negative where it took several cheap ones for a dear one (NULL without `improve`)
+--| @column saved_cost DOUBLE: what they are worth: counts or absolute values, times `cost` if given (NULL without `improve`)
 --| @example
 --| FROM sdc_publish('by_region', $$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
 --| $$, max_count := 1);
 --| @output
---| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown
---| ----------+-------------+-------+---------------+-----------------+--------------+--------------+-------------------
---| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334
+--| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown | saved_cells | saved_cost
+--| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+-----------
+--| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 CREATE OR REPLACE TEMP MACRO sdc_publish(
     name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,

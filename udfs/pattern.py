@@ -185,6 +185,7 @@ class Pattern:
             nobody asked for wide intervals.
         differences: what k-disclosure protects beside the primary cells; None without it.
         disclosing: bool, cells whose difference from one within follows from forced cells all the same.
+        saved: secondary cells, and their cost, that `improve` did without; None where nobody asked for it.
     """
 
     inner: Inner
@@ -196,6 +197,7 @@ class Pattern:
     narrow: NDArray[np.bool_] | None = None
     differences: Differences | None = None
     disclosing: NDArray[np.bool_] | None = None
+    saved: tuple[int, float] | None = None
 
     @property
     def suppressed(self) -> NDArray[np.bool_]:
@@ -358,7 +360,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     inner, rules, options = read_inner(session, call), call.rules, call.options
     forced, hidden = inner.flag("_sdc_forced"), inner.flag("_sdc_hidden")
     primary = inner.flag("_sdc_primary") & ~forced & ~hidden
-    order = _order(inner, options)
+    order = _order(inner, rules, options)
     zeros = rules.protect_zeros or options.secondary_zeros
     singleton: NDArray[np.int64] | NDArray[np.bool_]
     if rules.on_contributors:
@@ -387,8 +389,9 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
+    saved = (0, 0.0) if options.improve else None
     if options.improve and not unsafe.any():
-        secondary = _improved(
+        better = _improved(
             inner,
             primary,
             secondary,
@@ -399,21 +402,25 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
             lambda opened: secondary_of(opened, checkpoint()),
             differences,
         )
+        saved = int(secondary.sum()) - int(better.sum()), float(loss[secondary].sum() - loss[better].sum())
+        secondary = better
     narrow = None
     if options.protect_intervals:
         secondary, narrow = _widened(inner, widths(inner, primary, options), primary, secondary, hidden, fixed, loss)
-    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing)
+    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing, saved)
     _prove(pattern)
     return pattern
 
 
-def _order(inner: Inner, options: Options) -> NDArray[np.int64]:
+def _order(inner: Inner, rules: Rules, options: Options) -> NDArray[np.int64]:
     """The cells in the order in which they are published as long as nothing forbids it."""
     if options.k_disclosure is not None and options.cost is None:
         return direct_disclosure_order(inner.freq)
     cost = floats(inner.cells, "cost") if options.cost is not None else None
+    # Without contributors each record is one, and the reference has a row for each; contributors are added up before.
+    records = inner.inner_freq if rules.on_contributors and rules.contributor is None else None
     order = candidate_order(
-        inner.x, inner.freq, weight=cost, value=inner.value, secondary_zeros=options.secondary_zeros
+        inner.x, inner.freq, weight=cost, value=inner.value, records=records, secondary_zeros=options.secondary_zeros
     )
     # Cells of contributors that do not count protect nobody: they come before all others.
     ignored = inner.flag("_sdc_ignored")

@@ -181,20 +181,21 @@ def _contributor_flags(rules: Rules) -> list[tuple[str, str, str]]:
         return f"list_sum(_sdc_largest[:{n}])"
 
     x1 = "_sdc_largest[1]"
-    rest = f"abs(_sdc_total - {largest(2)})"
+    # With weights below 1 the total can be less than what the largest one brings to it: the others hide nothing then.
+    rest = f"CASE WHEN _sdc_total < {x1} THEN 0 ELSE abs(_sdc_total - {largest(2)}) END"
     flags = []
     if rules.min_contributors is not None:
         few = f"_sdc_contributors > 0 AND _sdc_contributors < {rules.min_contributors}"
         flags.append(("min_contributors", few, f"{FREQUENCY_PROTECTION} * _sdc_total"))
     for n, k in rules.dominance:
-        dominated = f"_sdc_total > 0 AND {largest(n)} >= {k} / 100 * _sdc_total"
+        dominated = f"{x1} > 0 AND {largest(n)} >= {k} / 100 * _sdc_total"
         flags.append((f"dominance ({n}, {k:g})", dominated, f"100 / {k} * {largest(n)} - _sdc_total"))
     if rules.p_percent is not None:
         p = f"{rules.p_percent} / 100 * {x1}"
-        flags.append(("p_percent", f"_sdc_total > 0 AND {rest} < {p}", f"{p} - {rest}"))
+        flags.append(("p_percent", f"{x1} > 0 AND {rest} < {p}", f"{p} - {rest}"))
     if rules.pq is not None:
         p, q = (f"{number} / 100" for number in rules.pq)
-        flags.append(("pq", f"_sdc_total > 0 AND {q} * {rest} < {p} * {x1}", f"{p} * {x1} - {q} * {rest}"))
+        flags.append(("pq", f"{x1} > 0 AND {q} * {rest} < {p} * {x1}", f"{p} * {x1} - {q} * {rest}"))
     return flags
 
 

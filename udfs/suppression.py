@@ -161,6 +161,8 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
     values = inner.freq if inner.value is None else np.abs(inner.value)
     shown = ~pattern.suppressed & ~pattern.hidden
     total = float(values[~pattern.hidden].sum())
+    nothing = None if pattern.suppressed.any() else 1.0
+    share = float(values[shown].sum()) / total if total else nothing
     unsafe = pattern.unsafe if pattern.disclosing is None else pattern.unsafe | pattern.disclosing
     return pa.table(
         {
@@ -171,7 +173,9 @@ def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
             "secondary_cells": [int(pattern.secondary.sum())],
             "unsafe_cells": [int(unsafe.sum())],
             "narrow_cells": pa.array([None if pattern.narrow is None else int(pattern.narrow.sum())], pa.int64()),
-            "share_shown": [float(values[shown].sum()) / total if total else 1.0],
+            "share_shown": pa.array([share], pa.float64()),
+            "saved_cells": pa.array([None if pattern.saved is None else pattern.saved[0]], pa.int64()),
+            "saved_cost": pa.array([None if pattern.saved is None else pattern.saved[1]], pa.float64()),
         }
     )
 
@@ -414,7 +418,7 @@ FAMILY = Family(
             "sdc_publish", ("VARCHAR", "VARCHAR", *ARGUMENTS.values()), plan_publish,
             {"name": "VARCHAR", "inner_cells": "BIGINT", "cells": "BIGINT", "primary_cells": "BIGINT",
              "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "narrow_cells": "BIGINT",
-             "share_shown": "DOUBLE"},
+             "share_shown": "DOUBLE", "saved_cells": "BIGINT", "saved_cost": "DOUBLE"},
         ),
         Planner(
             "sdc_export", ("VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN"), plan_export,

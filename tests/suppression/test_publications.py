@@ -338,3 +338,21 @@ def test_the_order_of_the_rows_does_not_matter(con: duckdb.DuckDBPyConnection) -
         for query in (COUNTS, COUNTS.replace("people", "shuffled"))
     )
     assert one == two
+
+
+@pytest.mark.parametrize("rule", ["p_percent := 10", "pq := (10, 50)", "dominance := [(1, 80)]"])
+def test_a_weight_of_zero_hides_nobody(con: duckdb.DuckDBPyConnection, rule: str) -> None:
+    """The published sum has no weights: a cell of one firm is that firm's, whatever the firm weighs."""
+    con.execute("""CREATE OR REPLACE TABLE weighed AS SELECT * FROM (VALUES
+        ('a', 5, 0), ('b', 5, 0), ('b', 1, 1), ('c', 3, 1), ('c', 3, 1), ('c', 3, 1), ('d', 0, 0)) weighed(r, v, w)""")
+    query = "SELECT r, count(*) AS n, sum(v) AS v FROM weighed GROUP BY ROLLUP (r)"
+    marked = f"SELECT r FROM sdc_primary('{query}', {rule}, weight := 'w') WHERE status = 'primary' AND r IS NOT NULL"
+    assert con.execute(marked).fetchall() == [("a",), ("b",)]
+
+
+def test_nothing_is_shown_of_a_publication_without_records(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE nobody (r VARCHAR)")
+    query = "SELECT r, count(*) AS n FROM nobody GROUP BY ROLLUP (r)"
+    publish = f"SELECT cells, primary_cells, share_shown FROM sdc_publish('nobody', '{query}'"
+    assert con.execute(f"{publish}, max_count := 3)").fetchall() == [(1, 0, 1.0)]
+    assert con.execute(f"{publish}, max_count := 3, protect_zeros := true)").fetchall() == [(1, 1, None)]

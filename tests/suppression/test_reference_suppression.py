@@ -302,3 +302,17 @@ def test_the_same_cells_in_sql(con: duckdb.DuckDBPyConnection, reference_data: P
     answer = pd.read_csv(reference_data / "gausssuppression" / f"{name}.csv", dtype=dict.fromkeys(dimensions, str))
     rows = answer[[*dimensions, "primary", "suppressed"]].itertuples(index=False, name=None)
     assert sorted(found) == sorted((*row[:-2], row[-2] == 1, row[-1] == 1) for row in rows)
+
+
+def test_weights_in_sql(con: duckdb.DuckDBPyConnection, reference_data: Path) -> None:
+    """Totals are weighted for the rule, and the candidates in the order of their unweighted values."""
+    con.register("frame", builders.inner_data(reference_data, "dominance_small"))
+    con.execute("CREATE OR REPLACE TABLE records AS FROM frame")
+    found = con.execute(
+        "SELECT coalesce(v1, 'Total'), status = 'primary', suppressed FROM sdc_suppress($$ "
+        "SELECT v1, count(*) AS n, sum(num) AS num FROM records GROUP BY ROLLUP (v1) $$, "
+        "dominance := [(1, 80), (2, 70)], weight := 'sweight')"
+    ).fetchall()
+    answer = pd.read_csv(reference_data / "gausssuppression" / "sdc_small_w.csv")
+    rows = answer[["v1", "primary", "suppressed"]].itertuples(index=False, name=None)
+    assert sorted(found) == sorted((name, primary == 1, suppressed == 1) for name, primary, suppressed in rows)

@@ -307,6 +307,10 @@ def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyC
         assert after <= before
         assert not exact
         saved += before - after
+        told = "SELECT secondary_cells, saved_cells, saved_cost FROM sdc_publish"
+        [(first, *nothing)] = rows(con, f"{told}('improved', {call})")
+        [(better, cells, worth)] = rows(con, f"{told}('improved', {call}, improve := true)")
+        assert (nothing, cells, worth) == ([None, None], first - better, before - after)
     assert saved > 0
 
 
