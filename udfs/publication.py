@@ -355,9 +355,22 @@ def clusters(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> lis
     return [[place for place in range(len(names)) if cluster_of[place] == c] for c in sorted(set(cluster_of))]
 
 
+def digest_query(publication: Publication) -> str:
+    """SQL of the fingerprint of a publication's data: another number once the inner cells are others.
+
+    It is of the inner cells. Where numbers are floating-point, whose sums depend on the order in which threads add them
+    up, it is of the records, of which there is a sum of integers.
+    """
+    rows, columns = publication.inner, [identifier(name) for name in publication.columns]
+    if any(measure.sql_type in ("FLOAT", "DOUBLE") for measure in publication.measures):
+        rows = publication.records
+        columns = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
+        columns += [f"_sdc_m{place}" for place in range(len(publication.measures))]
+    return f"SELECT count(*) || ' ' || coalesce(sum(hash({', '.join(columns)})), 0) FROM ({rows})"
+
+
 def digest(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> str:
-    """A fingerprint of the inner cells: changes with the data that a publication was made from."""
-    columns = ", ".join(identifier(name) for name in publication.columns)
-    row = first_row(cursor, f"SELECT count(*) || ' ' || coalesce(sum(hash({columns})), 0) FROM ({publication.inner})")
+    """A fingerprint of the data that a publication was made from."""
+    row = first_row(cursor, digest_query(publication))
     assert row is not None
     return str(row[0])

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -215,9 +216,12 @@ class Guard:
     def relations(self) -> list[tuple[Policy, dict[str, str]]]:
         """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
         version = self._known.version()
+        found = []
         with self._alone:
-            policies = self._known.policies(version)
-            return [(policy, self._known.described(policy)) for _, policy in sorted(policies.items())]
+            for _, policy in sorted(self._known.policies(version).items()):
+                with suppress(Refused):  # a table that was removed does not hide the others
+                    found.append((policy, self._known.described(policy)))
+        return found
 
     def rewritten(self, query: str) -> tuple[Rewritten, str]:
         """What runs in place of a query, and the version of the policies."""

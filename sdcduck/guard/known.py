@@ -6,16 +6,19 @@ import re
 import threading
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import duckdb
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy, identifier, stencil_table
+from sdcduck.errors import SDCError
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
+from sdcduck.udfs.publication import digest_query, read_publication
 
 
 class Known:
@@ -49,6 +52,8 @@ class Known:
         self._columns: dict[str, dict[str, exp.DataType]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
+        self._digests: dict[str, str] = {}
+        self._up_to_date: set[str] = set()
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         if unchanging:
@@ -91,7 +96,10 @@ class Known:
         if not measures or table not in self._unchanging_sources:
             return policy
         shown = ", ".join(f"stats({identifier(measure)})::VARCHAR" for measure in measures)
-        rows = self._con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+        try:
+            rows = self._con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+        except duckdb.BinderException:
+            return policy  # a measure was removed: that is for questions about this table to find out
         found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
         return replace(
             policy,
@@ -123,8 +131,15 @@ class Known:
         return known
 
     def described(self, policy: Policy) -> dict[str, str]:
-        """The same columns with DuckDB's names of their types."""
-        described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+        """The same columns with DuckDB's names of their types.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        try:
+            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+        except (duckdb.CatalogException, duckdb.BinderException):
+            raise Refused("SDC060", _GONE.format(policy.name)) from None
         visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
 
@@ -141,16 +156,19 @@ class Known:
         return [column[0] for column in self._con.description or []], list(row)
 
     def check_facts(self, policy: Policy) -> None:
-        """Refuse a table that is not as it was declared: looked at again where the number of its records changed.
+        """Refuse a table that is not as it was declared, or without what its answers are made with.
+
+        Records are looked at again where their number changed.
 
         Raises:
-            Refused: a record without a unit or a proper key, or a second one of a unit where there was one each.
+            Refused: a record without a unit or a proper key, or a second one of a unit where there was one each; a
+                publication of other data; a table or p-table that was removed.
         """
         asked = (policy.name, policy.role)
         if asked in self._as_declared:
             return
         name = identifier(policy.name)
-        rows = self._limited.value(f"SELECT count(*) FROM {name}")
+        rows = self._value(f"SELECT count(*) FROM {name}", _GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
             with self._alone:
                 facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
@@ -158,8 +176,74 @@ class Known:
             if broken or (policy.one_row_per_unit and facts.rows > facts.units):
                 raise Refused("SDC060", policy.name)
             self._rows[asked] = rows
-        if name in self._unchanging_sources:
+        if policy.method == "cell_key":
+            self._check_ptables(policy)
+        if policy.method == "suppression":
+            self._check_publication(policy)
+        if name in self._unchanging_sources and (policy.publication is None or policy.publication in self._up_to_date):
             self._as_declared.add(asked)
+
+    def _check_ptables(self, policy: Policy) -> None:
+        """Refuse to answer with a p-table that is not stored any more: the macros may still have its numbers."""
+        names = {name for name in (policy.ptable, policy.magnitude_ptable) if name is not None}
+        gone = f"{policy.name}: its p-table was removed, sdc_store_ptable"
+        if not all(names <= set(stored or ()) for stored in self._value(_PTABLES, gone)):
+            raise Refused("SDC060", gone)
+
+    def _check_publication(self, policy: Policy) -> None:
+        """Refuse to answer from a publication that is not of the data as they are now.
+
+        DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
+        each question, and once where nobody can change the data.
+        """
+        name = str(policy.publication)
+        if name in self._up_to_date:
+            return
+        other = f"{policy.name}: its publication is not of these data, sdc_publish"
+        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
+        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        try:
+            with self._alone:
+                stored = catalog.publication(self._con, name)
+                digest = self._digests.get(stored.query)
+                if digest is None:
+                    digest = self._digests[stored.query] = digest_query(read_publication(self._con, stored.query))
+        except (SDCError, duckdb.CatalogException):
+            raise Refused("SDC060", other) from None
+        if self._value(digest, other) != stored.fingerprint:
+            raise Refused("SDC060", other)
+        if self._unchanging and self._is_unchanging(stored.query):
+            self._up_to_date.add(name)
+
+    def _is_unchanging(self, query: str) -> bool:
+        """Whether a query has the same answer tomorrow, of a database that nobody changes.
+
+        It reads tables of this database, and neither it nor any view has a word that may be a function of the time, of
+        chance or of anything else outside.
+        """
+        with self._alone:
+            read = self._con.get_table_names(query, qualified=True)
+            views = self._con.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
+            functions = self._con.execute(
+                "SELECT DISTINCT lower(function_name) FROM duckdb_functions() "
+                "WHERE stability IS DISTINCT FROM 'CONSISTENT'"
+            ).fetchall()
+        words = set(_WORD.findall(" ".join([query, *(sql for (sql,) in views)]).lower()))
+        changing = {function for (function,) in functions} | _OF_THE_TIME
+        return {identifier(table) for table in read} <= self._unchanging_sources and not words & changing
+
+    def _value(self, sql: str, otherwise: str) -> Any:
+        """The first value of a query over what a policy needs.
+
+        Raises:
+            Refused: what it needs is not there, or is not what it was; or it took too long, or failed.
+        """
+        try:
+            return self._limited.value(sql)
+        except Refused as refused:
+            if refused.detail in _NOT_AS_DECLARED:
+                raise Refused("SDC060", otherwise) from None
+            raise
 
     def _is_collated(self) -> bool:
         """Whether texts that differ may be one for DuckDB, in some column or wherever it compares."""
@@ -188,6 +272,21 @@ class Known:
         if source in self._unchanging_sources:
             self._as_declared.add(asked)
 
+
+# Which p-tables there are, and which have intervals: asked with each question, and half as fast with a join.
+_PTABLES = """
+SELECT [list(name) FILTER (NOT inside), list(name) FILTER (inside)]
+FROM (SELECT name, false AS inside FROM sdc.ptables UNION ALL SELECT name, true FROM sdc.ptable_intervals)"""
+
+_GONE = "{}: the table was removed"
+_NOT_AS_DECLARED = (
+    "CatalogException", "BinderException", "ConversionException", "InvalidInputException", "OutOfRangeException",
+)  # fmt: skip
+"""What DuckDB raises where a table or a column is gone, or has values that a publication's SELECT does not take."""
+
+_WORD = re.compile(r"\w+")
+_OF_THE_TIME = {"current_timestamp", "current_time", "localtime", "localtimestamp"}
+"""Words that DuckDB takes for functions without listing them."""
 
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 

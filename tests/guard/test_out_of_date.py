@@ -1,0 +1,224 @@
+"""Tables, publications and p-tables that are not as they were when the custodian declared a policy: nothing is answered."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+
+SECRET = "a secret for the tests of changes"
+PUBLISHED = "SELECT region, count(*) AS n FROM published GROUP BY region ORDER BY region"
+COUNTED = "SELECT region, count(*) AS n FROM counted GROUP BY region ORDER BY region"
+OTHER = "SELECT region, count(*) AS n FROM other GROUP BY region ORDER BY region"
+PUBLISH = (
+    "FROM sdc_publish('p', 'SELECT region, sex, count(*) AS n, sum(income) AS income FROM {} "
+    "GROUP BY CUBE (region, sex)', max_count := 3)"
+)
+PROTECT = (
+    "FROM sdc_protect('{}', unit := 'id', dimensions := ['region', 'sex'], measures := ['income'], "
+    "method := 'suppression', publication := 'p')"
+)
+KINDS = pytest.mark.parametrize("kind", ["connection", "file"])
+
+
+class Database:
+    """A file, written to over a connection, and the guard that looks at it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.con = sdcduck.connect(path, secret=SECRET)
+
+    def run(self, *statements: str) -> None:
+        for statement in statements:
+            self.con.execute(statement).fetchall()
+
+    def guard(self, kind: str) -> Guard:
+        if kind == "connection":
+            return sdcduck.guard(self.con)
+        self.con.close()
+        return sdcduck.guard(self.path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "some.duckdb"
+    one = Database(path)
+    one.run(
+        "CREATE TABLE published AS SELECT i AS id, 'r' || i % 5 AS region, i % 2 AS sex, 100 + i % 90 AS income "
+        "FROM range(400) t(i)",
+        "CREATE TABLE counted AS FROM published",
+        "CREATE TABLE other AS FROM published",
+        "FROM sdc_add_record_key('counted', unit := 'id')",
+        PUBLISH.format("published"),
+        PROTECT.format("published"),
+        "FROM sdc_protect('counted', unit := 'id', dimensions := ['region'], measures := ['income'])",
+        "FROM sdc_protect('other', unit := 'id', dimensions := ['region'], method := 'rounding')",
+    )
+    one.con.close()
+    return path
+
+
+@pytest.fixture
+def database(made: Path, tmp_path: Path) -> Iterator[Database]:
+    one = Database(shutil.copy(made, tmp_path / "some.duckdb"))
+    yield one
+    one.con.close()
+
+
+def refused(one: Guard, question: str, table: str) -> None:
+    """Refused each time and in all ways, by the name of the table; the other table is still answered."""
+    for ask in (one.sql, one.rewrite, one.columns, lambda asked: one.stream(asked).read_all(), one.sql):
+        with pytest.raises(Refused, match=rf"^SDC060: .*\({table}: ") as problem:
+            ask(question)
+        assert not any(region in str(problem.value) for region in ("r0", "r1", "r2", "r3", "r4"))
+    assert one.sql(OTHER).num_rows == 5
+
+
+CHANGES = {
+    "rows deleted": "DELETE FROM published WHERE id = 7",
+    "a row of another group": "UPDATE published SET region = 'r1' WHERE id = 7",
+    "another amount": "UPDATE published SET income = income + 1 WHERE id = 7",
+    "a row for another": "DELETE FROM published WHERE id = 7; INSERT INTO published VALUES (1007, 'r1', 1, 107)",
+    "another table": "CREATE OR REPLACE TABLE published AS SELECT * REPLACE ('r1' AS region) FROM published",
+    "a column removed": "ALTER TABLE published DROP COLUMN income",
+    "the table dropped": "DROP TABLE published",
+    "the stencil dropped": "DROP TABLE sdc.p_stencil",
+    "the stencil of another publication": "ALTER TABLE sdc.p_stencil DROP COLUMN income",
+    "the publication removed": "DELETE FROM sdc.publications",
+}
+
+
+@KINDS
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_publication_that_is_not_of_its_data(database: Database, kind: str, change: str) -> None:
+    database.run(change)
+    refused(database.guard(kind), PUBLISHED, "published")
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_while_questions_are_asked(database: Database, change: str) -> None:
+    one = database.guard("connection")
+    assert one.sql(PUBLISHED).num_rows == one.sql(PUBLISHED).num_rows == 5
+    database.run(change)
+    refused(one, PUBLISHED, "published")
+
+
+def test_a_change_that_is_taken_back_or_published(database: Database) -> None:
+    one = database.guard("connection")
+    before = one.sql(PUBLISHED)
+    database.run("BEGIN", "DELETE FROM published WHERE id < 40", "ROLLBACK")
+    assert one.sql(PUBLISHED) == before
+    database.run("UPDATE published SET region = 'r1' WHERE id < 40")
+    refused(one, PUBLISHED, "published")
+    database.run(PUBLISH.format("published"))
+    assert one.sql(PUBLISHED) != before
+    assert one.sql(PUBLISHED).to_pylist() == database.con.sql(PUBLISHED).to_arrow_table().to_pylist()
+
+
+def asked_over(one: Guard, questions: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a guard looks up for itself while the same question comes again and again."""
+    seen: list[str] = []
+    limited, value = one._known._limited, one._known._limited.value
+    monkeypatch.setattr(limited, "value", lambda sql: seen.append(sql) or value(sql))  # type: ignore[func-returns-value]
+    for _ in range(questions):
+        one.sql(PUBLISHED)
+        one.sql(OTHER)
+    return seen
+
+
+@KINDS
+def test_what_is_looked_up(database: Database, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = database.guard(kind)
+    seen = asked_over(one, 3, monkeypatch)
+    assert sum("hash(" in sql for sql in seen) == (3 if kind == "connection" else 1)
+    seen.clear()
+    one.sql(OTHER)
+    assert len(seen) == (1 if kind == "connection" else 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "times"),
+    [("SELECT * FROM published", 1), ("SELECT * FROM published WHERE current_date > DATE '2020-01-01'", 3)],
+)
+def test_views_of_a_file_may_change(
+    database: Database, source: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.run(f"CREATE VIEW seen AS {source}", PUBLISH.format("seen"))
+    seen = asked_over(database.guard("file"), 3, monkeypatch)
+    assert sum("hash(" in sql for sql in seen) == times
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "options",
+    ["extend_zeros := true", "structural_zeros := 'region = ''r1'' AND sex = 3', extend_zeros := true", "after := 'p'"],
+)
+def test_publications_with_options(database: Database, kind: str, options: str) -> None:
+    call = PUBLISH.format("published").replace("sdc_publish('p'", "sdc_publish('q'").removesuffix(")")
+    database.run(f"{call}, {options})", PROTECT.format("published").replace("'p'", "'q'"))
+    assert database.guard(kind).sql(PUBLISHED).num_rows == 5
+
+
+def test_sums_of_floating_point_numbers_do_not_look_like_changes(database: Database) -> None:
+    database.run(
+        "CREATE TABLE large AS SELECT i AS id, 'r' || i % 5 AS region, i % 2 AS sex, sin(i) / 3 AS income "
+        "FROM range(1000000) t(i)",
+        PUBLISH.format("large"),
+        PROTECT.format("large"),
+        "SET threads = 4",
+    )
+    one, question = sdcduck.guard(database.con), PUBLISHED.replace("published", "large")
+    for _ in range(5):
+        assert one.sql(question).num_rows == 5
+        assert database.con.execute("SELECT count(*) FROM sdc_suppress('p')").fetchall()
+    database.run("UPDATE large SET income = income + 0.5 WHERE id = 7")
+    refused(one, question, "large")
+
+
+REMOVED = {
+    "its row": "DELETE FROM sdc.ptables WHERE name = 'default'",
+    "its intervals": "DELETE FROM sdc.ptable_intervals WHERE name = 'default'",
+    "that of sums": "DELETE FROM sdc.ptables WHERE name = 'default_magnitude'",
+    "all": "DELETE FROM sdc.ptables",
+    "the table of p-tables": "DROP TABLE sdc.ptables",
+    "the protected table": "DROP TABLE counted",
+}
+
+
+@KINDS
+@pytest.mark.parametrize("change", REMOVED.values(), ids=REMOVED)
+def test_a_ptable_that_was_removed(database: Database, kind: str, change: str) -> None:
+    if kind == "connection":
+        one = database.guard(kind)
+        assert one.sql(COUNTED).num_rows == 5
+        database.run(change)
+    else:
+        database.run(change)
+        one = database.guard(kind)
+    refused(one, COUNTED, "counted")
+
+
+def test_a_stored_ptable_that_is_dropped_and_stored_again(database: Database) -> None:
+    store = "FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 3, V := 1))')"
+    database.run(store, "FROM sdc_protect('counted', unit := 'id', dimensions := ['region'], ptable := 'mine')")
+    one = database.guard("connection")
+    before = one.sql(COUNTED)
+    database.run("FROM sdc_drop_ptable('mine')")
+    refused(one, COUNTED, "counted")
+    database.run(store)
+    assert one.sql(COUNTED) == before
+
+
+@KINDS
+def test_a_removed_table_does_not_hide_the_others(database: Database, kind: str) -> None:
+    database.run("DROP TABLE counted")
+    one = database.guard(kind)
+    assert [policy.name for policy, _ in one.relations()] == ["other", "published"]
+    with pytest.raises(duckdb.Error, match="counted"):
+        one._con.execute("FROM counted")
