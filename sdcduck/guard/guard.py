@@ -24,6 +24,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
 from sdcduck.guard.known import Known
+from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
@@ -364,6 +365,7 @@ class Guard:
             _check_size(tree)
             _name_all(tree)
             names = _output_names(tree)
+        settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
         for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
