@@ -13,6 +13,7 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
+from sdcduck.guard.names import refuse_more_keys
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import Label, Relation, Role
@@ -676,6 +677,7 @@ class Block:
                 if not any(has_aggregate(item) for item in self.select.expressions):
                     found = [item.unalias() for item in self.select.expressions]
         elif group.args.get("all") is True:
+            refuse_more_keys(self.select)
             found = [item.unalias() for item in self.select.expressions if not has_aggregate(item)]
         else:
             for item in group.expressions:

@@ -25,11 +25,13 @@ from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
 from sdcduck.guard.known import Known
+from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
+from sdcduck.guard.quiet import quiet
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
@@ -340,7 +342,8 @@ class Guard:
 
     def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
         try:
-            return self._protected(query, policies)
+            with quiet():
+                return self._protected(query, policies)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
         except Refused:
@@ -368,6 +371,7 @@ class Guard:
             _check_size(tree)
             _name_all(tree)
             names = _output_names(tree)
+        settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
         for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
@@ -392,9 +396,11 @@ class Guard:
         rendered = _rendered(tree)
         if rendered is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
-            plain = "" if again else _parsed(query).sql("duckdb", comments=False)
+            asked = _parsed(query)
+            advice = _instead(asked)
+            plain = "" if again else asked.sql("duckdb", comments=False)
             if plain in ("", query):
-                raise Refused("SDC005", "text that reads in two ways")
+                raise Refused("SDC005", advice)
             return self._protected(plain, policies, again=True)
         sql = rendered
         check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
@@ -446,9 +452,14 @@ def guard(
         return Guard(database, role=role, seconds=seconds, log=written)
     if not Path(database).exists():
         raise SDCError("there is no such database file")
-    con = duckdb.connect(
-        str(database), read_only=True, config={**LOCKED, **({"memory_limit": memory} if memory else {})}
-    )
+    config = {**LOCKED, **({"memory_limit": memory} if memory else {})}
+    try:
+        con = duckdb.connect(str(database), read_only=True, config=config)
+    except duckdb.ConnectionException:
+        raise SDCError(
+            "this process has the file open with other settings: guards of one file share one instance and take the "
+            "same memory; close the other guard or connection first"
+        ) from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
 
 
@@ -597,6 +608,15 @@ def _rendered(tree: exp.Expr) -> str | None:
     except SqlglotError:
         return None
     return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
+
+
+def _instead(tree: exp.Expr) -> str:
+    """What to write in place of what sqlglot does not write as it reads it."""
+    if tree.find(exp.Struct) is not None:
+        return "a struct: write its fields as columns of their own"
+    if tree.find(exp.Bracket) is not None:
+        return "x[1]: write substring(x, 1, 1) of a text, list_extract(x, 1) of a list"
+    return "text that reads in two ways"
 
 
 def _check_words(tree: exp.Expr) -> None:

@@ -44,7 +44,7 @@ def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: As
     Raises:
         Refused: it stands where it is not understood, or names no column.
     """
-    names = _Names(schema)
+    names = Names(schema)
     selects = {id(select): select for found in tree.find_all(exp.Columns) if (select := found.parent_select)}
     for select in sorted(selects.values(), key=lambda found: -found.depth):
         if not isinstance(select, exp.Select):
@@ -114,12 +114,20 @@ def _excluded(star: exp.Star) -> list[str]:
     return [name.name.lower() for name in star.args.get("except_") or []]
 
 
-class _Names:
+class Names:
     """The names of the columns of relations, each found once: a query may name one of its own again and again."""
 
     def __init__(self, schema: Mapping[str, Iterable[str]]) -> None:
         self.schema = schema
         self.known: dict[int, list[str]] = {}
+
+    def may_have(self, select: exp.Select, name: str) -> bool:
+        """Whether something in FROM may have a column of this name: a table does, or there is more than tables."""
+        tables = tables_of(select)
+        return any(
+            not isinstance(table, exp.Table) or _cte(table) is not None or name in self._of_source(table)
+            for table in tables
+        )
 
     def sources(self, select: exp.Select) -> list[_Source]:
         """What stands in FROM and JOIN; a column of USING is shown once."""
