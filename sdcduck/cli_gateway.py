@@ -108,7 +108,10 @@ def serve(
         # What is there now stays: the collector need not look at it again while questions are rewritten.
         gc.collect()
         gc.freeze()
-        asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
+        try:
+            asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
+        finally:
+            gc.unfreeze()
         if flight is not None:
             # Everything is written and closed. While a Flight client does not read what it asked for, Arrow's server
             # cannot end; pyarrow would end it once more as the interpreter ends, and wait for ever or abort.
