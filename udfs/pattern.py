@@ -86,6 +86,12 @@ class Inner:
     inner_value: NDArray[np.float64]
     contributor: NDArray[np.int64]
 
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Cells without inner cells: they are 0, and known to be, so nothing can protect them."""
+        nothing: NDArray[np.bool_] = np.diff(self.x.indptr) == 0
+        return nothing
+
     def flag(self, name: str) -> NDArray[np.bool_]:
         """A BOOLEAN column of the cells, NULL as false."""
         column: NDArray[np.bool_] = self.cells[name].combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
@@ -383,9 +389,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     shown(1, 1)
     unsafe = np.zeros(len(primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
-    # What holds no inner cell is 0, and known to be: nothing can protect it.
-    empty = primary & (np.diff(inner.x.indptr) == 0)
-    unsafe |= empty
+    unsafe |= primary & inner.empty
     secondary = result.secondary
     loss = worth(inner, options)
     fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
@@ -650,7 +654,7 @@ def pattern_table(pattern: Pattern) -> pa.Table:
     # That a rule was overruled must not go unseen, and neither must what protects less than the rules want.
     overruled = pattern.forced & ~pattern.hidden & pattern.inner.flag("_sdc_primary")
     why = pc.if_else(pa.array(pattern.primary | overruled), cells["_sdc_why"].combine_chunks(), None)
-    empty = pattern.primary & (np.diff(pattern.inner.x.indptr) == 0)
+    empty = pattern.primary & pattern.inner.empty
     shortcomings = [
         (overruled, "published all the same"),
         (empty, "has no inner cells"),

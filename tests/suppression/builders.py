@@ -191,10 +191,16 @@ def big_case(folder: Path, problem: str, output: str, dimensions: list[str]) -> 
 
 def linked_instance(folder: Path, size: str) -> tuple[DummyMatrix, np.ndarray, np.ndarray, np.ndarray]:
     """X, candidates in order, primary cells and inner counts of a linked-table instance."""
-    with np.load(folder / "big" / f"linked_{size}.npz") as data:
+    return stored_instance(folder / "big" / f"linked_{size}.npz")
+
+
+def stored_instance(file: Path) -> tuple[DummyMatrix, np.ndarray, np.ndarray, np.ndarray]:
+    """The same by its file; the benchmark of suppression reads them, too."""
+    with np.load(file) as data:
         rows, columns = (int(n) for n in data["shape"])
         lengths = data["indptr"].astype(np.int64)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
+        # Indices are stored as differences, each column starting anew.
         sums = np.concatenate([[0], np.cumsum(data["delta"].astype(np.int64))])
         indices = (sums[1:] - np.repeat(sums[indptr[:-1]], lengths)).astype(np.int32)
         primary = np.unpackbits(data["primary"])[:columns].astype(bool)
