@@ -19,6 +19,7 @@ transaction. Only pure SQL is stored: the file opens in a plain DuckDB shell, 1.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import secrets
 import threading
@@ -32,7 +33,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.perturbation.lookup import Lookup, encode
+from sdcduck.methods.perturbation.lookup import KEY_MODULUS, Lookup, encode
 
 BUILT_IN = ("default", "default_magnitude")
 """P-tables that come with every installation."""
@@ -145,54 +146,54 @@ def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
 
 
 def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE OR REPLACE MACRO") -> list[str]:
-    """The statements that give the macros the p-tables of a database, as constants."""
+    """The statements that give the macros the p-tables of a database, as constants.
+
+    DuckDB plans each part of a formula anew wherever a macro puts it, for about 45 microseconds each, and a p-table's
+    constants stand in many places: so they are texts of maps, two or three parts to the planner however many p-tables
+    there are. Only the guides, long texts, are branches. What is unknown, or of the other kind, is NULL.
+    """
     lookups = list(tables)
-    known = ", ".join(name for name, _ in lookups)
-    unknown = (
-        "error('unknown p-table ''' || coalesce(p::VARCHAR, 'NULL') || '''; stored: ' || "
-        + literal(known)
-        + " || ' (see sdc_store_ptable)')"
-    )
 
-    def dispatch(
-        macro: str,
-        value: Callable[[Lookup], str],
-        otherwise: str = "NULL",
-        *,
-        parameters: str = "p",
-        cast: str = "",
-    ) -> str:
-        cases = "".join(f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups)
+    def dispatch(macro: str, value: Callable[[Lookup], str], sql_type: str, kind: str) -> str:
+        cases = "".join(
+            f"        WHEN {literal(name)} THEN {value(lookup)}\n" for name, lookup in lookups if lookup.kind == kind
+        )
         # A number in the place of a name is unknown; DuckDB would want to make numbers of the names.
-        case = f"CASE p::VARCHAR\n{cases}        ELSE {otherwise}\n    END"
-        return f"{create} {macro}({parameters}) AS\n    " + (f"({case})::{cast}" if cast else case)
+        return f"{create} {macro}(p) AS\n    (CASE p::VARCHAR\n{cases}        ELSE NULL\n    END)::{sql_type}"
 
-    def listed(macro: str, values: Iterable[str], sql_type: str) -> str:
-        return f"{create} {macro}(p) AS list_extract('[{', '.join(values)}]'::{sql_type}[], _sdc_ptable_place(p))"
+    def mapped(macro: str, value: Callable[[Lookup], str], sql_type: str, *kinds: str) -> str:
+        entries = (f"{_map_key(name)}={value(one)}" for name, one in lookups if one.kind in (kinds or (one.kind,)))
+        text = literal("{" + ", ".join(entries) + "}")
+        return f"{create} {macro}(p) AS ({text}::MAP(VARCHAR, {sql_type}))[p::VARCHAR]"
 
-    def numbers(name: str) -> str:
-        return listed(f"_sdc_ptable_{name}", (repr(getattr(one, name)) for _, one in lookups), _LAYOUT_NUMBERS[name])
+    def number(name: str, sql_type: str) -> str:
+        return mapped(f"_sdc_ptable_{name}", lambda one: repr(getattr(one, name)), sql_type)
 
-    # Every use of a p-table reads the guide and the top or last row, so an unknown name is refused there. A branch for
-    # each p-table costs the planner as much as the rest of a formula together, so numbers, which stand in many places,
-    # are taken from a list: two strings to the planner, however many p-tables there are.
-    separator = next(sign for sign in _SEPARATORS if not any(sign in name for name, _ in lookups))
-    names = literal(separator.join(name for name, _ in lookups))
+    repeats = any(one.repeat > 1 for _, one in lookups)
     return [
-        f"{create} _sdc_ptable_place(p) AS list_position(string_split({names}, {literal(separator)}), p::VARCHAR)",
-        dispatch("_sdc_ptable_row", _row_of_count, parameters="p, n"),
-        dispatch("_sdc_ptable_top", _top_row, unknown),
-        dispatch("_sdc_ptable_last", lambda one: f"{one.last}::BIGINT", unknown),
-        *(numbers(name) for name in _LAYOUT_NUMBERS),
-        listed("_sdc_ptable_rows", (_bracketed(one.rows) for _, one in lookups), "DOUBLE[]"),
-        listed("_sdc_ptable_odd_rows", (_bracketed(one.odd_rows) for _, one in lookups), "DOUBLE[]"),
-        dispatch("_sdc_ptable_guide", lambda one: literal(one.guide), unknown),
-        dispatch("_sdc_ptable_strips", lambda one: f"'[{', '.join(one.strips())}]'", cast="VARCHAR[]"),
-        dispatch("_sdc_ptable_intervals", _intervals_text, unknown, cast="BIGINT[][]"),
+        *(number(name, sql_type) for name, sql_type in _LAYOUT_NUMBERS.items()),
+        *(
+            mapped(f"_sdc_ptable_{name}", functools.partial(_by_digits, constant=place), "BIGINT[]")
+            for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))
+        ),
+        f"{create} _sdc_ptable_row(p, n) AS " + (_ROW_WITH_REPEATS if repeats else _ROW),
+        mapped("_sdc_ptable_rows", lambda one: _bracketed(one.rows), "DOUBLE[]"),
+        mapped("_sdc_ptable_odd_rows", lambda one: _bracketed(one.odd_rows), "DOUBLE[]"),
+        mapped("_sdc_ptable_top", lambda one: repr(one.rows[-1]), "DOUBLE", "magnitudes"),
+        mapped("_sdc_ptable_kind", lambda one: one.kind, "VARCHAR"),
+        f"{create} _sdc_ptable_names() AS {literal(', '.join(name for name, _ in lookups))}",
+        dispatch("_sdc_ptable_count_guide", lambda one: literal(one.guide), "VARCHAR", "counts"),
+        dispatch("_sdc_ptable_magnitude_guide", lambda one: literal(one.guide), "VARCHAR", "magnitudes"),
+        dispatch("_sdc_ptable_strips", _strips_text, "VARCHAR[]", "magnitudes"),
+        mapped("_sdc_ptable_count_intervals", _intervals_text, "BIGINT[][]", "counts"),
+        mapped("_sdc_ptable_magnitude_intervals", _intervals_text, "BIGINT[][]", "magnitudes"),
     ]
 
 
 _LAYOUT_NUMBERS = {
+    "last": "BIGINT",
+    "first_repeated": "BIGINT",
+    "repeat": "BIGINT",
     "modulus": "BIGINT",
     "shift": "BIGINT",
     "buckets": "BIGINT",
@@ -203,26 +204,35 @@ _LAYOUT_NUMBERS = {
 }
 """The numbers of a `Lookup` that have a macro of their own, with their SQL types."""
 
-
-_SEPARATORS = ("|", ";", "\t", "\n", *map(chr, range(0xE000, 0xF8FF)))
-"""Signs that may stand between the names of p-tables: the first that is in none of them does."""
-
-
-def _row_of_count(lookup: Lookup) -> str:
-    """The position of the row that serves a count n: beyond the last row that one again, or the last few in turn."""
-    if lookup.kind != "counts":
-        return "error('p-table ''' || p || ''' is for magnitudes; a count needs one for counts')"
-    first = lookup.last - lookup.repeat + 1
-    if lookup.repeat == 1:
-        return f"least(n, {lookup.last})"
-    return f"CASE WHEN n <= {lookup.last} THEN n ELSE {first} + (n - {first}) % {lookup.repeat} END"
+# The position of the row that serves a count n: beyond the last row that one again, or the last few in turn.
+_ROW = "least(n, _sdc_ptable_last(p))"
+_ROW_WITH_REPEATS = (
+    "least(n, _sdc_ptable_first_repeated(p) + (n - _sdc_ptable_first_repeated(p)) % _sdc_ptable_repeat(p))"
+)
 
 
-def _top_row(lookup: Lookup) -> str:
-    """The ratio a of the last row of a magnitude table (of the block for all or even numbers of contributors)."""
-    if lookup.kind != "magnitudes":
-        return "error('p-table ''' || p || ''' is for counts; a sum needs one for magnitudes')"
-    return f"{lookup.rows[-1]!r}::DOUBLE"
+def _map_key(name: str) -> str:
+    """A name as a key in the text of a map."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _by_digits(lookup: Lookup, constant: int) -> str:
+    """For record keys of 1, 2, .., 18 digits a constant that scales key sums.
+
+    Keys of 8 digits meet tables of 8 digits; longer keys are cut and shorter ones padded, which is what comparing key /
+    10^digits with the table's bounds means. Keys of the ONS form are taken as they are.
+
+    Args:
+        constant: 0 for the divisor whose remainder is the cell key, 1 for what that is multiplied by and 2 for what it
+            is then divided by to be on the scale of the p-table, 3 for what instead makes it a bucket of the guide.
+    """
+    scales = [
+        (10**digits, 10 ** max(8 - digits, 0), 10 ** max(digits - 8, 0))
+        if lookup.modulus == KEY_MODULUS
+        else (lookup.modulus, 1, 1)
+        for digits in range(1, 19)
+    ]
+    return str([(*scale, scale[2] << lookup.shift)[constant] for scale in scales])
 
 
 def _bracketed(values: Iterable[float]) -> str:
@@ -230,7 +240,11 @@ def _bracketed(values: Iterable[float]) -> str:
 
 
 def _intervals_text(lookup: Lookup) -> str:
-    return f"'[{', '.join(str(row.tolist()) for row in lookup.intervals)}]'"
+    return f"[{', '.join(str(row.tolist()) for row in lookup.intervals)}]"
+
+
+def _strips_text(lookup: Lookup) -> str:
+    return f"'[{', '.join(lookup.strips())}]'"
 
 
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:

@@ -1,7 +1,7 @@
 """Protected numbers as formulas over calls, each of which stands once: planning one takes longer than adding it up.
 
 SELECT _g0, CASE WHEN _f3_7 > 0 THEN _c1 END AS _a0, CASE WHEN _f3_7 > 0 THEN _c1 END / nullif(_f3_7, 0) AS _a1
-FROM (SELECT *, _sdc_stepped_count(_f0_0, _f2_6, ..) AS _f3_7 FROM (SELECT *, _sdc_guide_code(.., _f1_4) AS _f2_6
+FROM (SELECT *, _sdc_stepped_count(_f0_0, _f2_6, ..) AS _f3_7 FROM (SELECT *, _sdc_count_code(.., _f1_4) AS _f2_6
     FROM (SELECT *, .. AS _f1_4
         FROM (SELECT region AS _g0, count(..) AS _f0_0, .. AS _c1 FROM people GROUP BY region) _sdc_n) ..) ..) _sdc_n
 WHERE _f3_7 > 0
@@ -116,7 +116,8 @@ def _lifted(node: exp.Expr, calls: dict[exp.Expr, str]) -> exp.Expr:
 OF_NUMBERS = frozenset(
     [
         "typeof", "_sdc_clipped", "_sdc_ptable_most", "_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key",
-        "_sdc_sum_slot", "_sdc_guide_code", "_sdc_sum_upper", "_sdc_stepped_count", "_sdc_stepped_sum",
+        "_sdc_sum_slot", "_sdc_count_code", "_sdc_magnitude_code", "_sdc_sum_upper", "_sdc_stepped_count",
+        "_sdc_stepped_sum",
     ]
 )  # fmt: skip
 """Functions of what was called before."""

@@ -338,7 +338,7 @@ def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
             FROM range(20000) t(i) WHERE i % 5000 < 3000 OR i < 10000)
         SELECT plain, _sdc_stepped_sum('{ptable}', x, t, key_sum, key_type, type, slot, upper, key, code)
         FROM (
-            SELECT *, _sdc_guide_code('{ptable}', slot, key) AS code, _sdc_sum_upper('{ptable}', x, t, n, slot) AS upper
+            SELECT *, _sdc_magnitude_code('{ptable}', slot, key) AS code, _sdc_sum_upper('{ptable}', x, t, n, slot) AS upper
             FROM (
                 SELECT *, _sdc_scaled_key(key_sum, '{ptable}', 8) AS key, _sdc_sum_slot('{ptable}', x, t, n) AS slot
                 FROM (SELECT sdc_sum(y, k, ptable := '{ptable}', filter := f) AS plain, {figures} FROM records GROUP BY g)))"""

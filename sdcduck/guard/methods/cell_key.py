@@ -61,7 +61,7 @@ class CellKey:
         of_keys = f"{call(f'count({chosen})')}, {call(f'sum({chosen})')}, typeof({call(f'max({key})')})"
         cell_key = column(1, f"_sdc_count_key({ptable}, {number}, {of_keys})")
         slot = column(1, f"_sdc_count_slot({ptable}, {number})")
-        code = column(2, f"_sdc_guide_code({ptable}, {slot}, {cell_key})")
+        code = column(2, f"_sdc_count_code({ptable}, {slot}, {cell_key})")
         return column(3, f"_sdc_stepped_count({ptable}, {number}, {slot}, {cell_key}, {code})")
 
     def rows(self, records: str, number: str) -> str:
@@ -99,7 +99,7 @@ class CellKey:
         of_cell = f"{ptable}, {added_up}, {largest}"
         own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {added_up} / {repeated}, {own})")
         slot = column(2, f"_sdc_sum_slot({of_cell}, {number})")
-        code = column(3, f"_sdc_guide_code({ptable}, {slot}, {own_key})")
+        code = column(3, f"_sdc_magnitude_code({ptable}, {slot}, {own_key})")
         upper = column(3, f"_sdc_sum_upper({of_cell}, {number}, {slot})")
         kinds = f"{keys}, typeof({call(f'max({key})')}), {kind}"
         added = column(4, f"_sdc_stepped_sum({of_cell}, {kinds}, {slot}, {upper}, {own_key}, {code})")

@@ -65,6 +65,11 @@ class Lookup:
     guide: str
     intervals: tuple[NDArray[np.int64], ...]
 
+    @property
+    def first_repeated(self) -> int:
+        """The position of the first of the rows that counts beyond `last` use in turn."""
+        return self.last - self.repeat + 1
+
     def strips(self) -> list[str]:
         """The guide of a magnitude table the other way round: for each bucket the characters of all rows."""
         if self.kind != "magnitudes":
