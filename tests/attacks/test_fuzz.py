@@ -1,15 +1,20 @@
 """Random queries over random data: nothing but `Refused` is raised, protected numbers are right, units stay unseen.
 
-Queries come from a small grammar as SQL text. The plain half of the grammar has a twin, written with the macros by the
-test itself, that the answer must equal; and the answer on data with one unit's values replaced may differ only in
-the cells that contain that unit.
+Queries come from a small grammar as SQL text, and are asked of a table under each method. The plain half of the grammar has
+a twin, written with the macros or with plain aggregates by the test itself, that the answer must equal; and the answer
+on data with one unit's values replaced may differ only in the cells that contain that unit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import duckdb
+import pytest
 from attacked_database import LONG, leaks
 from fixtures_of_attacks import show
 from hypothesis import HealthCheck, given, settings
@@ -63,15 +68,15 @@ class Query:
             else ""
         )
 
-    def text(self) -> str:
+    def text(self, table: str = "people") -> str:
         """As an analyst writes it."""
         names = {"n": "count(*)", "s": "sum(p.income)", "u": "count(DISTINCT p.id)", "m": "avg(p.income)"}
         shown = [f"{key} AS k{i}" for i, key in enumerate(self.keys)]
         for i, (what, condition) in enumerate(self.aggregates):
             shown.append(f"{names[what]}{f' FILTER (WHERE {condition})' if condition else ''} AS a{i}")
-        source = {"plain": "people p", "derived": "(SELECT * FROM people) p", "cte": "c p"}[self.nested]
+        source = {"plain": f"{table} p", "derived": f"(SELECT * FROM {table}) p", "cte": "c p"}[self.nested]
         joined = " LEFT JOIN regions r ON p.region = r.region" if self.joined else ""
-        with_ = "WITH c AS (SELECT id, region, age, sex, income FROM people) " if self.nested == "cte" else ""
+        with_ = f"WITH c AS (SELECT id, region, age, sex, income FROM {table}) " if self.nested == "cte" else ""
         return f"{with_}SELECT {', '.join(shown)} FROM {source}{joined}{self.where()}{self.group()}"
 
     def twin(self) -> str:
@@ -94,6 +99,25 @@ class Query:
         having = " HAVING sdc_count(p.record_key) > 0" if self.keys else ""
         return f"SELECT {', '.join(shown)} FROM people p{self.where()}{self.group()}{having}"
 
+    def plain(self, method: str) -> str:
+        """What it must be under a threshold or rounding; under suppression, where it is shown."""
+
+        def number(what: str, condition: str) -> str:
+            known = f"({condition}) AND p.income IS NOT NULL"
+            if what == "m":
+                return f"({number('s', condition)}) / nullif({number('n', known)}, 0)"
+            behind = f"count(*) FILTER ({known if what == 's' else condition})"
+            value = f"sum(p.income) FILTER ({condition})" if what == "s" else behind
+            if method == "rounding":
+                return f"round({value} / 5) * 5"
+            return f"CASE WHEN {behind} >= 3 THEN {value} END" if method == "threshold" else value
+
+        shown = [f"{key} AS k{i}" for i, key in enumerate(self.keys)]
+        shown += [f"{number(what, condition or 'true')} AS a{i}" for i, (what, condition) in enumerate(self.aggregates)]
+        kept = {"threshold": "count(*) >= 3", "rounding": "count(*) >= 3", "suppression": "true"}[method]
+        having = f" HAVING {kept}" if self.keys else ""
+        return f"SELECT {', '.join(shown)} FROM people p{self.where()}{self.group()}{having}"
+
 
 QUERIES = st.builds(
     Query,
@@ -113,7 +137,18 @@ RECORD = st.tuples(
     st.one_of(st.none(), st.sampled_from(PRIMES)),
 )
 DATA = st.lists(RECORD, min_size=1, max_size=25)
-COUNTERS = {"queries": 0, "answered": 0}
+COUNTERS: dict[str, Counter[str]] = defaultdict(Counter)
+
+
+TABLES = {"cell_key": "few", "suppression": "covered", "threshold": "thresholded", "rounding": "rounded"}
+"""The table under each method; `people` is under cell keys with min_units := 1."""
+POLICIES = {
+    "people": "",
+    "few": ", min_units := 3",
+    "thresholded": ", min_units := 3, method := 'threshold'",
+    "rounded": ", base := 5, method := 'rounding'",
+    "covered": ", method := 'suppression', publication := 'cells'",
+}
 
 
 class _Fuzzed:
@@ -126,12 +161,15 @@ def _database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
         con = sdcduck.connect(secret="the secret of the tests")
         con.execute(
             "CREATE TABLE people (id BIGINT, record_key INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, income BIGINT);"
-            "INSERT INTO people VALUES (1, 1, 'N', 1, 'f', 1);"
-            "CREATE TABLE few AS FROM people; CREATE TABLE regions AS SELECT * FROM (VALUES ('N', 1), ('S', 2), ('E', 3)) t(region, num)"
+            "INSERT INTO people VALUES (1, 1, 'N', 1, 'f', 1); CREATE TABLE rows_of_people AS FROM people;"
+            "CREATE TABLE regions AS SELECT * FROM (VALUES ('N', 1), ('S', 2), ('E', 3)) t(region, num)"
         )
-        for table, units in (("people", 1), ("few", 3)):
+        for table in list(POLICIES)[1:]:
+            con.execute(f"CREATE TABLE {table} AS FROM people")
+        _publish(con)
+        for table, arguments in POLICIES.items():
             con.execute(
-                f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income'], min_units := {units})"
+                f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income']{arguments})"
             ).fetchall()
         con.execute("FROM sdc_public('regions')").fetchall()
         with_own_numbers(con, "income")
@@ -139,17 +177,30 @@ def _database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
     return _Fuzzed.con, _Fuzzed.guard
 
 
-def _fill(con: duckdb.DuckDBPyConnection, records: list[tuple[object, ...]]) -> set[int]:
+def _publish(con: duckdb.DuckDBPyConnection, *, zeros: bool = False) -> None:
+    con.execute(
+        "FROM sdc_publish('cells', 'SELECT region, age, sex, count(*) AS n, sum(income) AS income FROM covered "
+        f"GROUP BY CUBE(region, age, sex)', max_count := 2, protect_zeros := {zeros})"
+    ).fetchall()
+
+
+def _fill(con: duckdb.DuckDBPyConnection, records: list[tuple[object, ...]], *tables: str) -> set[int]:
+    """The same records into tables, and into `people`; what of them nobody may see."""
     rows = [(970000000001 + i, 10000019 + (i * 7368787) % 89000000, *record) for i, record in enumerate(records)]
-    for table in ("people", "few"):
-        con.execute(f"DELETE FROM {table}")
-        con.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", rows)
+    con.execute("DELETE FROM rows_of_people")
+    con.executemany("INSERT INTO rows_of_people VALUES (?, ?, ?, ?, ?, ?)", rows)
+    for table in ("people", *tables):
+        con.execute(f"DELETE FROM {table}; INSERT INTO {table} FROM rows_of_people")
+    if "covered" in tables:
+        _publish(con)
     return {int(value) for row in rows for value in (row[0], row[1], row[5]) if value is not None}  # type: ignore[call-overload]
 
 
 def _rows(rows: list[tuple[object, ...]]) -> list[str]:
     return sorted(
-        repr([round(float(v), 4) if isinstance(v, (int, float)) and not isinstance(v, bool) else v for v in row])
+        repr(
+            [round(float(v), 4) if isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) else v for v in row]
+        )
         for row in rows
     )
 
@@ -170,24 +221,83 @@ def test_answers_equal_the_macros(records: list[tuple[object, ...]], queries: li
         assert _rows(got) == _rows(con.execute(query.twin()).fetchall()), query.text()
 
 
+def _of_method(query: Query, method: str) -> Query:
+    """A query that the method answers: rounding is for counts."""
+    counts = tuple(("n" if what in "sm" else what, condition) for what, condition in query.aggregates)
+    return replace(query, aggregates=counts) if method == "rounding" else query
+
+
+def _cells(query: Query, rows: list[dict[str, object]]) -> dict[tuple[object, ...], list[object]]:
+    return {tuple(list(row.values())[: len(query.keys)]): list(row.values())[len(query.keys) :] for row in rows}
+
+
+@RELAXED
+@given(DATA, st.lists(QUERIES, min_size=1, max_size=2))
+def test_answers_of_the_other_methods(records: list[tuple[object, ...]], queries: list[Query]) -> None:
+    con, guarded = _database()
+    _fill(con, [(*record[:3], record[3] or 1) for record in records], "covered", "thresholded", "rounded")
+    for query in queries:
+        for method in ("threshold", "rounding"):
+            asked = _of_method(query, method)
+            answer = guarded.sql(asked.text(TABLES[method]))
+            got = list(zip(*(answer.column(i).to_pylist() for i in range(answer.num_columns)), strict=True))
+            assert _rows(got) == _rows(con.execute(asked.plain(method)).fetchall()), asked.text(TABLES[method])
+        asked = replace(query, grouping="plain")
+        expected = con.execute(asked.plain("suppression"))
+        names = [column[0] for column in expected.description]
+        cells = _cells(query, [dict(zip(names, row, strict=True)) for row in expected.fetchall()])
+        shown = _cells(query, guarded.sql(asked.text("covered")).to_pylist())
+        assert shown.keys() == cells.keys()
+        for key, values in shown.items():
+            for value, original in zip(values, cells[key], strict=True):
+                assert value is None or float(value) == pytest.approx(float(original)), asked.text("covered")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", list(TABLES))
 @RELAXED
 @given(DATA, QUERIES, RECORD, st.integers(0, 24))
 def test_one_unit_changes_only_its_own_cells(
-    records: list[tuple[object, ...]], query: Query, replaced: tuple[object, ...], which: int
+    method: str, records: list[tuple[object, ...]], query: Query, replaced: tuple[object, ...], which: int
 ) -> None:
+    """Under suppression a change can also open or close cells elsewhere, which then are as they were."""
     con, guarded = _database()
     which %= len(records)
-    if query.grouping != "plain" or not query.keys:
-        query = Query(query.keys or ("p.region",), query.filters, query.aggregates, "plain", query.joined, query.nested)
+    query = _of_method(replace(query, keys=query.keys or ("p.region",), grouping="plain"), method)
     unit = 970000000001 + which
     answers, cells = [], set()
     for data in (records, [*records[:which], replaced, *records[which + 1 :]]):
-        _fill(con, data)
-        rows = guarded.sql(query.text()).to_pylist()
-        answers.append({tuple(list(row.values())[: len(query.keys)]): list(row.values()) for row in rows})
+        _fill(con, data, TABLES[method])
+        try:
+            answers.append(_cells(query, guarded.sql(query.text(TABLES[method])).to_pylist()))
+        except Refused as refused:  # inner cells do not tell who has no income
+            assert (method, refused.code) == ("suppression", "SDC052")
+            return
         cells |= set(con.execute(f"SELECT {', '.join(query.keys)} FROM people p WHERE id = {unit}").fetchall())
-    changed = {key for key in answers[0].keys() | answers[1].keys() if answers[0].get(key) != answers[1].get(key)}
-    assert changed <= cells, (query.text(), changed, cells)
+    one, other = answers
+    changed = {key for key in one.keys() | other.keys() if key not in one or key not in other}
+    for key in one.keys() & other.keys():
+        pairs = zip(one[key], other[key], strict=True)
+        if any(a != b and (method != "suppression" or None not in (a, b)) for a, b in pairs):
+            changed.add(key)
+    assert changed <= cells, (query.text(TABLES[method]), changed, cells)
+
+
+@pytest.mark.parametrize("method", list(TABLES))
+@RELAXED
+@given(DATA, st.lists(QUERIES, min_size=1, max_size=3))
+def test_no_value_of_a_unit_is_in_an_answer(
+    method: str, records: list[tuple[object, ...]], queries: list[Query]
+) -> None:
+    con, guarded = _database()
+    # Everybody has an income that nobody else has, and that is no mean of others. Where empty cells hide too, a set of
+    # several suppressed cells may have one unit in it.
+    own = random.Random(repr(records))
+    confidential = _fill(con, [(*record[:3], own.randrange(10**11, 10**12)) for record in records], TABLES[method])
+    if method == "suppression":
+        _publish(con, zeros=True)
+    for query in queries:
+        rows = guarded.sql(_of_method(query, method).text(TABLES[method])).to_pylist()
+        assert not leaks(rows, confidential), (query.text(TABLES[method]), rows)
 
 
 # --- Anything goes ----------------------------------------------------------------------------------------------------
@@ -340,7 +450,7 @@ _near = st.one_of(
 )
 
 
-@settings(parent=RELAXED, max_examples=20 * EXAMPLES)
+@settings(parent=RELAXED, max_examples=15 * EXAMPLES)
 @given(
     st.one_of(
         _near,
@@ -357,19 +467,24 @@ def test_anything_is_refused_or_shows_no_unit(query: str) -> None:
         confidential = _fill(
             con,
             [("NSE"[i % 3], i % 6, "fm"[i % 2], 15485863 + 104729 * i) for i in range(40)] + [("W", 9, "f", 982451653)],
+            *TABLES.values(),
         )
-        _Fuzzed.confidential = confidential  # type: ignore[attr-defined]
-    COUNTERS["queries"] += 1
-    try:
-        rows = guarded.sql(query, [1] * query.count("?")).to_pylist()
-    except Refused as refused:
-        COUNTERS[refused.code] = COUNTERS.get(refused.code, 0) + 1
-        return
-    COUNTERS["answered"] += 1
-    assert not leaks(rows, _Fuzzed.confidential), (query, rows[:3])  # type: ignore[attr-defined]
+        stencil = con.execute("SELECT stencil FROM sdc.cells_stencil WHERE stencil > 1000").fetchall()
+        _Fuzzed.confidential = confidential | {int(value) for (value,) in stencil}  # type: ignore[attr-defined]
+    for method, table in TABLES.items():
+        counters = COUNTERS[method]
+        counters["queries"] += 1
+        asked = re.sub(r"\bfew\b", table, query)
+        try:
+            rows = guarded.sql(asked, [1] * asked.count("?")).to_pylist()
+        except Refused as refused:
+            counters[refused.code] += 1
+            continue
+        counters["answered"] += 1
+        assert not leaks(rows, _Fuzzed.confidential), (asked, rows[:3])  # type: ignore[attr-defined]
 
 
 def test_counters(show) -> None:  # type: ignore[no-untyped-def]
-    show(
-        f"{COUNTERS['queries']} random queries, {COUNTERS['answered']} answered; refused: {dict(sorted(list(COUNTERS.items())[2:]))}"
-    )
+    for method, counters in COUNTERS.items():
+        refused = {code: n for code, n in sorted(counters.items()) if code.startswith("SDC")}
+        show(f"{method}: {counters['queries']} random queries, {counters['answered']} answered; refused: {refused}")
