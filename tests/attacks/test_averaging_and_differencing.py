@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 from attacked_database import LONG, Attacked
-from attacked_methods import ALONE, METHODS, Person, population
+from attacked_methods import ALONE, METHODS, WITHOUT_ZEROS, Person, compare_with_the_page, population
 from fixtures_of_attacks import attacked, show
 
 Show = Callable[[str], None]
@@ -130,7 +130,17 @@ def _guess(attack: str, values: list[int | None]) -> bool | None:
     return sum(known) != 0 if attack != "direct" else sum(known) > 0.5
 
 
-ATTACKS = ("direct", "difference", "tracker", "double tracker", "union", "overlapping", "changes")
+ATTACKS = {
+    "direct": "asking for one person",
+    "difference": "everybody, and everybody else",
+    "tracker": "a general tracker",
+    "double tracker": "a double tracker",
+    "union": "a set, with and without the person",
+    "overlapping": "the mean of three such differences",
+    "changes": "whether any of the three is not 0",
+}
+"""And what the documentation calls them."""
+BY_DIFFERENCE = list(ATTACKS)[1:]
 SAME_SET = (
     "inherent in cell keys: the same set has the same noise, so two answers that differ show that the sets differ; "
     "a filter that leaves out one unit has to be refused (fewer than min_units units between two answers)"
@@ -142,9 +152,9 @@ ROUNDED = (
 NOT_PROMISED = {
     ALONE: dict.fromkeys(ATTACKS, SAME_SET)
     | {"direct": "a published count above 0 is certain: min_units := 1 is no protection"},
-    "cell_key": dict.fromkeys(ATTACKS[1:], SAME_SET),
+    "cell_key": dict.fromkeys(BY_DIFFERENCE, SAME_SET),
     "suppression": {},
-    "threshold": dict.fromkeys(ATTACKS[1:], ORIGINAL),
+    "threshold": dict.fromkeys(BY_DIFFERENCE, ORIGINAL),
     # One difference is seen where the count is at the edge between two multiples; which are, is up to the data.
     "rounding": dict.fromkeys(("union", "overlapping", "changes", *(("tracker",) if LONG else ())), ROUNDED),
 }
@@ -181,7 +191,74 @@ def test_differences_and_trackers(show: Show, method: str, attack: str) -> None:
             assert guess is None, person
     modal = sum(person.ill == likelier for person in targets)
     show(f"{attack}, {method}: {found} of {len(targets)} secrets right, {certain} told; modal guess {modal}")
+    compare_with_the_page(ATTACKS[attack], method, found, modal, len(targets))
     assert len(targets) >= 20
+    assert hidden > 15 or method != "suppression"
+    assert found <= modal + 0.05 * len(targets)
+
+
+INNER_CELLS = "combinations without records can be seen, unless zeros are protected: see `docs/guard.md`"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *METHODS,
+        pytest.param(
+            WITHOUT_ZEROS, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=INNER_CELLS)
+        ),
+    ],
+)  # fmt: skip
+def test_groups_that_appear(show: Show, method: str) -> None:
+    """Not a number, but whether there is a row: that some of those like a person are ill, or that some are not."""
+    asked = population(method, 2, PEOPLE, AGES)
+    targets = asked.alone[:TARGETS]
+    likelier = Counter(person.ill for person in targets).most_common(1)[0][0]
+    shown = asked.guarded.sql("SELECT region, age, sex, ill, count(*) AS n FROM people GROUP BY ALL").to_pylist()
+    found = certain = 0
+    for person in targets:
+        seen = {row["ill"] for row in shown if (row["region"], row["age"], row["sex"]) == person.known}
+        certain += len(seen) == 1
+        found += (next(iter(seen)) if len(seen) == 1 else likelier) == person.ill
+    modal = sum(person.ill == likelier for person in targets)
+    show(f"groups that appear, {method}: {found} of {len(targets)} secrets right, {certain} told; modal guess {modal}")
+    compare_with_the_page("whether a group appears", method, found, modal, len(targets))
+    assert found <= modal + 0.05 * len(targets)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(
+            name, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=ORIGINAL) if name == "threshold" else ()
+        )
+        for name in METHODS
+    ],
+)  # fmt: skip
+def test_differences_of_sums(show: Show, method: str) -> None:
+    """What does somebody earn, to within a twentieth? Who learns nothing takes the median."""
+    asked = population(method, 2, PEOPLE, AGES)
+    targets = asked.alone[:TARGETS]
+    suppressed = asked.suppressed() if method == "suppression" else set()
+    median = statistics.median(person.income for person in asked.people)
+    found = certain = modal = hidden = 0
+    for person in targets:
+        near = f"region = '{person.region}' AND sex = '{person.sex}'"
+        answers = asked.answer(
+            f"WITH a AS (SELECT sum(income) AS s FROM people WHERE {near}), "
+            f"b AS (SELECT sum(income) AS s FROM people WHERE {near} AND age <> {person.age}) SELECT a.s - b.s FROM a, b"
+        )
+        told = answers[0] if answers else None
+        certain += told is not None
+        hidden += (*person.known, None) in suppressed
+        assert told is None or (*person.known, None) not in suppressed
+        guess = median if told is None else float(told)
+        found += abs(guess - person.income) < person.income / 20
+        modal += abs(median - person.income) < person.income / 20
+    show(
+        f"differences of sums, {method}: {found} of {len(targets)} incomes, {certain} told; the median is right for {modal}"
+    )
+    compare_with_the_page("an income to within 5 %, by difference", method, found, modal, len(targets))
     assert hidden > 15 or method != "suppression"
     assert found <= modal + 0.05 * len(targets)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attacked_database import LONG
-from attacked_methods import METHODS, REGIONS, SEXES, population
+from attacked_methods import METHODS, REGIONS, SEXES, compare_with_the_page, population
 from fixtures_of_attacks import show
 from scipy.optimize import linprog, lsq_linear
 from suppression_audit import Span, determined
@@ -117,6 +117,10 @@ def by_linear_programming(chosen: Vector, numbers: Vector, sizes: Vector) -> Vec
 
 
 SOLVED = {"least squares": by_least_squares, "linear programming": by_linear_programming}
+ON_THE_PAGE = {
+    "least squares": "401 questions, by least squares",
+    "linear programming": "the same, by linear programming",
+}
 NOISE = "inherent in noise that does not grow with the number of questions: see `docs/limits.md`, many answers say more than one"
 NOT_PROMISED = {
     "cell_key": NOISE,
@@ -145,12 +149,13 @@ def test_linear_reconstruction(show: Callable[[str], None], method: str, solved:
     there = known > 0
     ill = SOLVED[solved](learned.chosen[:, there], learned.numbers, known[there])
     guesses = dict(zip((kind for kind in learned.kinds if sizes[kind]), ill > 0.5, strict=True))
-    found = sum(guesses[person.known] == person.ill for person in targets)
+    found = sum(bool(guesses[person.known]) == person.ill for person in targets)
     modal = max(Counter(person.ill for person in targets).values())
     show(
         f"{solved}, {method}: {found} of {len(targets)} secrets right from {len(learned.numbers)} answers to "
         f"{learned.questions} questions; modal guess {modal}"
     )
+    compare_with_the_page(ON_THE_PAGE[solved], method, found, modal, len(targets))
     assert len(targets) > 30
     # Published margins are there to tell something of everybody, so beside the guess stands what chance may add to it.
     assert found <= modal + 2 * math.sqrt(modal * (len(targets) - modal) / len(targets))
