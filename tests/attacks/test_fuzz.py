@@ -1,30 +1,24 @@
-"""Random queries over random data: nothing but `Refused` is raised, protected numbers are right, units stay unseen.
+"""Random queries over random data: protected numbers are right, units stay unseen.
 
-Queries come from a small grammar as SQL text, and are asked of a table under each method. The plain half of the grammar has
-a twin, written with the macros or with plain aggregates by the test itself, that the answer must equal; and the answer
-on data with one unit's values replaced may differ only in the cells that contain that unit.
+Queries come from a small grammar as SQL text, and are asked of a table under each method. They have a twin, written with
+the macros or with plain aggregates by the test itself, that the answer must equal; and the answer on data with one
+unit's values replaced may differ only in the cells that contain that unit.
 """
 
 from __future__ import annotations
 
 import random
-import re
-from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-import duckdb
 import pytest
-from attacked_database import LONG, leaks
-from fixtures_of_attacks import show
-from hypothesis import HealthCheck, given, settings
+from attacked_database import leaks
+from fuzzed_database import RELAXED, TABLES, database, fill, publish
+from hypothesis import given
 from hypothesis import strategies as st
-from own_numbers import with_own_numbers
 
-import sdcduck
-from sdcduck.guard import Guard, Refused, guard
+from sdcduck.guard import Refused
 
-EXAMPLES = 2000 if LONG else 15
 KEYS = (
     "p.region",
     "p.age",
@@ -137,63 +131,6 @@ RECORD = st.tuples(
     st.one_of(st.none(), st.sampled_from(PRIMES)),
 )
 DATA = st.lists(RECORD, min_size=1, max_size=25)
-COUNTERS: dict[str, Counter[str]] = defaultdict(Counter)
-
-
-TABLES = {"cell_key": "few", "suppression": "covered", "threshold": "thresholded", "rounding": "rounded"}
-"""The table under each method; `people` is under cell keys with min_units := 1."""
-POLICIES = {
-    "people": "",
-    "few": ", min_units := 3",
-    "thresholded": ", min_units := 3, method := 'threshold'",
-    "rounded": ", base := 5, method := 'rounding'",
-    "covered": ", method := 'suppression', publication := 'cells'",
-}
-
-
-class _Fuzzed:
-    con: duckdb.DuckDBPyConnection | None = None
-    guard: Guard
-
-
-def _database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
-    if _Fuzzed.con is None:
-        con = sdcduck.connect(secret="the secret of the tests")
-        con.execute(
-            "CREATE TABLE people (id BIGINT, record_key INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, income BIGINT);"
-            "INSERT INTO people VALUES (1, 1, 'N', 1, 'f', 1); CREATE TABLE rows_of_people AS FROM people;"
-            "CREATE TABLE regions AS SELECT * FROM (VALUES ('N', 1), ('S', 2), ('E', 3)) t(region, num)"
-        )
-        for table in list(POLICIES)[1:]:
-            con.execute(f"CREATE TABLE {table} AS FROM people")
-        _publish(con)
-        for table, arguments in POLICIES.items():
-            con.execute(
-                f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income']{arguments})"
-            ).fetchall()
-        con.execute("FROM sdc_public('regions')").fetchall()
-        with_own_numbers(con, "income")
-        _Fuzzed.con, _Fuzzed.guard = con, guard(con)
-    return _Fuzzed.con, _Fuzzed.guard
-
-
-def _publish(con: duckdb.DuckDBPyConnection, *, zeros: bool = False) -> None:
-    con.execute(
-        "FROM sdc_publish('cells', 'SELECT region, age, sex, count(*) AS n, sum(income) AS income FROM covered "
-        f"GROUP BY CUBE(region, age, sex)', max_count := 2, protect_zeros := {zeros})"
-    ).fetchall()
-
-
-def _fill(con: duckdb.DuckDBPyConnection, records: list[tuple[object, ...]], *tables: str) -> set[int]:
-    """The same records into tables, and into `people`; what of them nobody may see."""
-    rows = [(970000000001 + i, 10000019 + (i * 7368787) % 89000000, *record) for i, record in enumerate(records)]
-    con.execute("DELETE FROM rows_of_people")
-    con.executemany("INSERT INTO rows_of_people VALUES (?, ?, ?, ?, ?, ?)", rows)
-    for table in ("people", *tables):
-        con.execute(f"DELETE FROM {table}; INSERT INTO {table} FROM rows_of_people")
-    if "covered" in tables:
-        _publish(con)
-    return {int(value) for row in rows for value in (row[0], row[1], row[5]) if value is not None}  # type: ignore[call-overload]
 
 
 def _rows(rows: list[tuple[object, ...]]) -> list[str]:
@@ -205,16 +142,11 @@ def _rows(rows: list[tuple[object, ...]]) -> list[str]:
     )
 
 
-RELAXED = settings(
-    max_examples=EXAMPLES, deadline=None, derandomize=not LONG, suppress_health_check=list(HealthCheck), database=None
-)
-
-
 @RELAXED
 @given(DATA, st.lists(QUERIES, min_size=1, max_size=2))
 def test_answers_equal_the_macros(records: list[tuple[object, ...]], queries: list[Query]) -> None:
-    con, guarded = _database()
-    _fill(con, records)
+    con, guarded = database()
+    fill(con, records)
     for query in queries:
         answer = guarded.sql(query.text())
         got = list(zip(*(answer.column(i).to_pylist() for i in range(answer.num_columns)), strict=True))
@@ -234,8 +166,8 @@ def _cells(query: Query, rows: list[dict[str, object]]) -> dict[tuple[object, ..
 @RELAXED
 @given(DATA, st.lists(QUERIES, min_size=1, max_size=2))
 def test_answers_of_the_other_methods(records: list[tuple[object, ...]], queries: list[Query]) -> None:
-    con, guarded = _database()
-    _fill(con, [(*record[:3], record[3] or 1) for record in records], "covered", "thresholded", "rounded")
+    con, guarded = database()
+    fill(con, [(*record[:3], record[3] or 1) for record in records], "covered", "thresholded", "rounded")
     for query in queries:
         for method in ("threshold", "rounding"):
             asked = _of_method(query, method)
@@ -260,13 +192,13 @@ def test_one_unit_changes_only_its_own_cells(
     method: str, records: list[tuple[object, ...]], query: Query, replaced: tuple[object, ...], which: int
 ) -> None:
     """Under suppression a change can also open or close cells elsewhere, which then are as they were."""
-    con, guarded = _database()
+    con, guarded = database()
     which %= len(records)
     query = _of_method(replace(query, keys=query.keys or ("p.region",), grouping="plain"), method)
     unit = 970000000001 + which
     answers, cells = [], set()
     for data in (records, [*records[:which], replaced, *records[which + 1 :]]):
-        _fill(con, data, TABLES[method])
+        fill(con, data, TABLES[method])
         try:
             answers.append(_cells(query, guarded.sql(query.text(TABLES[method])).to_pylist()))
         except Refused as refused:  # inner cells do not tell who has no income
@@ -288,203 +220,13 @@ def test_one_unit_changes_only_its_own_cells(
 def test_no_value_of_a_unit_is_in_an_answer(
     method: str, records: list[tuple[object, ...]], queries: list[Query]
 ) -> None:
-    con, guarded = _database()
+    con, guarded = database()
     # Everybody has an income that nobody else has, and that is no mean of others. Where empty cells hide too, a set of
     # several suppressed cells may have one unit in it.
     own = random.Random(repr(records))
-    confidential = _fill(con, [(*record[:3], own.randrange(10**11, 10**12)) for record in records], TABLES[method])
+    confidential = fill(con, [(*record[:3], own.randrange(10**11, 10**12)) for record in records], TABLES[method])
     if method == "suppression":
-        _publish(con, zeros=True)
+        publish(con, zeros=True)
     for query in queries:
         rows = guarded.sql(_of_method(query, method).text(TABLES[method])).to_pylist()
         assert not leaks(rows, confidential), (query.text(TABLES[method]), rows)
-
-
-# --- Anything goes ----------------------------------------------------------------------------------------------------
-
-ATOMS = (
-    "region",
-    "age",
-    "sex",
-    "region",
-    "age",
-    "few.region",
-    "1",
-    "1",
-    "'N'",
-    "NULL",
-    "income",
-    "id",
-    "record_key",
-    "p.income",
-    "few",
-    "p",
-    "*",
-    "num",
-    "?",
-    "rowid",
-)
-_expression = st.recursive(
-    st.sampled_from(ATOMS),
-    lambda inner: st.one_of(
-        st.tuples(
-            st.sampled_from(["+", "-", "//", "=", "<", "AND", "OR", "||", "IS DISTINCT FROM", "LIKE", "%", "**"]),
-            inner,
-            inner,
-        ).map(lambda t: f"({t[1]} {t[0]} {t[2]})"),
-        st.tuples(
-            st.sampled_from(
-                [
-                    "count",
-                    "sum",
-                    "avg",
-                    "max",
-                    "list",
-                    "upper",
-                    "abs",
-                    "count_if",
-                    "row_number",
-                    "grouping",
-                    "first",
-                    "struct_pack",
-                    "coalesce",
-                    "TRY",
-                    "length",
-                    "mode",
-                    "arg_max",
-                ]
-            ),
-            inner,
-        ).map(lambda t: f"{t[0]}({t[1]})"),
-        st.tuples(st.sampled_from(["sum", "count", "rank", "lag", "first_value", "row_number"]), inner, inner).map(
-            lambda t: f"{t[0]}({'' if t[0] in ('rank', 'row_number') else t[1]}) OVER (ORDER BY {t[2]})"
-        ),
-        st.tuples(inner, inner).map(lambda t: f"CASE WHEN {t[0]} THEN {t[1]} END"),
-        st.tuples(inner, inner).map(lambda t: f"sum({t[0]}) FILTER (WHERE {t[1]})"),
-        inner.map(lambda t: f"CAST({t} AS VARCHAR)"),
-        inner.map(lambda t: f"(SELECT {t} FROM few p LIMIT 1)"),
-        inner.map(lambda t: f"(SELECT max({t}) FROM regions r)"),
-        inner.map(lambda t: f"(SELECT {t})"),
-        st.tuples(inner, inner).map(lambda t: f"{t[0]} IN (SELECT {t[1]} FROM regions AS few)"),
-        inner.map(lambda t: f"EXISTS (SELECT 1 FROM regions p WHERE {t})"),
-        inner.map(lambda t: f"(VALUES ({t}))"),
-    ),
-    max_leaves=5,
-)
-_source = st.deferred(
-    lambda: st.one_of(
-        st.sampled_from(
-            [
-                "few",
-                "few p",
-                "regions r",
-                "few p JOIN regions r ON p.region = r.region",
-                "few JOIN regions USING (region)",
-                "few p, regions r",
-                "c",
-                "c p",
-                "few AS p(a, b, income, region)",
-                "regions AS few",
-            ]
-        ),
-        _any_query.map(lambda q: f"({q}) p"),
-        _expression.map(lambda e: f"(VALUES ({e})) p(income)"),
-    )
-)
-_any_query = st.deferred(
-    lambda: st.builds(
-        lambda distinct, items, source, where, group, having, order, limit, arm: (
-            f"SELECT {distinct}{', '.join(items)} FROM {source}{where}{group}{having}{order}{limit}{arm}"
-        ),
-        st.sampled_from(["", "", "", "DISTINCT "]),
-        st.lists(
-            st.tuples(
-                _expression,
-                st.sampled_from(["", "", " AS x", " AS income", " AS record_key", " AS region", " AS n", " AS id"]),
-            ).map("".join),
-            min_size=1,
-            max_size=3,
-        ),
-        _source,
-        st.one_of(st.just(""), _expression.map(lambda e: f" WHERE {e}")),
-        st.one_of(
-            st.just(""),
-            st.just(" GROUP BY ALL"),
-            st.just(" GROUP BY 1"),
-            _expression.map(lambda e: f" GROUP BY {e}"),
-            _expression.map(lambda e: f" GROUP BY CUBE({e}, region)"),
-            st.just(" GROUP BY ()"),
-        ),
-        st.one_of(st.just(""), st.just(""), _expression.map(lambda e: f" HAVING {e}")),
-        st.one_of(st.just(""), st.just(""), _expression.map(lambda e: f" ORDER BY {e}")),
-        st.one_of(st.just(""), st.just(""), _expression.map(lambda e: f" LIMIT {e}")),
-        st.one_of(st.just(""), st.just(""), _expression.map(lambda e: f" UNION ALL SELECT {e} FROM few")),
-    )
-)
-
-
-_one = st.sampled_from(ATOMS)
-_near = st.one_of(
-    *(
-        st.tuples(_expression, _one).map(lambda t, frame=frame: frame.format(*t))
-        for frame in (
-            "SELECT region, count(*) FROM few WHERE age = 1 OR {0} GROUP BY region",
-            "SELECT {0} AS x, count(*) AS n FROM few GROUP BY x",
-            "SELECT region, sum({1}) + {0} AS n FROM few GROUP BY region",
-            "SELECT region, count(*) AS n FROM few GROUP BY region HAVING n > 0 OR {0}",
-            "SELECT region, count(*) AS n FROM few GROUP BY region ORDER BY {0}",
-            "SELECT region, count(*) AS n FROM few GROUP BY region LIMIT {0}",
-            "SELECT sum(income) FILTER (WHERE {0}) FROM few",
-            "SELECT sum(CASE WHEN {0} THEN income END) FROM few",
-            "SELECT y, count(*) FROM (SELECT {0} AS y, {1} AS record_key FROM few) few GROUP BY y",
-            "WITH c AS (SELECT {0} AS x, region FROM few) SELECT x, count(*) FROM c GROUP BY x",
-            "SELECT label, (SELECT {0} FROM few) AS x FROM (SELECT region AS label FROM regions) q",
-            "SELECT {1}, count(*), {0} FROM few GROUP BY ALL",
-            "SELECT {1}, count(*) FROM few WHERE region IN (SELECT region FROM regions few WHERE {0}) GROUP BY ALL",
-            "SELECT DISTINCT {0} FROM few",
-            "SELECT {0} FROM few p JOIN regions r ON p.region = r.region GROUP BY {1}",
-            "SELECT region FROM regions few UNION ALL SELECT {0} FROM few",
-            "(SELECT region FROM regions) LIMIT {0}",
-        )
-    )
-)
-
-
-@settings(parent=RELAXED, max_examples=15 * EXAMPLES)
-@given(
-    st.one_of(
-        _near,
-        _near,
-        _near,
-        _any_query,
-        _any_query.map(lambda q: f"WITH c AS (SELECT region, income FROM few) {q}"),
-        st.tuples(_any_query, _any_query).map(lambda t: f"WITH c AS ({t[0]}) {t[1]}"),
-    )
-)
-def test_anything_is_refused_or_shows_no_unit(query: str) -> None:
-    con, guarded = _database()
-    if not con.execute("SELECT count(*) FROM few WHERE id = 970000000040").fetchall()[0][0]:
-        confidential = _fill(
-            con,
-            [("NSE"[i % 3], i % 6, "fm"[i % 2], 15485863 + 104729 * i) for i in range(40)] + [("W", 9, "f", 982451653)],
-            *TABLES.values(),
-        )
-        stencil = con.execute("SELECT stencil FROM sdc.cells_stencil WHERE stencil > 1000").fetchall()
-        _Fuzzed.confidential = confidential | {int(value) for (value,) in stencil}  # type: ignore[attr-defined]
-    for method, table in TABLES.items():
-        counters = COUNTERS[method]
-        counters["queries"] += 1
-        asked = re.sub(r"\bfew\b", table, query)
-        try:
-            rows = guarded.sql(asked, [1] * asked.count("?")).to_pylist()
-        except Refused as refused:
-            counters[refused.code] += 1
-            continue
-        counters["answered"] += 1
-        assert not leaks(rows, _Fuzzed.confidential), (asked, rows[:3])  # type: ignore[attr-defined]
-
-
-def test_counters(show) -> None:  # type: ignore[no-untyped-def]
-    for method, counters in COUNTERS.items():
-        refused = {code: n for code, n in sorted(counters.items()) if code.startswith("SDC")}
-        show(f"{method}: {counters['queries']} random queries, {counters['answered']} answered; refused: {refused}")
