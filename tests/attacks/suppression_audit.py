@@ -14,7 +14,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -258,9 +258,9 @@ def audit(one: Publication, seed: int, questions: int, found: Found) -> None:
     found.publications += 1
     found.suppressed += len(one.suppressed)
     found.derivable += sum(cell in together for cell in one.suppressed)
-    found.bounded += _determined(one, together, 1, 0)
+    found.bounded += determined(one.suppressed, together, one.totals[:, 1], 0)
     if one.totals[:, 0].all():
-        found.by_presence += _determined(one, together, 0, 1)
+        found.by_presence += determined(one.suppressed, together, one.totals[:, 0], 1)
     one.con.close()
 
 
@@ -285,24 +285,30 @@ def _selections(one: Publication, sent: Statement) -> Iterator[tuple[list[int | 
             yield values, in_group & cells
 
 
-def _determined(one: Publication, together: Span, measure: int, least: int) -> int:
-    """How many suppressed cells have one possible value only, if no inner cell is below `least`."""
+def determined(suppressed: Sequence[Vector], together: Span, values: Vector, least: int) -> int:
+    """How many suppressed cells have one possible value only, if no inner cell is below `least`.
+
+    Args:
+        suppressed: the inner cells of each.
+        together: what is shown, as combinations of inner cells.
+        values: of the inner cells.
+    """
     if not together.rows:
         return 0
     equations = np.array(list(together.rows.values()), dtype=float)
-    values = one.totals[:, measure].astype(float)
+    values = values.astype(float)
     known = equations @ values
-    determined = 0
-    for cell in {cell.tobytes(): cell for cell in one.suppressed}.values():
+    found = 0
+    for cell in {cell.tobytes(): cell for cell in suppressed}.values():
         low, high = (
             linprog(sign * cell.astype(float), A_eq=equations, b_eq=known, bounds=(least, None), method="highs")
             for sign in (1, -1)
         )
         if low.status == 0 and high.status == 0:
-            determined += -high.fun - low.fun < 1e-6 * max(1.0, float(values @ cell))
+            found += -high.fun - low.fun < 1e-6 * max(1.0, float(values @ cell))
         else:
             assert 3 in (low.status, high.status), (low.message, high.message)  # unbounded: anything is possible
-    return determined
+    return found
 
 
 def run(share: float, first: int = 0) -> Found:

@@ -1,172 +1,266 @@
-"""Attacks with many answers: averages, differences, trackers.
+"""Attacks with many answers, against every method: averages, differences, trackers.
 
 Each prints its success beside that of who only guesses the most common value.
 """
 
 from __future__ import annotations
 
-import random
+import statistics
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from attacked_database import LONG, Attacked
+from attacked_methods import ALONE, METHODS, WITHOUT_ZEROS, Person, compare_with_the_page, population
 from fixtures_of_attacks import attacked, show
 
-import sdcduck
-from sdcduck.guard import guard
-
-PEOPLE = 1200 if LONG else 240
-
-
-def _population(seed: int, min_units: int = 1) -> tuple[Any, list[tuple[int, str, int, str, bool]]]:
-    """People with a secret attribute, `ill`, that a third of them has; it is a dimension."""
-    chance = random.Random(seed)
-    people = [
-        (i, chance.choice("NSEW"), chance.randint(0, 29), chance.choice("fm"), chance.random() < 0.33)
-        for i in range(PEOPLE)
-    ]
-    con = sdcduck.connect(secret="the secret of the tests")
-    con.execute(
-        "CREATE TABLE people (id INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, ill BOOLEAN, record_key INTEGER)"
-    )
-    con.executemany(
-        "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", [(*person, chance.randrange(10**8)) for person in people]
-    )
-    con.execute(
-        f"FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age', 'sex', 'ill'], min_units := {min_units})"
-    ).fetchall()
-    return guard(con), people
-
+Show = Callable[[str], None]
+PEOPLE, AGES, TARGETS = (1200, 100, 200) if LONG else (240, 30, 24)
+CELLS = [(region, age) for region in "NSEW" for age in (3, 7, 15, 100)] if LONG else [("N", 7), ("S", 15), ("E", 30)]
 
 WORDINGS = (
-    "SELECT count(*) FROM people WHERE {0} AND {1}",
-    "SELECT count(*) FROM people WHERE {1} AND {0}",
-    "SELECT count(1) FROM people WHERE ({0}) AND (({1}))",
-    "SELECT count(id) FROM people WHERE {0} AND {1}",
-    "SELECT count(DISTINCT id) FROM people WHERE {0} AND {1}",
-    "SELECT count(*) FILTER (WHERE {0}) FROM people WHERE {1}",
-    "SELECT count_if({0} AND {1}) FROM people",
-    "SELECT sum(CASE WHEN {0} AND {1} THEN 1 ELSE 0 END) FROM people",
-    "SELECT count(*) FROM (SELECT * FROM people WHERE {0}) people WHERE {1}",
-    "WITH c AS (SELECT * FROM people WHERE {1}) SELECT count(*) FROM c AS people WHERE {0}",
-    "SELECT count(*) FROM people WHERE NOT (NOT ({0}) OR NOT ({1}))",
-    "SELECT count(*) FROM people WHERE {0} AND {1} AND 1 = 1 AND age > -{2}",
-    "SELECT n FROM (SELECT {0} AS a, {1} AS b, count(*) AS n FROM people GROUP BY ALL) WHERE a AND b",
-    "SELECT count(*) FROM people WHERE CASE WHEN {0} THEN {1} ELSE false END",
+    "SELECT {what} FROM people WHERE {0} AND {1}",
+    "SELECT {what} FROM people WHERE {1} AND {0}",
+    "SELECT {what} FROM people WHERE ({0}) AND (({1}))",
+    "SELECT {what} FILTER (WHERE {0}) FROM people WHERE {1}",
+    "SELECT {what} FROM (SELECT * FROM people WHERE {0}) people WHERE {1}",
+    "WITH c AS (SELECT * FROM people WHERE {1}) SELECT {what} FROM c AS people WHERE {0}",
+    "SELECT {what} FROM people WHERE NOT (NOT ({0}) OR NOT ({1}))",
+    "SELECT {what} FROM people WHERE {0} AND {1} AND 1 = 1 AND age > -{2}",
+    "SELECT n FROM (SELECT {0} AS a, {1} AS b, {what} AS n FROM people GROUP BY ALL) WHERE a AND b",
+    "SELECT n FROM (SELECT {0} AS a, {1} AS b, {what} AS n FROM people GROUP BY CUBE(a, b)) WHERE a AND b",
+    "SELECT {what} FROM people WHERE CASE WHEN {0} THEN {1} ELSE false END",
 )
+ASKED = {
+    "counts": (
+        *(wording.replace("{what}", "count(*)") for wording in WORDINGS),
+        "SELECT count(1) FROM people WHERE {0} AND {1}",
+        "SELECT count(id) FROM people WHERE {0} AND {1}",
+        "SELECT count(DISTINCT id) FROM people WHERE {0} AND {1}",
+        "SELECT count_if({0} AND {1}) FROM people",
+        "SELECT sum(CASE WHEN {0} AND {1} THEN 1 ELSE 0 END) FROM people",
+    ),
+    "sums": (
+        *(wording.replace("{what}", "sum(income)") for wording in WORDINGS),
+        "SELECT sum(CASE WHEN {0} AND {1} THEN income END) FROM people",
+        "SELECT sum(2 * income) / 2 FROM people WHERE {0} AND {1}",
+        "SELECT avg(income) * count(income) FROM people WHERE {0} AND {1}",
+    ),
+}
+"""The same question in many words; {2} is a number of its own."""
 
 
-def test_averaging_over_wordings(show) -> None:  # type: ignore[no-untyped-def]
-    """The same cell has the same noise however it is worded: an average says no more than one answer."""
-    guarded, people = _population(1)
-    right = modal = total = 0
-    errors: Counter[int] = Counter()
-    cells = [
-        (f"people.region = '{region}'", f"people.age < {age}", region, age) for region in "NSEW" for age in (3, 7, 15)
-    ]
-    for first, second, region, age in cells:
-        truth = sum(person[1] == region and person[2] < age for person in people)
-        answers = [
-            row
-            for number, wording in enumerate(WORDINGS)
-            for row in guarded.sql(wording.format(first, second, number + 1)).column(0).to_pylist()
-        ]
-        assert len(set(answers)) == 1, (first, second, answers)
-        errors[answers[0] - truth] += 1
-        right += round(sum(answers) / len(answers)) == truth
-        modal += answers[0] == truth
+@pytest.mark.parametrize("what", list(ASKED))
+@pytest.mark.parametrize("method", list(METHODS))
+def test_averaging_over_wordings(show: Show, method: str, what: str) -> None:
+    """The same cell has the same answer however it is worded: an average says no more than one of them."""
+    asked = population(method, 1, PEOPLE, AGES)
+    exact = at_once = answered = total = 0
+    for region, age in CELLS:
+        chosen = [person.income for person in asked.people if person.region == region and person.age < age]
+        truth = len(chosen) if what == "counts" else sum(chosen)
+        answers = []
+        for number, wording in enumerate(ASKED[what], 1):
+            found = asked.answer(wording.format(f"people.region = '{region}'", f"people.age < {age}", number))
+            if found is not None:  # a group that is not answered does not appear
+                answers += found or [None]
         total += 1
-    show(
-        f"averaging over {len(WORDINGS)} wordings: {right} of {total} counts exact; one answer taken at its word: {modal} of {total}"
-    )
-    assert right == modal
-
-
-def _success(guarded: Any, people: list[Any], attack: str) -> tuple[int, int, int]:
-    """How many secrets of people who are alone in (region, age, sex) an attack finds; the modal guess; of how many."""
-    alone = [key for key, n in Counter(person[1:4] for person in people).items() if n == 1]
-    found = total = ill = 0
-    for person in people:
-        if person[1:4] not in alone or total >= (400 if LONG else 24):
+        if not answers or answers[0] is None:
+            assert set(answers) <= {None}
             continue
-        region, age, sex = person[1:4]
-        them = f"(region = '{region}' AND age = {age} AND sex = '{sex}')"
-
-        def count(condition: str) -> int:
-            return int(guarded.sql(f"SELECT count(*) FROM people WHERE {condition}").column(0)[0].as_py() or 0)
-
-        if attack == "direct":
-            estimate = float(count(f"ill AND {them}"))
-        elif attack == "difference":
-            estimate = float(count("ill") - count(f"ill AND NOT {them}"))
-        elif attack == "tracker":  # general tracker: padding with a group and its complement
-            estimate = float(
-                count(f"ill AND ({them} OR age < 15)") + count(f"ill AND ({them} OR age >= 15)") - count("ill")
-            )
-        elif attack == "union":
-            estimate = float(
-                count(f"ill AND (region = '{region}' OR {them})") - count(f"ill AND region = '{region}' AND NOT {them}")
-            )
-        else:  # overlapping cells: the same difference inside many sets
-            differences = [
-                count(f"ill AND (age % {k} = {j} OR {them})") - count(f"ill AND age % {k} = {j} AND NOT {them}")
-                for k in ((2, 3, 5) if LONG else (3,)) for j in range(k)
-            ]  # fmt: skip
-            estimate = sum(differences) / len(differences)
-        guess = estimate != 0 if attack in ("difference", "union") else estimate > 0.5
-        found += guess == person[4]
-        ill += person[4]
-        total += 1
-    return found, max(ill, total - ill), total
+        assert None not in answers
+        answered += 1
+        values = [float(value) for value in answers]
+        assert values == pytest.approx([values[0]] * len(values), rel=1e-9), (region, age, answers)
+        exact += abs(statistics.fmean(values) - truth) < 0.5
+        at_once += abs(values[0] - truth) < 0.5
+    show(
+        f"averaging over {len(ASKED[what])} wordings of {what}, {method}: {exact} of {total} exact, "
+        f"one answer taken at its word: {at_once}; answered {answered}"
+    )
+    assert exact == at_once
+    assert answered == (0 if (method, what) == ("rounding", "sums") else total) or method == "suppression"
 
 
+def _changes(them: str) -> list[tuple[str, str]]:
+    """The same difference inside many sets of other people."""
+    return [
+        (f"ill AND (age % {k} = {j} OR {them})", f"ill AND age % {k} = {j} AND NOT {them}")
+        for k in ((2, 3, 5, 7) if LONG else (3,))
+        for j in range(k)
+    ]
+
+
+def _parts(attack: str, person: Person) -> list[tuple[int, str]]:
+    """What an attack adds up to learn how many of a group of one are ill: signs and conditions."""
+    them, others = person.described, f"ill AND NOT {person.described}"
+    if attack == "direct":
+        return [(1, f"ill AND {them}")]
+    if attack == "difference":  # by complementary filters: an individual tracker
+        return [(1, "ill"), (-1, others)]
+    if attack == "tracker":  # general: padded with a group and its complement, beside these without the person
+        parts = ("age < 15", "age >= 15")
+        return [(sign, f"ill AND ({who}{part})") for part in parts for sign, who in ((1, f"{them} OR "), (-1, ""))]
+    if attack == "double tracker":  # padded with a group inside another one
+        small, large = "age < 10", "age < 20"
+        return [
+            (1, f"ill AND {large}"), (1, f"ill AND ({them} OR {small})"), (-1, f"ill AND {small}"),
+            (-1, f"ill AND {large} AND NOT ({them} AND {small})"),
+        ]  # fmt: skip
+    if attack == "union":
+        near = f"region = '{person.region}'"
+        return [(1, f"ill AND ({near} OR {them})"), (-1, f"ill AND {near} AND NOT {them}")]
+    return [part for more, less in _changes(them) for part in ((1, more), (-1, less))]
+
+
+def _guess(attack: str, values: list[int | None]) -> bool | None:
+    """What is concluded from the terms of the sum; None: nothing."""
+    if attack in ("overlapping", "changes"):
+        differences = [
+            more + less for more, less in zip(values[::2], values[1::2], strict=True)
+            if more is not None and less is not None
+        ]  # fmt: skip
+        if not differences:
+            return None
+        return any(differences) if attack == "changes" else statistics.fmean(differences) > 0.5
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    # Answers about the same people are the same under every method, so that a difference tells that these are not the same.
+    return sum(known) != 0 if attack != "direct" else sum(known) > 0.5
+
+
+ATTACKS = {
+    "direct": "asking for one person",
+    "difference": "everybody, and everybody else",
+    "tracker": "a general tracker",
+    "double tracker": "a double tracker",
+    "union": "a set, with and without the person",
+    "overlapping": "the mean of three such differences",
+    "changes": "whether any of the three is not 0",
+}
+"""And what the documentation calls them."""
+BY_DIFFERENCE = list(ATTACKS)[1:]
 SAME_SET = (
     "inherent in cell keys: the same set has the same noise, so two answers that differ show that the sets differ; "
     "a filter that leaves out one unit has to be refused (fewer than min_units units between two answers)"
 )
-SUCCESSFUL = {("direct", 1): "a published count above 0 is certain: min_units := 1 is no protection"} | {
-    (attack, units): SAME_SET
-    for attack in ("difference", "tracker", "union", "overlapping")
-    for units in ((1, 3) if LONG or attack == "direct" else (3,))
+ORIGINAL = "inherent in thresholds: both sides of a difference are original numbers"
+ROUNDED = (
+    "inherent in rounding to fixed multiples: where one person makes the difference between two of them, that is seen"
+)
+NOT_PROMISED = {
+    ALONE: dict.fromkeys(ATTACKS, SAME_SET)
+    | {"direct": "a published count above 0 is certain: min_units := 1 is no protection"},
+    "cell_key": dict.fromkeys(BY_DIFFERENCE, SAME_SET),
+    "suppression": {},
+    "threshold": dict.fromkeys(BY_DIFFERENCE, ORIGINAL),
+    # One difference is seen where the count is at the edge between two multiples; which are, is up to the data.
+    "rounding": dict.fromkeys(("union", "overlapping", "changes", *(("tracker",) if LONG else ())), ROUNDED),
 }
-"""Attacks that do better than guessing at present: (attack, min_units), reason."""
+"""Attacks that do better than guessing at present, and why: what `docs/guard.md` says of them."""
 
 
 @pytest.mark.parametrize(
-    ("attack", "min_units"),
+    ("method", "attack"),
     [
         pytest.param(
-            attack, units,
-            marks=pytest.mark.xfail(strict=True, reason=SUCCESSFUL[attack, units]) if (attack, units) in SUCCESSFUL else (),
+            method, attack, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=reasons[attack]) if attack in reasons else ()
         )
-        for attack in ("direct", "difference", "tracker", "union", "overlapping") for units in ((1, 3) if LONG or attack == "direct" else (3,))
+        for method, reasons in NOT_PROMISED.items() for attack in ATTACKS if method != ALONE or LONG or attack == "direct"
     ],
 )  # fmt: skip
-def test_differences_and_trackers(show, attack: str, min_units: int) -> None:  # type: ignore[no-untyped-def]
-    guarded, people = _population(2, min_units)
-    found, modal, total = _success(guarded, people, attack)
-    show(f"{attack}, min_units {min_units}: {found} of {total} secrets right, modal guess {modal} of {total}")
-    assert total >= 20
-    assert found <= modal + 0.05 * total
+def test_differences_and_trackers(show: Show, method: str, attack: str) -> None:
+    """Is somebody ill who is alone in a region, of an age and a sex? Who learns nothing takes the likelier answer."""
+    asked = population(method, 2, PEOPLE, AGES)
+    targets = asked.alone[:TARGETS]
+    asked.count(*(condition for person in targets for _, condition in _parts(attack, person)))  # all at once
+    likelier = Counter(person.ill for person in targets).most_common(1)[0][0]
+    suppressed = asked.suppressed() if method == "suppression" else set()
+    found = certain = hidden = 0
+    for person in targets:
+        signs, conditions = zip(*_parts(attack, person), strict=True)
+        values = [
+            None if value is None else sign * value for sign, value in zip(signs, asked.count(*conditions), strict=True)
+        ]
+        guess = _guess(attack, values)
+        certain += guess is not None
+        found += (likelier if guess is None else guess) == person.ill
+        if (*person.known, True) in suppressed:
+            hidden += 1
+            assert guess is None, person
+    modal = sum(person.ill == likelier for person in targets)
+    show(f"{attack}, {method}: {found} of {len(targets)} secrets right, {certain} told; modal guess {modal}")
+    compare_with_the_page(ATTACKS[attack], method, found, modal, len(targets))
+    assert len(targets) >= 20
+    assert hidden > 15 or method != "suppression"
+    assert found <= modal + 0.05 * len(targets)
 
 
-def test_differences_of_rounded_counts(attacked: Attacked, show) -> None:  # type: ignore[no-untyped-def]
-    """Rounding is deterministic: what a single difference finds, printed and not promised."""
-    found = 0
-    for age in range(20, 25):
-        everyone, others = (
-            attacked.attempt(f"SELECT count(*) AS n FROM rounded WHERE {condition}")
-            for condition in ("true", f"age <> {age}")
+INNER_CELLS = "combinations without records can be seen, unless zeros are protected: see `docs/guard.md`"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *METHODS,
+        pytest.param(
+            WITHOUT_ZEROS, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=INNER_CELLS)
+        ),
+    ],
+)  # fmt: skip
+def test_groups_that_appear(show: Show, method: str) -> None:
+    """Not a number, but whether there is a row: that some of those like a person are ill, or that some are not."""
+    asked = population(method, 2, PEOPLE, AGES)
+    targets = asked.alone[:TARGETS]
+    likelier = Counter(person.ill for person in targets).most_common(1)[0][0]
+    shown = asked.guarded.sql("SELECT region, age, sex, ill, count(*) AS n FROM people GROUP BY ALL").to_pylist()
+    found = certain = 0
+    for person in targets:
+        seen = {row["ill"] for row in shown if (row["region"], row["age"], row["sex"]) == person.known}
+        certain += len(seen) == 1
+        found += (next(iter(seen)) if len(seen) == 1 else likelier) == person.ill
+    modal = sum(person.ill == likelier for person in targets)
+    show(f"groups that appear, {method}: {found} of {len(targets)} secrets right, {certain} told; modal guess {modal}")
+    compare_with_the_page("whether a group appears", method, found, modal, len(targets))
+    assert found <= modal + 0.05 * len(targets)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(
+            name, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=ORIGINAL) if name == "threshold" else ()
         )
-        assert isinstance(everyone, list)
-        assert isinstance(others, list)
-        found += (
-            everyone[0]["n"] - others[0]["n"]
-            == attacked.con.execute(f"SELECT count(*) FROM rounded WHERE age = {age}").fetchall()[0][0]
+        for name in METHODS
+    ],
+)  # fmt: skip
+def test_differences_of_sums(show: Show, method: str) -> None:
+    """What does somebody earn, to within a twentieth? Who learns nothing takes the median."""
+    asked = population(method, 2, PEOPLE, AGES)
+    targets = asked.alone[:TARGETS]
+    suppressed = asked.suppressed() if method == "suppression" else set()
+    median = statistics.median(person.income for person in asked.people)
+    found = certain = modal = hidden = 0
+    for person in targets:
+        near = f"region = '{person.region}' AND sex = '{person.sex}'"
+        answers = asked.answer(
+            f"WITH a AS (SELECT sum(income) AS s FROM people WHERE {near}), "
+            f"b AS (SELECT sum(income) AS s FROM people WHERE {near} AND age <> {person.age}) SELECT a.s - b.s FROM a, b"
         )
-    show(f"rounding: {found} of 5 counts exact by one difference")
+        told = answers[0] if answers else None
+        certain += told is not None
+        hidden += (*person.known, None) in suppressed
+        assert told is None or (*person.known, None) not in suppressed
+        guess = median if told is None else float(told)
+        found += abs(guess - person.income) < person.income / 20
+        modal += abs(median - person.income) < person.income / 20
+    show(
+        f"differences of sums, {method}: {found} of {len(targets)} incomes, {certain} told; the median is right for {modal}"
+    )
+    compare_with_the_page("an income to within 5 %, by difference", method, found, modal, len(targets))
+    assert hidden > 15 or method != "suppression"
+    assert found <= modal + 0.05 * len(targets)
 
 
 def test_rows_and_units_do_not_share_their_noise(attacked: Attacked, show: Callable[[str], None]) -> None:

@@ -1,4 +1,7 @@
-"""Rounding: counts to the nearest multiple of a base, the same for the same group; sums are not answered."""
+"""Rounding: counts to the nearest multiple of a base, the same for the same group; sums are not answered.
+
+It hides one small count. Several answers about nearly the same records show where a count steps over an edge.
+"""
 
 from __future__ import annotations
 

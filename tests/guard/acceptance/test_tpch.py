@@ -1,21 +1,40 @@
-"""TPC-H: what of the benchmark is answered and what not, and that the numbers are those of another computation."""
+"""TPC-H: what of the benchmark is answered and what not, and that the numbers are those of another computation.
+
+On the small database, and on the data of the benchmark itself where a Python has DuckDB's extension tpch.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 
 import duckdb
 import pytest
-from tpch import NUMBERS, PAGE, QUESTIONS, UNITS, Question, page, tpch
+from tpch import NUMBERS, PAGE, QUESTIONS, UNITS, Question, dbgen, page, tpch
 
 from sdcduck.guard import Guard, Refused
 
 REFUSED = [question for question in QUESTIONS if question.code]
 
 
-@pytest.fixture(scope="module")
-def benchmark() -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
-    with tpch() as found:
+_SCANNER = os.environ.get("SDCDUCK_SCANNER_PYTHON", "")
+
+
+@pytest.fixture(scope="module", params=["small", "dbgen"])
+def benchmark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
+    made = None
+    if request.param == "dbgen":
+        if (
+            not _SCANNER
+            or subprocess.run([_SCANNER, "-c", "import duckdb_extension_tpch"], capture_output=True).returncode
+        ):
+            pytest.skip("SDCDUCK_SCANNER_PYTHON names no Python with DuckDB's tpch extension")
+        made = tmp_path_factory.mktemp("tpch")
+        dbgen(_SCANNER, made)
+    with tpch(made) as found:
         yield found
 
 
