@@ -24,7 +24,7 @@ from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
-from sdcduck.guard.known import Known
+from sdcduck.guard.known import Known, Shape
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
@@ -83,6 +83,7 @@ class Rewritten:
         columns: what each column of the answer is made of.
         grouped: the rows are groups of units, or some of them.
         constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
+        shapes: of these tables, which must still be the same.
     """
 
     sql: str
@@ -95,6 +96,7 @@ class Rewritten:
     columns: tuple[Origin, ...] = ()
     grouped: bool = False
     constant: bool = False
+    shapes: tuple[Shape, ...] = ()
 
 
 class Guard:
@@ -314,7 +316,7 @@ class Guard:
     def _rewrite(self, query: str, version: str) -> Rewritten:
         text = self._plain(query)
         known = self._rewritten.get(text)
-        if known is None or known[0] != version:
+        if known is None or known[0] != version or not self._known.have(known[1].shapes):
             with self._alone:
                 known = (version, self._made(query, self._known.policies(version)))
             if len(self._rewritten) >= _MOST_CACHED:
@@ -365,6 +367,7 @@ class Guard:
         ]
         _name_all(tree)
         names = _output_names(tree)
+        shapes = self._known.shapes(named)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         if tree.find(exp.Columns) is not None:
             without_columns(tree, schema, self._known.names_and_numbers)
@@ -379,7 +382,8 @@ class Guard:
         if _asks_for_columns(tree):
             empty = _empty(tree)
             check_query(read(self._con, empty))
-            return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
+            tables = tuple(policy.name for policy in named)
+            return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
         preview = preview_of(tree, policies, schema)
         if preview is not None:
             sql, notice = preview
@@ -387,7 +391,8 @@ class Guard:
             made_up = frozenset((policy.name, PREVIEW) for policy in named)
             shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
             columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
-            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), (PREVIEW,), (), notice, columns)
+            tables = tuple(policy.name for policy in named)
+            return Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
         visible = {name: frozenset(columns) for name, columns in schema.items()}
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
@@ -418,6 +423,7 @@ class Guard:
             columns=columns,
             grouped=grouped,
             constant=constant and len(sql) <= _LONGEST_CONSTANT,
+            shapes=shapes,
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,15 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
 from sdcduck.udfs.publication import digest_query, read_publication
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and whether it is a table."""
+
+    name: str
+    is_table: bool
+    columns: tuple[tuple[str, str], ...]
 
 
 class Known:
@@ -138,10 +148,38 @@ class Known:
         """
         try:
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
-        except (duckdb.CatalogException, duckdb.BinderException):
+        except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
+
+    def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
+        """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        return () if self._unchanging else tuple(self._shape(policy.name) for policy in policies)
+
+    def have(self, shapes: Sequence[Shape]) -> bool:
+        """Whether relations still look as they did."""
+        if not shapes:
+            return True
+        with self._alone:
+            try:
+                return all(self._shape(shape.name) == shape for shape in shapes)
+            except Refused:
+                return False
+
+    def _shape(self, name: str) -> Shape:
+        # Tables have row identifiers, and views do not.
+        for shown, is_table in (("rowid, *", True), ("*", False)):
+            try:
+                described = self._con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
+            except _NO_TABLE:
+                continue
+            return Shape(name, is_table, tuple((str(column[0]), str(column[1])) for column in described))
+        raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
         """The columns of a query that the guard made, over no table, and its one row; with the connection held.
@@ -279,6 +317,8 @@ SELECT [list(name) FILTER (NOT inside), list(name) FILTER (inside)]
 FROM (SELECT name, false AS inside FROM sdc.ptables UNION ALL SELECT name, true FROM sdc.ptable_intervals)"""
 
 _GONE = "{}: the table was removed"
+_NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
+"""What DuckDB raises for a table that is not there; the last where a Python variable has its name."""
 _NOT_AS_DECLARED = (
     "CatalogException", "BinderException", "ConversionException", "InvalidInputException", "OutOfRangeException",
 )  # fmt: skip
