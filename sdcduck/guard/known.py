@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
-from sdcduck.udfs.publication import digest_query, read_publication
+from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Known:
         self._columns: dict[str, dict[str, exp.DataType]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
-        self._digests: dict[str, str] = {}
+        self._publications: dict[str, Publication] = {}
         self._up_to_date: set[str] = set()
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -229,7 +229,7 @@ class Known:
             raise Refused("SDC060", gone)
 
     def _check_publication(self, policy: Policy) -> None:
-        """Refuse to answer from a publication that is not of the data as they are now.
+        """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
 
         DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
         each question, and once where nobody can change the data.
@@ -238,17 +238,25 @@ class Known:
         if name in self._up_to_date:
             return
         other = f"{policy.name}: its publication is not of these data, sdc_publish"
-        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
-        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        columns = f"{policy.name}: its publication has other columns, sdc_protect"
         try:
             with self._alone:
                 stored = catalog.publication(self._con, name)
-                digest = self._digests.get(stored.query)
-                if digest is None:
-                    digest = self._digests[stored.query] = digest_query(read_publication(self._con, stored.query))
+                known = self._publications.get(stored.query)
+                if known is None:
+                    known = self._publications[stored.query] = read_publication(self._con, stored.query)
         except (SDCError, duckdb.CatalogException):
             raise Refused("SDC060", other) from None
-        if self._value(digest, other) != stored.fingerprint:
+        kinds = {kind: {one.name for one in known.measures if one.kind == kind} for kind in ("count", "sum")}
+        if (
+            not kinds["sum"].issuperset(policy.measures)
+            or not set(policy.dimensions).issubset(known.dimensions)
+            or policy.count_column not in kinds["count"]
+        ):
+            raise Refused("SDC060", columns)
+        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
+        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        if self._value(digest_query(known), other) != stored.fingerprint:
             raise Refused("SDC060", other)
         if self._unchanging and self._is_unchanging(stored.query):
             self._up_to_date.add(name)
