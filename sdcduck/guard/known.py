@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier, stencil_table
 from sdcduck.errors import SDCError
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
@@ -64,6 +65,7 @@ class Known:
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._publications: dict[str, Publication] = {}
         self._up_to_date: set[str] = set()
+        self._ptables: dict[str, int] = {}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         if unchanging:
@@ -222,11 +224,23 @@ class Known:
             self._as_declared.add(asked)
 
     def _check_ptables(self, policy: Policy) -> None:
-        """Refuse to answer with a p-table that is not stored any more: the macros may still have its numbers."""
-        names = {name for name in (policy.ptable, policy.magnitude_ptable) if name is not None}
+        """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
+
+        All rows are looked at once, and again when the fingerprint of all p-tables is another.
+        """
         gone = f"{policy.name}: its p-table was removed, sdc_store_ptable"
-        if not all(names <= set(stored or ()) for stored in self._value(_PTABLES, gone)):
+        fingerprint = self._value(FINGERPRINT, gone)
+        if fingerprint is None:
             raise Refused("SDC060", gone)
+        for name in (policy.ptable, policy.magnitude_ptable):
+            if name is None or self._ptables.get(name) == fingerprint:
+                continue
+            with self._alone:
+                found = is_as_stored(self._con, name)
+            if not found:
+                changed = f"{policy.name}: its p-table was changed in the database, sdc_store_ptable"
+                raise Refused("SDC060", gone if found is None else changed)
+            self._ptables[name] = fingerprint
 
     def _check_publication(self, policy: Policy) -> None:
         """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
@@ -318,11 +332,6 @@ class Known:
         if source in self._unchanging_sources:
             self._as_declared.add(asked)
 
-
-# Which p-tables there are, and which have intervals: asked with each question, and half as fast with a join.
-_PTABLES = """
-SELECT [list(name) FILTER (NOT inside), list(name) FILTER (inside)]
-FROM (SELECT name, false AS inside FROM sdc.ptables UNION ALL SELECT name, true FROM sdc.ptable_intervals)"""
 
 _GONE = "{}: the table was removed"
 _NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
