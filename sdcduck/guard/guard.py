@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -685,7 +686,17 @@ def _output_names(tree: exp.Expr) -> list[str] | None:
 
 
 def _name_all(tree: exp.Expr) -> None:
-    """Name the columns that UNION BY NAME brings together: those without a name would be taken for one another."""
+    """Name columns without a name that something may ask for: of subqueries and CTEs, and those of UNION BY NAME.
+
+    Those that UNION BY NAME brings together would be taken for one another otherwise.
+    """
+    for query in tree.find_all(exp.Subquery, exp.CTE):
+        if isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)):
+            inner = query.this
+            while isinstance(inner, (exp.SetOperation, exp.Subquery)):
+                inner = inner.this
+            if isinstance(inner, exp.Select):
+                _name_as_duckdb(inner)
     for operation in tree.find_all(exp.SetOperation):
         if not operation.args.get("by_name"):
             continue
@@ -696,11 +707,41 @@ def _name_all(tree: exp.Expr) -> None:
                     item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
 
 
+def _name_as_duckdb(select: exp.Select) -> None:
+    """Name the columns without a name whose name in DuckDB is known, unless two had the same."""
+    if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
+        return
+    names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
+    made = [name or _name_in_duckdb(item) for name, item in zip(names, select.expressions, strict=True)]
+    taken = Counter(name.lower() for name in made)
+    for item, name, new in zip(list(select.expressions), names, made, strict=True):
+        if not name and new and taken[new.lower()] == 1:
+            item.replace(exp.alias_(item.copy(), new, quoted=True))
+
+
+_CALLS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
+          exp.Lower: "lower"}  # fmt: skip
+
+
+def _name_in_duckdb(item: exp.Expr) -> str:
+    """What DuckDB calls a column without a name: a plain count, or a call with one plain column; else empty.
+
+    >>> [_name_in_duckdb(_parsed(f"SELECT {text}").selects[0]) for text in ("count(*)", "sum(Age)", "1 + 1")]
+    ['count_star()', 'sum(Age)', '']
+    """
+    call = _CALLS.get(type(item))
+    if call is None or any(value for part, value in item.args.items() if part not in ("this", "big_int")):
+        return ""
+    column = item.this
+    if isinstance(column, exp.Star) and call == "count":
+        return "count_star()"
+    plain = isinstance(column, exp.Column) and all(_WORD.fullmatch(part.name) for part in column.parts)
+    return f"{call}({'.'.join(part.name for part in column.parts)})" if plain else ""
+
+
 def _default_name(item: exp.Expr) -> str:
     """The name of a column without one: as DuckDB has it for a plain count, else the text."""
-    if isinstance(item, exp.Count) and isinstance(item.this, exp.Star):
-        return "count_star()"
-    return item.sql("duckdb").lower()
+    return _name_in_duckdb(item) or item.sql("duckdb").lower()
 
 
 def _number_placeholders(tree: exp.Expr) -> None:
