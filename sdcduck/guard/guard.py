@@ -719,8 +719,10 @@ def _name_as_duckdb(select: exp.Select) -> None:
             item.replace(exp.alias_(item.copy(), new, quoted=True))
 
 
-_CALLS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
-          exp.Lower: "lower"}  # fmt: skip
+_CALLS: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
+    exp.Lower: "lower",
+}  # fmt: skip
 
 
 def _name_in_duckdb(item: exp.Expr) -> str:
