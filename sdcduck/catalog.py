@@ -540,6 +540,19 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         raise
 
 
+def renew_policies(
+    con: duckdb.DuckDBPyConnection, publication: str, count_column: str | None, complete: Sequence[str]
+) -> None:
+    """Bring policies in line with a publication that is stored anew; within the transaction that stores it."""
+    named = "publication = ? AND method = 'suppression'"
+    if first_row(con, f"SELECT 1 FROM sdc.policies WHERE {named}", [publication]) is not None:
+        con.execute(
+            f"UPDATE sdc.policies SET count_column = ?, complete = ? WHERE {named}",
+            [count_column, list(complete), publication],
+        )
+        _policies_changed(con)
+
+
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     con.execute(
         "DELETE FROM sdc.policies WHERE lower(name) = lower(?) AND lower(coalesce(role, '')) = lower(?)", [name, role]

@@ -4,7 +4,8 @@
 --| Reads the audit log of a guard, `sdcduck.guard(.., log := path)`: one row a question, answered or not.
 --|
 --| The chain of hashes is looked at first: where a line was changed, removed or put in there is one error that names it, and
---| no rows. Who can write the file can also write a chain anew, so keep a copy of the last `hash` elsewhere now and then.
+--| no rows. That the last lines are there is known from the small file beside the log, `<path>.last`: move both together.
+--| Who can write both files can also write both anew, so keep a copy of the last `hash` elsewhere now and then.
 --|
 --| @arg path VARCHAR: the file
 --| @column number BIGINT: of the line, from 1

@@ -375,6 +375,7 @@ CREATE OR REPLACE MACRO _sdc_is_fraction(number) AS
 --| @source Giessing & Tent (2019), lookup as in R package cellKey
 CREATE OR REPLACE MACRO sdc_ckm_count(n, key_sum, ptable := 'default', digits := 8) AS
     CASE
+        WHEN ptable IS NULL THEN error('sdc_ckm_count: ptable must name a p-table, not NULL')
         WHEN n IS NULL OR n < 0 THEN error('sdc_ckm_count: a count is negative or NULL')
         WHEN _sdc_is_fraction(n) OR _sdc_is_fraction(key_sum)
             THEN error('sdc_ckm_count: counts and key sums are whole numbers; multiply keys between 0 and 1 by 10^digits')
@@ -656,13 +657,19 @@ CREATE OR REPLACE MACRO _sdc_coefficients_hold(p_large, p_small, fp, q, digits) 
     AND greatest(p_large, p_small, fp, q)::DOUBLE < 1e300;
 
 -- The parameters of a magnitude perturbation, checked once: constants, so that the planner folds this away.
-CREATE OR REPLACE MACRO _sdc_coefficients_checked(p, small, p_large, p_small, fp, q, mu_c, digits) AS
+CREATE OR REPLACE MACRO _sdc_coefficients_checked(
+    p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat
+) AS
     CASE
         WHEN _sdc_ptable_top(p) IS NULL THEN _sdc_refuse_ptable(p, 'a sum needs one for magnitudes')
         WHEN small IS NOT NULL AND _sdc_ptable_top(small) IS NULL
             THEN _sdc_refuse_ptable(small, 'a sum needs one for magnitudes')
-        WHEN _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AND mu_c >= 0 AND mu_c::DOUBLE < 1e300 THEN true
+        WHEN _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AND mu_c >= 0 AND mu_c::DOUBLE < 1e300
+            AND sensitive IS NOT NULL AND same_key IS NOT NULL AND compat IS NOT NULL
+            THEN true
         ELSE error(CASE
+            WHEN same_key IS NULL OR sensitive IS NULL OR compat IS NULL
+                THEN 'same_key, sensitive and compat must be true or false, not NULL'
             WHEN (p_large > 0 AND p_large <= coalesce(p_small, p_large)) IS NOT TRUE
                 THEN 'noise coefficients must satisfy 0 < p_large <= p_small'
             WHEN NOT (coalesce(fp, 1) > 0) THEN 'the flex point fp must be positive'
@@ -674,10 +681,11 @@ CREATE OR REPLACE MACRO _sdc_coefficients_checked(p, small, p_large, p_small, fp
     END;
 
 CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
-    p, small, p_large, p_small, fp, q, epsilon, mu_c, digits
+    p, small, p_large, p_small, fp, q, epsilon, mu_c, digits, sensitive, same_key, compat
 ) AS
     CASE
-        WHEN NOT _sdc_coefficients_checked(p, small, p_large, p_small, fp, q, mu_c, digits) THEN false
+        WHEN NOT _sdc_coefficients_checked(
+            p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat) THEN false
         WHEN (len(epsilon) BETWEEN 1 AND 6) IS NOT TRUE OR list_count(epsilon) < len(epsilon)
             OR epsilon[1] <> 1 OR list_min(epsilon) < 0 OR epsilon <> list_reverse_sort(epsilon)
             THEN error('epsilon must be 1 to 6 numbers that begin with 1 and never rise')
@@ -718,7 +726,8 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
     digits := 8, compat := false
 ) AS
     CASE
-        WHEN NOT _sdc_magnitude_parameters_hold(ptable, small_cells, p_large, p_small, fp, q, epsilon, mu_c, digits) THEN NULL
+        WHEN NOT _sdc_magnitude_parameters_hold(
+            ptable, small_cells, p_large, p_small, fp, q, epsilon, mu_c, digits, sensitive, same_key, compat) THEN NULL
         WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
         WHEN _sdc_is_fraction(key_sum)
             THEN error('sdc_ckm_sum: key sums are whole numbers; multiply keys between 0 and 1 by 10^digits')
@@ -758,7 +767,8 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
 CREATE OR REPLACE MACRO _sdc_single_value(
     x, t, key_sum, p, p_large, p_small, fp, q, small, mu_c, sensitive, is_odd, same_key, digits, compat
 ) AS
-    CASE WHEN _sdc_coefficients_checked(p, small, p_large, p_small, fp, q, mu_c, digits) THEN list_transform(
+    CASE WHEN _sdc_coefficients_checked(
+        p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat) THEN list_transform(
         [{
             'x': x, 't': t, 'key': _sdc_scaled_key(key_sum, p, digits), 'is_odd': is_odd,
             'mu': CASE WHEN sensitive THEN mu_c ELSE 0 END,
@@ -882,7 +892,7 @@ CREATE OR REPLACE MACRO sdc_sum(
         sdc_ckm_sum(
             _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
             CASE
-                WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
+                WHEN (magnifier = 'top') IS NOT TRUE THEN [_sdc_cell_magnifier(
                     magnifier,
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                     count(CASE WHEN filter THEN y END),
@@ -911,6 +921,7 @@ CREATE OR REPLACE MACRO sdc_sum(
         decimals,
         CASE
             WHEN magnifier = 'top' AND small_cells IS NULL AND mu_c = 0 AND same_key
+                AND sensitive IS NOT NULL AND compat IS NOT NULL
                 AND _sdc_ptable_odd_first(ptable) = 0 AND _sdc_coefficients_hold(p_large, p_small, fp, q, digits)
                 AND _sdc_is_large_cell(
                     _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
@@ -924,7 +935,7 @@ CREATE OR REPLACE MACRO sdc_sum(
             ELSE _sdc_single_value(
                 _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                 CASE
-                    WHEN magnifier <> 'top' THEN _sdc_cell_magnifier(
+                    WHEN (magnifier = 'top') IS NOT TRUE THEN _sdc_cell_magnifier(
                         magnifier,
                         _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
                         count(CASE WHEN filter THEN y END),
@@ -1080,7 +1091,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
         sdc_ckm_sum(
             _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals),
             CASE
-                WHEN magnifier <> 'top' THEN [_sdc_cell_magnifier(
+                WHEN (magnifier = 'top') IS NOT TRUE THEN [_sdc_cell_magnifier(
                     magnifier,
                     _sdc_exact_sum(CASE WHEN filter THEN y * weight END, decimals),
                     _sdc_exact_sum(CASE WHEN filter AND y IS NOT NULL THEN weight END, decimals),
@@ -1397,7 +1408,9 @@ CREATE OR REPLACE MACRO sdc_quantile(
             'n': sdc_count(record_key, ptable := ptable, filter := filter AND y IS NOT NULL, digits := digits)
         }],
         lambda cell: CASE
-            WHEN NOT (q > 0 AND q < 1) THEN error('sdc_quantile: q must lie between 0 and 1')
+            WHEN (q > 0 AND q < 1) IS NOT TRUE THEN error('sdc_quantile: q must lie between 0 and 1')
+            WHEN significant IS NULL OR least_beyond IS NULL
+                THEN error('sdc_quantile: significant and least_beyond must be numbers, not NULL')
             WHEN least(q, 1 - q) * cell['n'] >= least_beyond THEN
                 list_transform(
                     [list_transform(

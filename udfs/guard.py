@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import duckdb
 import pyarrow as pa
-from sdcduck.udfs.publication import read_publication
+from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
@@ -63,16 +63,17 @@ def plan_protect(
         if stored_publication.fingerprint is None:
             raise SDCError(f"the publication '{publication}' has not been published (sdc_publish)")
         answers = read_publication(cursor, stored_publication.query)
-        count_column = answers.measure(None, "publication", "count").name
         known = {"dimensions": answers.dimensions, "measures": [m.name for m in answers.measures if m.kind == "sum"]}
         for part, names in (("dimensions", shown), ("measures", summed)):
             for name in names:
                 if name not in known[part]:
                     raise unknown("column", name, known[part], where=f"the {part} of the publication '{publication}'")
-        known_values = ", ".join(f"count(_sdc_m{place})" for place in range(len(answers.measures)))
-        counted = catalog.first_row(cursor, f"SELECT count(*), {known_values} FROM ({answers.records})")
-        assert counted is not None
-        complete = tuple(m.name for m, n in zip(answers.measures, counted[1:], strict=True) if n == counted[0])
+        complete = complete_measures(cursor, answers)
+        count_column = count_of_records(answers, complete)
+        if count_column is None:
+            raise SDCError(
+                f"the publication '{publication}' has no count of all its records: publish it with count(*) AS n"
+            )
     if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
         raise SDCError(f"column '{key}' must hold integers to be a record key")
     _check_view(cursor, table)

@@ -7,7 +7,7 @@ with other groupings, so that expressions, joins and filters mean what they mean
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -367,6 +367,19 @@ def digest_query(publication: Publication) -> str:
         columns = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
         columns += [f"_sdc_m{place}" for place in range(len(publication.measures))]
     return f"SELECT count(*) || ' ' || coalesce(sum(hash({', '.join(columns)})), 0) FROM ({rows})"
+
+
+def complete_measures(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> tuple[str, ...]:
+    """Names of the measures that every record has a value of: their counts are counts of the records."""
+    counted = ", ".join(f"count(_sdc_m{place})" for place in range(len(publication.measures)))
+    row = first_row(cursor, f"SELECT count(*), {counted} FROM ({publication.records})")
+    assert row is not None
+    return tuple(measure.name for measure, n in zip(publication.measures, row[1:], strict=True) if n == row[0])
+
+
+def count_of_records(publication: Publication, complete: Collection[str]) -> str | None:
+    """The name of a measure that counts all records, given those that every record has a value of."""
+    return next((one.name for one in publication.measures if one.kind == "count" and one.name in complete), None)
 
 
 def digest(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> str:

@@ -26,7 +26,14 @@ from sdcduck.udfs.pattern import (
     widths,
     worth,
 )
-from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
+from sdcduck.udfs.publication import (
+    Publication,
+    clusters,
+    complete_measures,
+    count_of_records,
+    digest,
+    read_publication,
+)
 from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.suppression_exchange import plan_sdmx
 from sdcduck.udfs.suppression_export import plan_export
@@ -146,6 +153,8 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
             catalog.store_publication(
                 cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
+            complete = complete_measures(cursor, publication)
+            catalog.renew_policies(cursor, name, count_of_records(publication, complete), complete)
             confirm()  # somebody who interrupted the statement must not find it published
             cursor.commit()
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
-from sdcduck.guard.known import Known
+from sdcduck.guard.known import Known, Shape
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
@@ -83,6 +84,7 @@ class Rewritten:
         columns: what each column of the answer is made of.
         grouped: the rows are groups of units, or some of them.
         constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
+        shapes: of these tables, which must still be the same.
     """
 
     sql: str
@@ -95,6 +97,7 @@ class Rewritten:
     columns: tuple[Origin, ...] = ()
     grouped: bool = False
     constant: bool = False
+    shapes: tuple[Shape, ...] = ()
 
 
 class Guard:
@@ -314,7 +317,7 @@ class Guard:
     def _rewrite(self, query: str, version: str) -> Rewritten:
         text = self._plain(query)
         known = self._rewritten.get(text)
-        if known is None or known[0] != version:
+        if known is None or known[0] != version or not self._known.have(known[1].shapes):
             with self._alone:
                 known = (version, self._made(query, self._known.policies(version)))
             if len(self._rewritten) >= _MOST_CACHED:
@@ -365,6 +368,7 @@ class Guard:
         ]
         _name_all(tree)
         names = _output_names(tree)
+        shapes = self._known.shapes(named)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         if tree.find(exp.Columns) is not None:
             without_columns(tree, schema, self._known.names_and_numbers)
@@ -379,7 +383,8 @@ class Guard:
         if _asks_for_columns(tree):
             empty = _empty(tree)
             check_query(read(self._con, empty))
-            return Rewritten(empty, ("only the columns are asked for",), (), tuple(p.name for p in named), (), ())
+            tables = tuple(policy.name for policy in named)
+            return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
         preview = preview_of(tree, policies, schema)
         if preview is not None:
             sql, notice = preview
@@ -387,7 +392,8 @@ class Guard:
             made_up = frozenset((policy.name, PREVIEW) for policy in named)
             shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
             columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
-            return Rewritten(sql, (notice,), (), tuple(p.name for p in named), (PREVIEW,), (), notice, columns)
+            tables = tuple(policy.name for policy in named)
+            return Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
         visible = {name: frozenset(columns) for name, columns in schema.items()}
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
@@ -418,6 +424,7 @@ class Guard:
             columns=columns,
             grouped=grouped,
             constant=constant and len(sql) <= _LONGEST_CONSTANT,
+            shapes=shapes,
         )
 
 
@@ -679,7 +686,17 @@ def _output_names(tree: exp.Expr) -> list[str] | None:
 
 
 def _name_all(tree: exp.Expr) -> None:
-    """Name the columns that UNION BY NAME brings together: those without a name would be taken for one another."""
+    """Name columns without a name that something may ask for: of subqueries and CTEs, and those of UNION BY NAME.
+
+    Those that UNION BY NAME brings together would be taken for one another otherwise.
+    """
+    for query in tree.find_all(exp.Subquery, exp.CTE):
+        if isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)):
+            inner = query.this
+            while isinstance(inner, (exp.SetOperation, exp.Subquery)):
+                inner = inner.this
+            if isinstance(inner, exp.Select):
+                _name_as_duckdb(inner)
     for operation in tree.find_all(exp.SetOperation):
         if not operation.args.get("by_name"):
             continue
@@ -690,11 +707,43 @@ def _name_all(tree: exp.Expr) -> None:
                     item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
 
 
+def _name_as_duckdb(select: exp.Select) -> None:
+    """Name the columns without a name whose name in DuckDB is known, unless two had the same."""
+    if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
+        return
+    names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
+    made = [name or _name_in_duckdb(item) for name, item in zip(names, select.expressions, strict=True)]
+    taken = Counter(name.lower() for name in made)
+    for item, name, new in zip(list(select.expressions), names, made, strict=True):
+        if not name and new and taken[new.lower()] == 1:
+            item.replace(exp.alias_(item.copy(), new, quoted=True))
+
+
+_CALLS: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
+    exp.Lower: "lower",
+}  # fmt: skip
+
+
+def _name_in_duckdb(item: exp.Expr) -> str:
+    """What DuckDB calls a column without a name: a plain count, or a call with one plain column; else empty.
+
+    >>> [_name_in_duckdb(_parsed(f"SELECT {text}").selects[0]) for text in ("count(*)", "sum(Age)", "1 + 1")]
+    ['count_star()', 'sum(Age)', '']
+    """
+    call = _CALLS.get(type(item))
+    if call is None or any(value for part, value in item.args.items() if part not in ("this", "big_int")):
+        return ""
+    column = item.this
+    if isinstance(column, exp.Star) and call == "count":
+        return "count_star()"
+    plain = isinstance(column, exp.Column) and all(_WORD.fullmatch(part.name) for part in column.parts)
+    return f"{call}({'.'.join(part.name for part in column.parts)})" if plain else ""
+
+
 def _default_name(item: exp.Expr) -> str:
     """The name of a column without one: as DuckDB has it for a plain count, else the text."""
-    if isinstance(item, exp.Count) and isinstance(item.this, exp.Star):
-        return "count_star()"
-    return item.sql("duckdb").lower()
+    return _name_in_duckdb(item) or item.sql("duckdb").lower()
 
 
 def _number_placeholders(tree: exp.Expr) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +16,20 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier, stencil_table
 from sdcduck.errors import SDCError
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited
-from sdcduck.udfs.publication import digest_query, read_publication
+from sdcduck.udfs.publication import Publication, digest_query, read_publication
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and whether it is a table."""
+
+    name: str
+    is_table: bool
+    columns: tuple[tuple[str, str], ...]
 
 
 class Known:
@@ -52,8 +63,9 @@ class Known:
         self._columns: dict[str, dict[str, exp.DataType]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
-        self._digests: dict[str, str] = {}
+        self._publications: dict[str, Publication] = {}
         self._up_to_date: set[str] = set()
+        self._ptables: dict[str, int] = {}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         if unchanging:
@@ -138,10 +150,38 @@ class Known:
         """
         try:
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
-        except (duckdb.CatalogException, duckdb.BinderException):
+        except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
+
+    def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
+        """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        return () if self._unchanging else tuple(self._shape(policy.name) for policy in policies)
+
+    def have(self, shapes: Sequence[Shape]) -> bool:
+        """Whether relations still look as they did."""
+        if not shapes:
+            return True
+        with self._alone:
+            try:
+                return all(self._shape(shape.name) == shape for shape in shapes)
+            except Refused:
+                return False
+
+    def _shape(self, name: str) -> Shape:
+        # Tables have row identifiers, and views do not.
+        for shown, is_table in (("rowid, *", True), ("*", False)):
+            try:
+                described = self._con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
+            except _NO_TABLE:
+                continue
+            return Shape(name, is_table, tuple((str(column[0]), str(column[1])) for column in described))
+        raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
         """The columns of a query that the guard made, over no table, and its one row; with the connection held.
@@ -184,14 +224,26 @@ class Known:
             self._as_declared.add(asked)
 
     def _check_ptables(self, policy: Policy) -> None:
-        """Refuse to answer with a p-table that is not stored any more: the macros may still have its numbers."""
-        names = {name for name in (policy.ptable, policy.magnitude_ptable) if name is not None}
+        """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
+
+        All rows are looked at once, and again when the fingerprint of all p-tables is another.
+        """
         gone = f"{policy.name}: its p-table was removed, sdc_store_ptable"
-        if not all(names <= set(stored or ()) for stored in self._value(_PTABLES, gone)):
+        fingerprint = self._value(FINGERPRINT, gone)
+        if fingerprint is None:
             raise Refused("SDC060", gone)
+        for name in (policy.ptable, policy.magnitude_ptable):
+            if name is None or self._ptables.get(name) == fingerprint:
+                continue
+            with self._alone:
+                found = is_as_stored(self._con, name)
+            if not found:
+                changed = f"{policy.name}: its p-table was changed in the database, sdc_store_ptable"
+                raise Refused("SDC060", gone if found is None else changed)
+            self._ptables[name] = fingerprint
 
     def _check_publication(self, policy: Policy) -> None:
-        """Refuse to answer from a publication that is not of the data as they are now.
+        """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
 
         DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
         each question, and once where nobody can change the data.
@@ -200,17 +252,25 @@ class Known:
         if name in self._up_to_date:
             return
         other = f"{policy.name}: its publication is not of these data, sdc_publish"
-        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
-        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        columns = f"{policy.name}: its publication has other columns, sdc_protect"
         try:
             with self._alone:
                 stored = catalog.publication(self._con, name)
-                digest = self._digests.get(stored.query)
-                if digest is None:
-                    digest = self._digests[stored.query] = digest_query(read_publication(self._con, stored.query))
+                known = self._publications.get(stored.query)
+                if known is None:
+                    known = self._publications[stored.query] = read_publication(self._con, stored.query)
         except (SDCError, duckdb.CatalogException):
             raise Refused("SDC060", other) from None
-        if self._value(digest, other) != stored.fingerprint:
+        kinds = {kind: {one.name for one in known.measures if one.kind == kind} for kind in ("count", "sum")}
+        if (
+            not kinds["sum"].issuperset(policy.measures)
+            or not set(policy.dimensions).issubset(known.dimensions)
+            or policy.count_column not in kinds["count"]
+        ):
+            raise Refused("SDC060", columns)
+        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
+        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        if self._value(digest_query(known), other) != stored.fingerprint:
             raise Refused("SDC060", other)
         if self._unchanging and self._is_unchanging(stored.query):
             self._up_to_date.add(name)
@@ -273,12 +333,9 @@ class Known:
             self._as_declared.add(asked)
 
 
-# Which p-tables there are, and which have intervals: asked with each question, and half as fast with a join.
-_PTABLES = """
-SELECT [list(name) FILTER (NOT inside), list(name) FILTER (inside)]
-FROM (SELECT name, false AS inside FROM sdc.ptables UNION ALL SELECT name, true FROM sdc.ptable_intervals)"""
-
 _GONE = "{}: the table was removed"
+_NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
+"""What DuckDB raises for a table that is not there; the last where a Python variable has its name."""
 _NOT_AS_DECLARED = (
     "CatalogException", "BinderException", "ConversionException", "InvalidInputException", "OutOfRangeException",
 )  # fmt: skip

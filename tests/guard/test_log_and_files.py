@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -131,8 +132,7 @@ def test_without_the_log_there_is_no_answer(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     guarded = guard(file, log=folder / "audit.jsonl")
-    (folder / "audit.jsonl").unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)
     with pytest.raises(Refused, match="SDC092"):
         guarded.sql(QUERY)
     with pytest.raises(sdcduck.SDCError, match="audit log cannot be written"):

@@ -11,6 +11,7 @@ import pytest
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.ptables import is_as_stored
 
 SECRET = "a secret for the tests of changes"
 PUBLISHED = "SELECT region, count(*) AS n FROM published GROUP BY region ORDER BY region"
@@ -202,6 +203,73 @@ def test_a_ptable_that_was_removed(database: Database, kind: str, change: str) -
         database.run(change)
         one = database.guard(kind)
     refused(one, COUNTED, "counted")
+
+
+CHANGED = {
+    "some intervals": "DELETE FROM sdc.ptable_intervals WHERE name = 'default' AND i = 3 AND v > 0",
+    "one interval": "DELETE FROM sdc.ptable_intervals WHERE name = 'default' AND i = 3 AND v = 0",
+    "a row": "DELETE FROM sdc.ptable_intervals WHERE name = 'default' AND i = 3",
+    "the last row": "DELETE FROM sdc.ptable_intervals WHERE name = 'default' AND "
+    "i = (SELECT max(i) FROM sdc.ptable_intervals WHERE name = 'default')",
+    "noise": "UPDATE sdc.ptable_intervals SET v = v + 1 WHERE name = 'default' AND i = 3",
+    "bounds": "UPDATE sdc.ptable_intervals SET ub = ub - 1 WHERE name = 'default' AND i = 3 AND v = 0",
+    "an interval twice": "INSERT INTO sdc.ptable_intervals FROM sdc.ptable_intervals WHERE name = 'default' AND i = 3 LIMIT 1",
+    "of sums": "UPDATE sdc.ptable_intervals SET v = -v WHERE name = 'default_magnitude' AND i > 0",
+    "the grid": "UPDATE sdc.ptables SET step = 2 WHERE name = 'default'",
+    "the keys": "UPDATE sdc.ptables SET modulus = 256 WHERE name = 'default'",
+}
+
+
+@KINDS
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_a_ptable_that_was_changed_in_part(database: Database, kind: str, change: str) -> None:
+    if kind == "connection":
+        one = database.guard(kind)
+        assert one.sql(COUNTED).num_rows == 5
+        database.run("BEGIN", change, "ROLLBACK")
+        assert one.sql(COUNTED).num_rows == 5
+        database.run(change)
+    else:
+        database.run(change)
+        one = database.guard(kind)
+    refused(one, COUNTED, "counted")
+
+
+FORMS = {
+    "counts": "(FROM sdc_ptable(D := 5, V := 3, js := 2))",
+    "magnitudes": "(FROM sdc_ptable(D := 10, V := 3, kind := ''magnitudes'', step := 2, icat := [1, 10]))",
+    "even and odd": "(FROM sdc_ptable(D := 5, V := 2, kind := ''magnitudes'', step := 5, icat := [1, 3, 5], "
+    "type := ''even'') UNION ALL FROM sdc_ptable(D := 5, V := 1, kind := ''magnitudes'', step := 5, "
+    "icat := [1, 3, 5], type := ''odd''))",
+    "ONS": "(SELECT pcv, ckey, (pcv + ckey) % 3 - 1 AS pvalue FROM range(1, 751) a(pcv), range(256) b(ckey))",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_every_form_of_a_ptable_is_as_it_was_stored(database: Database, form: str) -> None:
+    database.run(f"FROM sdc_store_ptable('it''s', '{form}')")
+    assert all(is_as_stored(database.con, name) for name in ("it's", "default", "default_magnitude"))
+    assert is_as_stored(database.con, "none") is None
+
+
+def test_a_gap_is_seen_after_the_macros_were_written_from_it(database: Database) -> None:
+    database.run(
+        "FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 3, V := 1))')",
+        "FROM sdc_protect('counted', unit := 'id', dimensions := ['region'], ptable := 'mine')",
+        "DELETE FROM sdc.ptable_intervals WHERE name = 'mine' AND i = 2 AND v = 0",
+        "FROM sdc_store_ptable('another', '(FROM sdc_ptable(D := 2, V := 1))')",
+    )
+    refused(database.guard("connection"), COUNTED, "counted")
+
+
+def test_what_becomes_of_another_ptable_is_no_matter(database: Database) -> None:
+    database.run("FROM sdc_store_ptable('another', '(FROM sdc_ptable(D := 3, V := 1))')")
+    one = database.guard("connection")
+    before = one.sql(COUNTED)
+    database.run("DELETE FROM sdc.ptable_intervals WHERE name = 'another' AND i = 2")
+    assert one.sql(COUNTED) == before
+    database.run("DELETE FROM sdc.ptables WHERE name = 'another'")
+    assert one.sql(COUNTED) == before
 
 
 def test_a_stored_ptable_that_is_dropped_and_stored_again(database: Database) -> None:

@@ -108,6 +108,23 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("sdc_sum(y, record_key, mu_c := 'nan'::DOUBLE, sensitive := true)", "must be finite numbers"),
         ("sdc_sum(y, record_key, epsilon := [])", "epsilon must be"),
         ("sdc_sum(y, record_key, epsilon := NULL)", "epsilon must be"),
+        *(
+            (f"{call}, {option} := NULL)", "same_key, sensitive and compat must be true or false, not NULL")
+            for call in (
+                "sdc_sum(y, record_key",
+                "sdc_weighted_sum(y, 2, record_key",
+                "sdc_sum(y, record_key, epsilon := [1, 0.5]",
+            )
+            for option in ("same_key", "sensitive", "compat")
+        ),
+        ("sdc_sum(y, record_key, sensitive := NULL, compat := true)", "same_key, sensitive and compat must be true"),
+        ("sdc_sum(y, record_key, magnifier := NULL)", "magnifier must be 'top', 'mean', 'range' or 'sum'"),
+        ("sdc_weighted_sum(y, 2, record_key, magnifier := NULL)", "magnifier must be 'top', 'mean', 'range' or 'sum'"),
+        ("sdc_ckm_sum(100, [50.0], 5, same_key := NULL)", "same_key, sensitive and compat must be true or false"),
+        ("sdc_ckm_count(10, 5, ptable := NULL)", "ptable must name a p-table"),
+        ("sdc_quantile(y, record_key, NULL)", "q must lie between 0 and 1"),
+        ("sdc_quantile(y, record_key, 0.5, significant := NULL)", "significant and least_beyond must be numbers"),
+        ("sdc_quantile(y, record_key, 0.5, least_beyond := NULL)", "significant and least_beyond must be numbers"),
         ("sdc_sum(y, record_key, epsilon := [1, NULL])", "epsilon must be"),
         ("sdc_weighted_sum(y, 2, record_key, epsilon := [])", "epsilon must be"),
     ],

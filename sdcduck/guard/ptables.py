@@ -1,0 +1,52 @@
+"""Whether a stored p-table is one, and the one that answers are made with."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+
+from sdcduck.catalog import StoredPTable, first_row, literal, stored_ptables
+from sdcduck.errors import SDCError
+
+FINGERPRINT = """
+SELECT sum(h) FROM (
+    SELECT hash(name, kind, modulus, step, repeat) AS h FROM sdc.ptables
+    UNION ALL SELECT hash(name, type, i, v, lb, ub) FROM sdc.ptable_intervals
+)"""
+"""Another number once a row of a p-table is another, or NULL where there are none: asked with each question."""
+
+_IN_MACROS = """
+SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable_magnitude_guide({0})),
+    coalesce(_sdc_ptable_count_intervals({0}), _sdc_ptable_magnitude_intervals({0})), _sdc_ptable_rows({0}),
+    _sdc_ptable_odd_rows({0}), _sdc_ptable_odd_first({0}), _sdc_ptable_modulus({0}), _sdc_ptable_step({0}),
+    _sdc_ptable_last_variance({0}), _sdc_ptable_last({0}), _sdc_ptable_repeat({0})"""
+
+
+def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
+    """Whether the rows of a p-table obey the laws of one, and are those that the macros have; None: there are none.
+
+    The macros answer, and the rows do not change with them: somebody who deletes or changes some by hand leaves a
+    p-table that is neither what was stored nor what is used.
+    """
+    table = next((one for one in stored_ptables(con) if one.name == name), None)
+    if table is None or not len(table.i):
+        return None
+    if not _is_whole(table):
+        return False
+    try:
+        made = table.lookup()
+        used = first_row(con, _IN_MACROS.format(literal(name)))
+    except (SDCError, duckdb.Error):
+        return False
+    return used == (
+        made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
+        made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,
+    )  # fmt: skip
+
+
+def _is_whole(table: StoredPTable) -> bool:
+    """Whether the intervals of each row cover all keys, without gaps: its probabilities sum to one."""
+    new = np.r_[True, (np.diff(table.i) != 0) | (table.type[1:] != table.type[:-1])]
+    last = np.r_[new[1:], True]
+    begins = np.where(new, 0, np.r_[0, table.ub[:-1]])
+    return bool(np.all(table.lb == begins) and np.all(table.ub[last] == table.modulus))
