@@ -127,12 +127,57 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
         D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, step, icat::VARCHAR, type::VARCHAR, modified,
         threshold, seed));
 
+--| sdc_rounding_ptable(base := 3) -> TABLE
+--| A perturbation table that rounds counts to multiples of a base at random, without bias.
+--|
+--| A count between two multiples becomes the upper one with a probability in proportion to how near it is, else the lower
+--| one; a multiple stays. Which of the two it becomes is up to the cell key, so the same set of records is always rounded the
+--| same way, in whatever table it stands. Store it under a name: it then serves `sdc_count`, `sdc_count_units` and the guard
+--| (`method := 'cell_key'`) as every p-table does.
+--|
+--| @arg base BIGINT: 2 to 100; 3 and 5 are usual
+--| @column i DOUBLE: original count, 0 to `base`; counts above use rows 1 to `base` in turn
+--| @column j DOUBLE: what becomes of it, of `i`
+--| @column p DOUBLE: probability
+--| @column v DOUBLE: noise
+--| @column lb DOUBLE: lower bound of the interval of the cell key
+--| @column ub DOUBLE: upper bound (exclusive)
+--| @column repeat BIGINT: `base`: rows that larger counts use in turn
+--| @example
+--| SELECT i, j, round(p, 4) AS p FROM sdc_rounding_ptable(3);
+--| @output
+--|   i |   j |      p
+--| ----+-----+-------
+--| 0.0 | 0.0 |    1.0
+--| 1.0 | 0.0 | 0.6667
+--| 1.0 | 3.0 | 0.3333
+--| 2.0 | 0.0 | 0.3333
+--| 2.0 | 3.0 | 0.6667
+--| 3.0 | 3.0 |    1.0
+--| @source random rounding, as in official statistics; keyed as in Thompson, Broadfoot & Elazar (2013)
+CREATE OR REPLACE TEMP MACRO sdc_rounding_ptable(base := 3) AS TABLE
+    WITH counts AS (
+        SELECT unnest(range(b + 1)) AS i, b AS modulus
+        FROM (SELECT CASE
+            WHEN (try_cast(base AS BIGINT) = base AND base BETWEEN 2 AND 100) IS TRUE THEN base::BIGINT
+            ELSE error('base must be a whole number from 2 to 100')
+        END AS b)
+    )
+    SELECT i::DOUBLE AS i, (i + v)::DOUBLE AS j, (ub - lb)::DOUBLE AS p, v::DOUBLE AS v, lb, ub, repeat
+    FROM (
+        SELECT i, modulus AS repeat, -(i % modulus) AS v, 0::DOUBLE AS lb, 1 - (i % modulus) / modulus AS ub FROM counts
+        UNION ALL
+        SELECT i, modulus, modulus - i % modulus, 1 - (i % modulus) / modulus, 1 FROM counts WHERE i % modulus > 0
+    )
+    ORDER BY i, lb;
+
 --| sdc_store_ptable(name, source, kind := NULL) -> TABLE
 --| Stores a p-table under a name, so that `sdc_count` and `sdc_sum` find it, here and in every shell that opens the file.
 --|
 --| Reads what is there: the columns of `sdc_ptable`, of R packages ptable and cellKey (i, j, p, v, p_int_lb, p_int_ub, type),
 --| of tau-Argus (semicolons, p_int_ub only), and of ONS (pcv, ckey, pvalue; record keys 0-255 or 0-4095; counts above 750
---| use rows 501-750 in turn). A table with 'even' and 'odd' rows serves cells by their number of contributors. Zeros must
+--| use rows 501-750 in turn). A table with 'even' and 'odd' rows serves cells by their number of contributors; where there is
+--| a column `repeat`, as of `sdc_rounding_ptable`, counts above the last row use so many of the last rows in turn. Zeros must
 --| stay zeros. A table of the same name is replaced. The statement writes when it runs, outside the caller's transaction.
 --|
 --| @arg name VARCHAR: name to store it under

@@ -86,6 +86,7 @@ CALLS = {
     "sdc_ptable": "sdc_ptable(D := 2, V := 1)",
     "sdc_store_ptable": "sdc_store_ptable('columns', '(FROM sdc_ptable(D := 2, V := 1))')",
     "sdc_drop_ptable": "sdc_drop_ptable('columns')",
+    "sdc_rounding_ptable": "sdc_rounding_ptable(3)",
     "sdc_ptable_check": "sdc_ptable_check('default')",
     "sdc_table_risk_utility": f"sdc_table_risk_utility({_CELLS})",
     "sdc_count_utility": f"sdc_count_utility({_CELLS})",

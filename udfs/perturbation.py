@@ -183,6 +183,7 @@ _COLUMN_NAMES = {
     "lb": ("lb", "p_int_lb"),
     "p": ("p",),
     "type": ("type",),
+    "repeat": ("repeat",),
 }
 
 
@@ -202,7 +203,7 @@ def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str,
                 "(known forms: i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; "
                 "pcv, ckey, pvalue as of ONS)"
             )
-    numbers = {target: _number(found[target]) for target in ("i", "v", "ub", "lb", "p") if target in found}
+    numbers = {target: _number(found[target]) for target in ("i", "v", "ub", "lb", "p", "repeat") if target in found}
     block = f"lower(trim({identifier(found['type'])}::VARCHAR))" if "type" in found else "NULL"
     # Of two intervals with one upper bound the second one, of probability 0, is dropped below.
     order = "type, i, ub" + (", lb" if "lb" in found else "") + (", p DESC" if "p" in found else "")
@@ -236,7 +237,7 @@ def _row_starts(i: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.in
 def _checked(
     relation: Source, name: str, kind: str | None, blocks: NDArray[np.str_], i: NDArray[np.float64],
     v: NDArray[np.float64], ub: NDArray[np.float64], lb: NDArray[np.float64] | None = None,
-    p: NDArray[np.float64] | None = None,
+    p: NDArray[np.float64] | None = None, repeat: NDArray[np.float64] | None = None,
 ) -> StoredPTable:  # fmt: skip
     """Bounds to integers, rows completed, everything that would make a wrong table refused."""
     fractions = ub.max() <= 1 + 1e-9
@@ -281,7 +282,7 @@ def _checked(
         kind=kind,
         modulus=modulus,
         step=step,
-        repeat=1,
+        repeat=1 if repeat is None else _checked_repeat(relation, kind, repeat, last=int(i.max())),
         origin=f"stored from {relation.text[:200]}",
         type=blocks,
         i=i,
@@ -289,6 +290,17 @@ def _checked(
         lb=lower,
         ub=upper,
     )
+
+
+def _checked_repeat(relation: Source, kind: str, repeat: NDArray[np.float64], last: int) -> int:
+    """How many of the last rows serve the counts beyond them, in turn."""
+    rows = int(repeat[0]) if (repeat == np.rint(repeat[0])).all() else 0
+    if not 1 <= rows <= max(last, 1) or (rows > 1 and kind != "counts"):
+        raise SDCError(
+            f"{relation.described} is no p-table: repeat must be one whole number everywhere, of rows of a p-table "
+            f"for counts that counts above {last} use in turn, the row of 0 not among them"
+        )
+    return rows
 
 
 def _check_keys(relation: Source, modulus: int) -> None:
