@@ -389,6 +389,7 @@ class Guard:
         if preview is not None:
             sql, notice = preview
             check_query(read(self._con, sql))
+            shapes += self._known.preview_shapes(named[0], sql)
             made_up = frozenset((policy.name, PREVIEW) for policy in named)
             shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
             columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)

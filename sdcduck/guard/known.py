@@ -163,6 +163,22 @@ class Known:
         """
         return () if self._unchanging else tuple(self._shape(policy.name) for policy in policies)
 
+    def preview_shapes(self, policy: Policy, sql: str) -> tuple[Shape, ...]:
+        """The same of what a preview is taken from; with the connection held.
+
+        Args:
+            sql: the query of it, which must be possible.
+
+        Raises:
+            Refused: the table of the preview was removed, or has other columns by now.
+        """
+        try:
+            self._con.execute(f"SELECT * FROM ({sql}) LIMIT 0")
+        except _NO_TABLE:
+            other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
+            raise Refused("SDC060", other) from None
+        return () if self._unchanging else (self._shape(str(policy.preview)),)
+
     def have(self, shapes: Sequence[Shape]) -> bool:
         """Whether relations still look as they did."""
         if not shapes:

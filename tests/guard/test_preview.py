@@ -139,3 +139,19 @@ def test_the_log_tells_a_preview(con: duckdb.DuckDBPyConnection, tmp_path: Path)
     guard(con, log=tmp_path / "log.jsonl").sql("FROM people LIMIT 5")
     line = json.loads((tmp_path / "log.jsonl").read_text())
     assert (line["verdict"], line["methods"], line["tables"], line["rows"]) == ("answered", ["preview"], ["people"], 5)
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE made_up", "ALTER TABLE made_up DROP COLUMN region"])
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_preview_that_is_not_there_any_more(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, change: str, asked_before: bool
+) -> None:
+    question = "SELECT region FROM people LIMIT 3"
+    if asked_before:
+        assert guarded.sql(question).num_rows == 3
+    con.execute(change)
+    with pytest.raises(Refused, match=r"SDC060: .*its preview was removed or has other columns, sdc_protect"):
+        guarded.sql(question)
+    assert guarded.sql("SELECT count(*) AS n FROM people").num_rows == 1
+    con.execute("CREATE OR REPLACE TABLE made_up AS SELECT 'W' AS region")
+    assert guarded.sql(question).to_pylist() == [{"region": "W"}]
