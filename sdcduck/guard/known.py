@@ -251,8 +251,12 @@ class Known:
         for name in (policy.ptable, policy.magnitude_ptable):
             if name is None or self._ptables.get(name) == fingerprint:
                 continue
-            with self._alone:
-                found = is_as_stored(self._con, name)
+            try:
+                with self._alone:
+                    found = is_as_stored(self._con, name)
+            except duckdb.CatalogException:
+                other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
+                raise Refused("SDC060", other) from None
             if not found:
                 changed = f"{policy.name}: its p-table was changed in the database, sdc_store_ptable"
                 raise Refused("SDC060", gone if found is None else changed)

@@ -27,6 +27,9 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
 
     The macros answer, and the rows do not change with them: somebody who deletes or changes some by hand leaves a
     p-table that is neither what was stored nor what is used.
+
+    Raises:
+        duckdb.CatalogException: the macros are those of another version of sdcduck.
     """
     table = next((one for one in stored_ptables(con) if one.name == name), None)
     if table is None or not len(table.i):
@@ -36,6 +39,8 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
     try:
         made = table.lookup()
         used = first_row(con, _IN_MACROS.format(literal(name)))
+    except duckdb.CatalogException:
+        raise
     except (SDCError, duckdb.Error):
         return False
     return used == (

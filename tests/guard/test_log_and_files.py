@@ -137,3 +137,15 @@ def test_without_the_log_there_is_no_answer(file: Path, tmp_path: Path) -> None:
         guarded.sql(QUERY)
     with pytest.raises(sdcduck.SDCError, match="audit log cannot be written"):
         guard(file, log=tmp_path / "not" / "there" / "audit.jsonl")
+
+
+def test_a_file_with_the_functions_of_another_version_says_so(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "older.duckdb"
+    shutil.copy(file, path)
+    with duckdb.connect(path) as con:  # without sdcduck, which would bring them up to date
+        con.execute("DROP MACRO _sdc_ptable_kind")
+        con.execute("UPDATE sdc.settings SET value = '0.0 of long ago' WHERE name = 'sql'")
+    with pytest.raises(Refused, match=r"SDC060: .*the functions in the file are of another version, sdcduck\.connect"):
+        guard(path).sql(QUERY)
+    sdcduck.connect(path).close()
+    assert guard(path).sql(QUERY).to_pylist() == guard(file).sql(QUERY).to_pylist()
