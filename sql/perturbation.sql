@@ -294,10 +294,11 @@ CREATE OR REPLACE MACRO _sdc_scaled_key(key_sum, p, digits) AS
     coalesce(_sdc_key_on_scale(try_cast(key_sum AS BIGINT), p, digits), _sdc_any_key(key_sum, p, digits));
 
 -- The exact second look: the first interval of the row, in stored order, whose upper bound lies above the key. Row and
--- key are put side by side first: what a lambda captures is computed anew for every element it looks at.
+-- key are put side by side first: what a lambda captures is computed anew for every element it looks at. Without its type
+-- the row of an unknown p-table would be no list to DuckDB 1.
 CREATE OR REPLACE MACRO _sdc_exact_code(intervals, slot, key) AS
     (list_transform(
-        [{'row': intervals[slot + 1], 'key': (key << 12) | 4095}],
+        [{'row': intervals[slot + 1]::BIGINT[], 'key': (key << 12) | 4095}],
         lambda look: list_filter(look['row'], lambda bound: bound > look['key'])[1]
     )[1] & 4095) - 2048;
 
