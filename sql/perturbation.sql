@@ -376,7 +376,6 @@ CREATE OR REPLACE MACRO _sdc_is_fraction(number) AS
 --| @source Giessing & Tent (2019), lookup as in R package cellKey
 CREATE OR REPLACE MACRO sdc_ckm_count(n, key_sum, ptable := 'default', digits := 8) AS
     CASE
-        WHEN ptable IS NULL THEN error('sdc_ckm_count: ptable must name a p-table, not NULL')
         WHEN n IS NULL OR n < 0 THEN error('sdc_ckm_count: a count is negative or NULL')
         WHEN _sdc_is_fraction(n) OR _sdc_is_fraction(key_sum)
             THEN error('sdc_ckm_count: counts and key sums are whole numbers; multiply keys between 0 and 1 by 10^digits')

@@ -121,7 +121,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("sdc_sum(y, record_key, magnifier := NULL)", "magnifier must be 'top', 'mean', 'range' or 'sum'"),
         ("sdc_weighted_sum(y, 2, record_key, magnifier := NULL)", "magnifier must be 'top', 'mean', 'range' or 'sum'"),
         ("sdc_ckm_sum(100, [50.0], 5, same_key := NULL)", "same_key, sensitive and compat must be true or false"),
-        ("sdc_ckm_count(10, 5, ptable := NULL)", "ptable must name a p-table"),
+        ("sdc_ckm_count(10, 5, ptable := NULL)", "unknown p-table 'NULL'"),
         ("sdc_quantile(y, record_key, NULL)", "q must lie between 0 and 1"),
         ("sdc_quantile(y, record_key, 0.5, significant := NULL)", "significant and least_beyond must be numbers"),
         ("sdc_quantile(y, record_key, 0.5, least_beyond := NULL)", "significant and least_beyond must be numbers"),
