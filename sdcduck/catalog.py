@@ -161,8 +161,8 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         # A number in the place of a name is unknown; DuckDB would want to make numbers of the names.
         return f"{create} {macro}(p) AS\n    (CASE p::VARCHAR\n{cases}        ELSE NULL\n    END)::{sql_type}"
 
-    def mapped(macro: str, value: Callable[[Lookup], str], sql_type: str, *kinds: str) -> str:
-        entries = (f"{_map_key(name)}={value(one)}" for name, one in lookups if one.kind in (kinds or (one.kind,)))
+    def mapped(macro: str, value: Callable[[Lookup], str], sql_type: str, kind: str | None = None) -> str:
+        entries = (f"{_map_key(name)}={value(one)}" for name, one in lookups if kind in (None, one.kind))
         text = literal("{" + ", ".join(entries) + "}")
         return f"{create} {macro}(p) AS ({text}::MAP(VARCHAR, {sql_type}))[p::VARCHAR]"
 

@@ -1002,7 +1002,8 @@ CREATE OR REPLACE MACRO _sdc_sum_slot(p, x, t, n) AS
             + len(list_filter(_sdc_rows_of_sum(p, n), lambda ratio: ratio <= _sdc_ratio_of_sum(x, t)))
     END;
 
--- Second step: `_sdc_count_code` or `_sdc_magnitude_code`, and of a sum the share of the row above; there is none above the last row.
+-- Second step: `_sdc_count_code` or `_sdc_magnitude_code`, and of a sum the share of the row above; there is none above the
+-- last row.
 CREATE OR REPLACE MACRO _sdc_sum_upper(p, x, t, n, slot) AS
     CASE
         WHEN slot = _sdc_ptable_last(p) THEN 0::DOUBLE

@@ -254,7 +254,7 @@ class Known:
             try:
                 with self._alone:
                     found = is_as_stored(self._con, name)
-            except duckdb.CatalogException:
+            except duckdb.Error:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None
             if not found:

@@ -29,7 +29,7 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
     p-table that is neither what was stored nor what is used.
 
     Raises:
-        duckdb.CatalogException: the macros are those of another version of sdcduck.
+        duckdb.Error: the macros are those of another version of sdcduck.
     """
     table = next((one for one in stored_ptables(con) if one.name == name), None)
     if table is None or not len(table.i):
@@ -38,11 +38,9 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
         return False
     try:
         made = table.lookup()
-        used = first_row(con, _IN_MACROS.format(literal(name)))
-    except duckdb.CatalogException:
-        raise
-    except (SDCError, duckdb.Error):
+    except SDCError:
         return False
+    used = first_row(con, _IN_MACROS.format(literal(name)))
     return used == (
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,

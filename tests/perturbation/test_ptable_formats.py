@@ -553,3 +553,14 @@ def test_the_smallest_variance_that_blocked_ones_allow(con: duckdb.DuckDBPyConne
     rows = con.execute(COUNTS.format(", ptable := 'tight'")).fetchall()
     assert 1 not in {n_hat for _, _, n_hat in rows}
     assert 1 in {n for n, _, _ in rows}
+
+
+def test_a_key_sum_beyond_64_bits(con: duckdb.DuckDBPyConnection) -> None:
+    beyond = 2**63
+    store_ons(con, "ons", ons_noise(750, 256))
+    told = error(con, f"SELECT sdc_ckm_count(10, {beyond}::HUGEINT, ptable := 'ons')")
+    assert "a count needs one for counts (and, with keys of the ONS form, a sum of keys below 2^63)" in told
+    # Other p-tables are for keys of any length: what is left of 2^63 modulo 10^8.
+    asked = f"SELECT sdc_ckm_count(10, {beyond}::HUGEINT), sdc_ckm_count(10, {beyond % 10**8})"
+    first, second = con.execute(asked).fetchall()[0]
+    assert first == second
