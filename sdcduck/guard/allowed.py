@@ -13,8 +13,9 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.guard.calls import OF_NUMBERS
+from sdcduck.guard.calls import OF_NUMBERS, is_plain
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.written import Written
 
 
 def _words(text: str) -> frozenset[str]:
@@ -107,22 +108,57 @@ def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivot
 
 
 def check_rewritten(
-    con: duckdb.DuckDBPyConnection, sql: str, expressions: Sequence[str], *, macros: frozenset[str]
+    con: duckdb.DuckDBPyConnection, text: Written, *, over_records: Sequence[str], over_numbers: Sequence[str]
 ) -> None:
-    """As `check_query`; and refuse expressions over single records with anything but what is on the shorter list."""
-    # One text for all of them: their order and number are nothing that is asked here.
-    listed = ", ".join(f"({expression})" for expression in dict.fromkeys(expressions))
-    final, *over_records = _readings(con, sql, *([f"SELECT {listed}"] if expressions else []))
-    for reading in over_records:
-        if reading.statements != 1:
-            raise Refused("SDC005", "text that reads in two ways")
-        for item in reading.items:
-            kind = item.get("class")
-            if kind is not None and kind not in _UNIT_CLASSES:
-                raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
-            if kind == "FUNCTION":
-                _check_function(item, UNIT_FUNCTIONS)
-    check_query(final, macros=macros)
+    """As `check_query`, of all parts of a text; expressions in it may hold only what is on a shorter list.
+
+    Args:
+        over_records: expressions over single records, which may call `UNIT_FUNCTIONS`.
+        over_numbers: expressions over what was called in a block, which may call `MACROS`, too. Those without anything
+            of an analyst come again and again: they are read once.
+    """
+    # One text for all of a kind: their order and number are nothing that is asked here.
+    records, numbers = list(dict.fromkeys(over_records)), [one for one in over_numbers if one not in _READ]
+    # Each ends on a line of its own: a comment in one would hide what comes after it.
+    lists = ["SELECT (" + "\n), (".join(listed) + "\n)" for listed in (records, numbers) if listed]
+    outer, *readings = _readings(con, text.outer, *text.grouped, *lists)
+    if numbers:
+        _check_expressions(readings.pop(), len(numbers), FUNCTIONS | MACROS)
+        if len(_READ) > _MOST_READ:
+            _READ.clear()
+        _READ.update(filter(is_plain, numbers))
+    if records:
+        _check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)
+    check_query(outer)
+    for reading in readings:
+        check_query(reading, macros=MACROS)
+
+
+_MOST_READ = 10_000
+_READ: set[str] = set()
+
+
+def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> None:
+    """Refuse a list of so many expressions that is anything else."""
+    if reading.statements != 1 or _listed(reading) != number:
+        raise Refused("SDC005", "text that reads in two ways")
+    for item in reading.items:
+        kind = item.get("class")
+        if kind is not None and kind not in _UNIT_CLASSES:
+            raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
+        if kind == "FUNCTION":
+            _check_function(item, known)
+
+
+_CLAUSES = ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify")
+
+
+def _listed(reading: Reading) -> int:
+    """How many expressions a text selects of nothing; 0 where it is anything else."""
+    node, *others = [item for item in reading.items if str(item.get("type")).endswith("_NODE")] or [{}]
+    if others or any(node.get(clause, True) for clause in _CLAUSES) or node["from_table"].get("type") != "EMPTY":
+        return 0
+    return len(node["select_list"])
 
 
 def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool) -> None:

@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
-from sdcduck.guard.calls import with_numbers
+from sdcduck.guard.calls import Numbered, with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.names import refuse_more_keys
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
@@ -432,14 +432,13 @@ class Block:
             if not split.values:
                 raise Refused("SDC045", "nothing is counted or added up")
             split.aggregates[numbers.count("true")] = "_a0"  # one row
-        inner = self._of_units(keys, split, numbers) if isinstance(numbers, OfUnits) else self._of_records(keys, split)
-        self.protection.made(inner)
-        if split.values:
-            inner = self._with_values(inner, split)
+        made = self._of_units(keys, split, numbers) if isinstance(numbers, OfUnits) else self._of_records(keys, split)
+        table = self.protection.numbered(made)
+        inner = self._with_values(made.columns, table, split) if split.values else _named(table, RELEASED)
         for clause in ("joins", "where", "group", "having"):
             select.set(clause, None)
         select.set("expressions", outer_items)
-        select.set("from_", exp.From(this=_aliased(inner, RELEASED)))
+        select.set("from_", exp.From(this=inner))
         if condition is not None:
             select.set("where", exp.Where(this=condition))
         self.protection.blocks[id(select)] = self.policy
@@ -450,16 +449,16 @@ class Block:
         )
         return Relation(Label.RELEASED, column_names(select))
 
-    def _with_values(self, inner: exp.Select, split: _Split) -> exp.Select:
+    def _with_values(self, columns: Sequence[str], table: exp.Table, split: _Split) -> exp.Subquery:
         """Group keys and numbers, and beside them numbers of values, each a query of its own."""
-        made = exp.Select(expressions=[], from_=exp.From(this=_aliased(inner, GROUPS)))
-        for item in inner.expressions:
-            made.append("expressions", exp.column(item.alias_or_name, GROUPS, quoted=True))
+        made = exp.Select(expressions=[], from_=exp.From(this=_named(table, GROUPS)))
+        for column in columns:
+            made.append("expressions", exp.column(column, GROUPS, quoted=True))
         for name, query in split.values.items():
             called = exp.to_identifier(name, quoted=True)
             made.append("expressions", exp.Alias(this=exp.Subquery(this=query), alias=called))
         self.protection.made_around(made)
-        return made
+        return _aliased(made, RELEASED)
 
     def is_of_values(self, node: exp.Expr) -> bool:
         """Whether this is count(DISTINCT ..), min or max of dimensions, and not of units or measures."""
@@ -605,7 +604,7 @@ class Block:
         self.select = whole
         return made
 
-    def _of_records(self, keys: Keys, split: _Split) -> exp.Select:
+    def _of_records(self, keys: Keys, split: _Split) -> Numbered:
         """Group keys and protected numbers, from records that are units."""
         inner = self._over_source()
         for place, (_, checked) in enumerate(keys.values()):
@@ -616,7 +615,7 @@ class Block:
         kept = "true" if group is None else self.method.kept(self.records_sql)
         return with_numbers(inner, split.aggregates, kept, self.method.steps)
 
-    def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> exp.Select:
+    def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> Numbered:
         """Group keys and protected numbers, after the rows of each unit were brought together in each group.
 
         The rows of a unit carry the same record key, so that `max` is that key.
@@ -862,6 +861,11 @@ def _source(sql: str) -> exp.Expr:
 
 def _aliased(query: exp.Select, alias: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
+def _named(table: exp.Table, alias: str) -> exp.Table:
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return table
 
 
 class _Split:

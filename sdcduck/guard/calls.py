@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
@@ -59,47 +60,80 @@ class Steps:
 _COLUMN = re.compile(rf'"{NUMBERS}"\."(_f\d+_\d+)"')
 
 
-def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps) -> exp.Select:
-    """A SELECT of the group keys and the numbers of a block.
+@dataclass(frozen=True)
+class Numbered:
+    """The group keys and the numbers of a block.
+
+    What is made of the calls step by step is text from the beginning to the end: there is nothing of the analyst in it,
+    so that nobody has to read it twice.
+
+    Attributes:
+        columns: their names.
+        grouped: the SELECT of the group keys and the calls over records.
+        formulas: what is made of these, each the SQL of an expression.
+        around: what is written before and after the text of ``grouped``.
+    """
+
+    columns: tuple[str, ...]
+    grouped: exp.Select
+    formulas: tuple[str, ...]
+    around: tuple[str, str]
+
+
+def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps) -> Numbered:
+    """The group keys and the numbers of a block.
 
     Args:
-        grouped: of the group keys, all of them with a name.
+        grouped: a SELECT of the group keys, all of them with a name, which gets the calls.
         formulas: SQL of the numbers, and their names.
         kept: SQL of the condition for a group to appear.
         steps: the parts that the formulas and the condition are made of.
     """
     keys = [item.alias for item in grouped.expressions]
-    called, *made_of = ([*step.items()] for step in steps.behind([*formulas, kept]))
-    texts = [*formulas, kept, *(sql for step in made_of for _, sql in step)]
+    called, *made_of = (dict(step) for step in steps.behind([*formulas, kept]))
     calls: dict[exp.Expr, str] = {}  # changed in place later on, so that it is good for no more questions
-    lifted = [_lifted(formula, calls) for formula in _parsed(texts)]
-    for part in lifted:
-        if any(column.table != NUMBERS for column in part.find_all(exp.Column)):
-            raise Refused("SDC005", "a number that depends on single records")
-    for name, call in zip((name for name, _ in called), _parsed([sql for _, sql in called]), strict=True):
+    texts = [*formulas, kept, *(sql for step in made_of for sql in step.values())]
+    lifted = dict(zip(texts, _of_calls(texts, calls), strict=True))
+    for name, call in zip(called, _parsed(list(called.values())), strict=True):
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
     for call, name in calls.items():
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
-    parts = iter(lifted)
-    numbers = [exp.alias_(next(parts), name, quoted=True, copy=False) for name in formulas.values()]
-    condition = next(parts)
-    source = _aliased(grouped)
-    for step in filter(None, made_of):
-        shown = [exp.alias_(next(parts), name, quoted=True, copy=False) for name, _ in step]
-        source = _aliased(exp.Select(expressions=[exp.Star(), *shown], from_=exp.From(this=source)))
-    shown = [exp.column(key, NUMBERS, quoted=True) for key in keys]
-    made = exp.Select(expressions=[*shown, *numbers], from_=exp.From(this=source))
+    shown = [f'"{NUMBERS}"."{key}"' for key in keys] + [f'{lifted[sql]} AS "{name}"' for sql, name in formulas.items()]
+    before, after = f"SELECT {', '.join(shown)} FROM (", f') AS "{NUMBERS}"'
+    for step in filter(None, reversed(made_of)):
+        columns = [f'{lifted[sql]} AS "{name}"' for name, sql in step.items()]
+        before += f"SELECT *, {', '.join(columns)} FROM ("
+        after = f') AS "{NUMBERS}"{after}'
     if kept != "true":
-        made.set("where", exp.Where(this=condition))
-    return made
+        after += f" WHERE {lifted[kept]}"
+    return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after))
+
+
+def is_plain(formula: str) -> bool:
+    """Whether a formula holds columns of calls, functions of these and numbers, and nothing that an analyst wrote.
+
+    >>> is_plain('CASE WHEN "_sdc_n"."_f1_1" > 0 THEN _sdc_clipped("_sdc_n"."_f0_0", 8) END')
+    True
+    >>> is_plain('count(*)'), is_plain('"_sdc_n"."_f1_1" + age')
+    (False, False)
+    """
+    return _PLAIN.fullmatch(formula) is not None
+
+
+def _of_calls(formulas: list[str], calls: dict[exp.Expr, str]) -> list[str]:
+    """Formulas over the columns of calls. Calls that stand in them become columns and are added to those found."""
+    others = [formula for formula in formulas if not is_plain(formula)]
+    lifted = dict(zip(others, (_lifted(formula, calls) for formula in _parsed(others)), strict=True))
+    if any(column.table != NUMBERS for part in lifted.values() for column in part.find_all(exp.Column)):
+        raise Refused("SDC005", "a number that depends on single records")
+    written = {formula: part.sql("duckdb") for formula, part in lifted.items()}
+    if _parsed(list(written.values())) != list(lifted.values()):
+        raise Refused("SDC005", "text that reads in two ways")
+    return [written.get(formula, formula) for formula in formulas]
 
 
 def _parsed(texts: list[str]) -> list[exp.Expr]:
     return list(parse_one(f"SELECT {', '.join(texts)}", read="duckdb").expressions) if texts else []
-
-
-def _aliased(query: exp.Select) -> exp.Subquery:
-    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(NUMBERS, quoted=True)))
 
 
 def _lifted(node: exp.Expr, calls: dict[exp.Expr, str]) -> exp.Expr:
@@ -121,6 +155,15 @@ OF_NUMBERS = frozenset(
     ]
 )  # fmt: skip
 """Functions of what was called before."""
+
+_PLAIN = re.compile(
+    rf"""(?: {_COLUMN.pattern}
+    | \b (?: CASE | WHEN | THEN | END | AND | TRUE | nullif | sqrt | {"|".join(OF_NUMBERS)} ) \b
+    | '(?:[^'\\]|'')*+'
+    | \b \d+ (?:\.\d+)? \b
+    | -(?!-) | /(?!\*) | [+*<>=(),\s] )*""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def _is_call(node: exp.Expr) -> bool:

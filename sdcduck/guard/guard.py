@@ -24,7 +24,7 @@ from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import MACROS, check_query, check_rewritten, read
+from sdcduck.guard.allowed import check_query, check_rewritten, read
 from sdcduck.guard.known import Known, Shape
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
@@ -38,6 +38,7 @@ from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
+from sdcduck.guard.written import written
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -400,8 +401,8 @@ class Guard:
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = _output_names(tree), _is_grouped(tree), _is_constant(tree)
-        rendered = _rendered(tree)
-        if rendered is None:
+        text = written(tree, protection.numbers)
+        if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
             asked = _parsed(query)
             advice = _instead(asked)
@@ -409,8 +410,9 @@ class Guard:
             if plain in ("", query):
                 raise Refused("SDC005", advice)
             return self._protected(plain, policies, again=True)
-        sql = rendered
-        check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
+        formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
+        check_rewritten(self._con, text, over_records=protection.unit_expressions, over_numbers=formulas)
+        sql, grouped = text.sql, grouped and "unnest" not in text.sql.lower()
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
@@ -602,22 +604,6 @@ _PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\b(ORDER|LIMIT)\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 
-def _rendered(tree: exp.Expr) -> str | None:
-    """The text of a tree that was checked, which is used up; None if the text does not read as that tree.
-
-    sqlglot writes some parts of a tree as they are; what stands in them must not become SQL. Trees are equal where
-    their hashes are, which are over everything in them and salted in each process. That of the checked tree is taken
-    before it is written, for sqlglot changes it as it writes.
-    """
-    checked = type(tree), hash(tree)
-    sql = tree.sql("duckdb", comments=False, copy=False)
-    try:
-        again = _DUCKDB.parser().parse(_DUCKDB.tokenize(sql), sql)
-    except SqlglotError:
-        return None
-    return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
-
-
 def _instead(tree: exp.Expr) -> str:
     """What to write in place of what sqlglot does not write as it reads it."""
     if tree.find(exp.Struct) is not None:
@@ -776,14 +762,14 @@ def _asks_for_columns(tree: exp.Expr) -> bool:
 
 
 def _is_grouped(tree: exp.Expr) -> bool:
-    """Whether the rows of a protected query are those of one block, or some of them."""
+    """Whether the rows of a protected query are those of one block, or some of them, where none is unnested."""
     if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("laterals"):
         return False
     from_ = tree.args.get("from_")
     inner = from_.this if from_ is not None else None
-    if not isinstance(inner, exp.Subquery) or any("unnest" in item.sql("duckdb").lower() for item in tree.expressions):
+    if not isinstance(inner, (exp.Subquery, exp.Table)):
         return False
-    return inner.alias == RELEASED or _is_grouped(inner.this)
+    return inner.alias == RELEASED or (isinstance(inner, exp.Subquery) and _is_grouped(inner.this))
 
 
 def _is_constant(tree: exp.Expr) -> bool:

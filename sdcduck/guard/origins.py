@@ -86,13 +86,11 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int,
 def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
     from_ = select.args.get("from_")
     joins = select.args.get("joins") or []
+    policy = blocks.get(id(select))
     sources: dict[str, dict[str, Origin]] = {}
     for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
-        columns = _of_source(table, known, blocks)
+        columns = _of_source(table, known, blocks) if policy is None else []
         sources[table.alias_or_name] = {column.name.lower(): column for column in columns}
-    policy = blocks.get(id(select))
-    if policy is not None:
-        sources = {RELEASED: {}}
     behind = [column for columns in sources.values() for column in columns.values()]
     missing = any(join.side for join in joins)
 

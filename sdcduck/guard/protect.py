@@ -22,10 +22,12 @@ from sqlglot import exp
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
+from sdcduck.guard.calls import Numbered
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.shapes import column_names, is_number, normalize, owner, tables_of, value_of
+from sdcduck.guard.written import unknown_name
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Protection:
         counted: how many queries were made to count values; they stand inside each other.
         apart: how many relations were set apart from records.
         blocks: the policy of each SELECT that stands around protected numbers, by its identity.
+        numbers: the group keys and numbers of blocks, by the name of the table that stands for them until all is
+            written: no name that a query could have.
     """
 
     policies: Mapping[str, Policy]
@@ -53,6 +57,7 @@ class Protection:
     counted: int = 0
     apart: int = 0
     blocks: dict[int, Policy] = field(default_factory=dict)
+    numbers: dict[str, Numbered] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _over_units: set[int] = field(default_factory=set)
 
@@ -66,14 +71,24 @@ class Protection:
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
-        for node in tree.find_all(exp.Select, exp.Table):
-            if id(node) not in self._seen:
-                raise Refused("SDC005", "a subquery in an unusual place")
+        for part in (tree, *(made.grouped for made in self.numbers.values())):
+            for node in part.find_all(exp.Select, exp.Table):
+                if id(node) not in self._seen:
+                    raise Refused("SDC005", "a subquery in an unusual place")
         return relation
 
     def made(self, node: exp.Expr) -> None:
         """The guard wrote this part itself: it needs no look."""
         self._seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
+
+    def numbered(self, numbers: Numbered) -> exp.Table:
+        """The table that stands for the group keys and numbers of a block."""
+        name = unknown_name()
+        self.numbers[name] = numbers
+        table = exp.Table(this=exp.to_identifier(name, quoted=True))
+        self.made(numbers.grouped)
+        self.made(table)
+        return table
 
     def number(self) -> int:
         """Another number for what is set apart."""

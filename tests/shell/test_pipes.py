@@ -179,7 +179,7 @@ def test_the_audit_log_names_the_user(run: Run, methods: Path, tmp_path: Path) -
 
 def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Served) -> None:
     pytest.importorskip("psycopg")
-    assert "_SDC_STEPPED_COUNT(" in run(register, "--as", "ann", "-c", f".rewrite {GROUPS}").stdout
+    assert "_sdc_stepped_count(" in run(register, "--as", "ann", "-c", f".rewrite {GROUPS}").stdout
     outside = run("--connect", served.url, "-c", f".rewrite {GROUPS}")
     assert (outside.returncode, outside.stdout) == (1, "")
     assert "a gateway does not show what runs" in outside.stderr
