@@ -78,6 +78,7 @@ class Block:
         self.policy = self._common_policy()
         self.method: Method = method_of(self.policy, carried=self.relation.table is None)
         self.records_sql = identifier(self.alias)
+        self._conditions: dict[str, str] = {}
         self._order_joins()
         self._check_joins()
         where = select.args.get("where")
@@ -314,7 +315,14 @@ class Block:
             return self._compared_with_query(node)
         checked = self._over_dimensions(node)
         inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
-        return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN))
+        return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN, copy=False))
+
+    def _condition_sql(self, node: exp.Expr) -> str:
+        """The SQL of `_condition`, made once: several numbers of a query are often about the same records."""
+        asked = text(node)
+        if asked not in self._conditions:
+            self._conditions[asked] = self._condition(node).sql("duckdb", copy=False)
+        return self._conditions[asked]
 
     def _compared_with_query(self, node: exp.Expr) -> exp.Expr:
         """``column IN (SELECT ..)``, also of several columns, or a column compared with a scalar subquery.
@@ -690,10 +698,10 @@ class Block:
 
     def number(self, node: exp.Expr, condition: exp.Expr | None, numbers: Numbers) -> str:
         """The protected SQL of one aggregate."""
-        sql = "true" if condition is None else self._condition(condition).sql("duckdb")
+        sql = "true" if condition is None else self._condition_sql(condition)
         if isinstance(node, exp.CountIf):
             both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-            return numbers.count(self._condition(both).sql("duckdb"))
+            return numbers.count(self._condition_sql(both))
         if isinstance(node, exp.Count):
             if node.expressions:
                 raise Refused("SDC051", "count of several columns")
@@ -705,7 +713,7 @@ class Block:
             if otherwise:  # 0 is a value: what is counted are not the rows for which the condition holds
                 column = node.this
             elif chosen is not None:
-                sql = f"({sql}) AND {self._condition(chosen).sql('duckdb')}"
+                sql = f"({sql}) AND {self._condition_sql(chosen)}"
             if isinstance(column, exp.Literal):
                 return numbers.count(sql)
             if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
@@ -727,7 +735,7 @@ class Block:
         if isinstance(column, (exp.Case, exp.If)):
             chosen, value, otherwise = case(column)
             if chosen is not None and not otherwise:
-                condition, column = f"({condition}) AND {self._condition(chosen).sql('duckdb')}", value
+                condition, column = f"({condition}) AND {self._condition_sql(chosen)}", value
         if isinstance(column, exp.Coalesce):
             # What sqlglot makes of the column of JOIN .. USING.
             sides = [column.this, *column.expressions]
@@ -749,7 +757,7 @@ class Block:
         inner, factor = constant_factor(node.this)
         chosen, value, otherwise = case(inner)
         if chosen is not None:
-            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+            condition = f"({condition}) AND {self._condition_sql(chosen)}"
         value, more = constant_factor(value)
         scale = f"{factor}{more}"
         if isinstance(value, exp.Literal) and not value.is_string:
@@ -782,7 +790,7 @@ class Block:
         share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
         chosen, value, otherwise = case(node.this)
         if chosen is not None and not otherwise:
-            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+            condition = f"({condition}) AND {self._condition_sql(chosen)}"
         if otherwise or not isinstance(share, exp.Literal) or share.is_string:
             raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
         if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
@@ -797,7 +805,7 @@ class Block:
         if otherwise:
             raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
         if chosen is not None:
-            condition = f"({condition}) AND {self._condition(chosen).sql('duckdb')}"
+            condition = f"({condition}) AND {self._condition_sql(chosen)}"
         value, factor = constant_factor(value)
         if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "a variance of anything but a measure")
@@ -880,7 +888,11 @@ class _Split:
         """The expression with group keys and aggregates replaced by released columns."""
         if isinstance(node, exp.Ordered):  # its text is that of what it orders by
             return self._children(node)
-        key = None if is_aggregate(node) else self.keys.get(text(node))
+        if isinstance(node, exp.Filter) and is_aggregate(without_nulls(node.this)):
+            return self._aggregate(without_nulls(node.this), node.expression.this)
+        if is_aggregate(without_nulls(node)):
+            return self._aggregate(without_nulls(node), None)
+        key = self.keys.get(text(node))
         if key is not None:
             return released(key[0], node)
         if is_query(node) or isinstance(node, (exp.Subquery, exp.Exists)):
@@ -889,10 +901,6 @@ class _Split:
             return self._grouping(node)
         if isinstance(node, exp.Window):
             return self.window(node)
-        if isinstance(node, exp.Filter) and is_aggregate(without_nulls(node.this)):
-            return self._aggregate(without_nulls(node.this), node.expression.this)
-        if is_aggregate(without_nulls(node)):
-            return self._aggregate(without_nulls(node), None)
         if isinstance(node, exp.Column):
             raise Refused("SDC042", node.name)
         return self._children(node)

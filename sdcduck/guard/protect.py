@@ -26,7 +26,16 @@ from sdcduck.guard.calls import Numbered
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
-from sdcduck.guard.shapes import column_names, is_number, normalize, owner, tables_of, value_of
+from sdcduck.guard.shapes import (
+    case,
+    column_names,
+    constant_factor,
+    is_number,
+    normalize,
+    owner,
+    tables_of,
+    value_of,
+)
 from sdcduck.guard.written import unknown_name
 
 
@@ -153,8 +162,10 @@ class Protection:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
         if value_of(aggregate) is not None:
             return True
-        added = aggregate.this if isinstance(aggregate, (exp.Sum, exp.Avg)) else None
-        if added is None or is_number(added):
+        if not isinstance(aggregate, (exp.Sum, exp.Avg)) or aggregate.this is None:
+            return False
+        _, added, _ = case(constant_factor(aggregate.this)[0])
+        if is_number(added):
             return False
         measures = (policy.measures for name, policy in self.policies.items() if name in self.columns)
         return not isinstance(added, exp.Column) or all(

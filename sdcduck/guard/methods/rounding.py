@@ -31,8 +31,8 @@ class Rounding:
     def _rounded(self, records: str, condition: str, count: str) -> str:
         base = self.policy.base
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
-        rounded = f"({count} + {base // 2}) // {base} * {base}"
+        behind = self.steps.call(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        rounded = f"({self.steps.call(count)} + {base // 2}) // {base} * {base}"
         # Nobody is answered like too few: a 0 beside NULLs would tell that there is somebody where there is NULL.
         return (
             rounded

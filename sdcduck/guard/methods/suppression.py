@@ -32,7 +32,9 @@ class Suppression:
 
     def count(self, records: str, condition: str) -> str:
         """``sdc_open_count``."""
-        return f"sdc_open_count({records}.{self.records}, {records}.{self.stencil}, filter := {condition})"
+        return self.steps.call(
+            f"sdc_open_count({records}.{self.records}, {records}.{self.stencil}, filter := {condition})"
+        )
 
     def units(self, records: str, condition: str) -> str:
         """The records, where they are the units."""
@@ -42,7 +44,7 @@ class Suppression:
 
     def total(self, records: str, measure: str, condition: str, called: str) -> str:
         """``sdc_open_sum``."""
-        return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
+        return self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})")
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""

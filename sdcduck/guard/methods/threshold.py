@@ -27,8 +27,8 @@ class Threshold:
 
     def _enough(self, records: str, condition: str, value: str) -> str:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)"
-        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
+        behind = self.steps.call(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {self.steps.call(value)} END"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
@@ -60,4 +60,4 @@ class Threshold:
     def kept(self, records: str) -> str:
         """Groups with enough units."""
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return f"count(DISTINCT {unit}) >= {self.policy.min_units}"
+        return f"{self.steps.call(f'count(DISTINCT {unit})')} >= {self.policy.min_units}"
