@@ -59,6 +59,9 @@ MACROS = OF_NUMBERS | _words(
 )
 """What the guard itself puts into a query; analysts cannot."""
 
+WORDS_OF_TIME = _words("current_date current_time current_timestamp localtime localtimestamp")
+"""What DuckDB takes for functions where no column is called so."""
+
 _CLASSES = _words(
     "COLUMN_REF CONSTANT FUNCTION COMPARISON CONJUNCTION CASE CAST OPERATOR BETWEEN WINDOW SUBQUERY STAR "
     "PARAMETER TYPE POSITIONAL_REFERENCE COLLATE"
@@ -108,8 +111,16 @@ def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivot
 
 def check_rewritten(
     con: duckdb.DuckDBPyConnection, sql: str, expressions: Sequence[str], *, macros: frozenset[str]
-) -> None:
-    """As `check_query`; and refuse expressions over single records with anything but what is on the shorter list."""
+) -> frozenset[str]:
+    """As `check_query`; and refuse expressions over single records with anything but what is on the shorter list.
+
+    In these every column is written in full. A name alone is one that sqlglot took for something else, and nobody
+    asked what the column is good for.
+
+    Returns:
+        The words of time in these expressions, which must not be the name of a column.
+    """
+    alone = set()
     # One text for all of them: their order and number are nothing that is asked here.
     listed = ", ".join(f"({expression})" for expression in dict.fromkeys(expressions))
     final, *over_records = _readings(con, sql, *([f"SELECT {listed}"] if expressions else []))
@@ -122,7 +133,12 @@ def check_rewritten(
                 raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
             if kind == "FUNCTION":
                 _check_function(item, UNIT_FUNCTIONS)
+            if kind == "COLUMN_REF" and len(item["column_names"]) < 2:
+                alone.add(str(item["column_names"][0]).lower())
+    if not alone <= WORDS_OF_TIME:
+        raise Refused("SDC005", "text that reads in two ways")
     check_query(final, macros=macros)
+    return frozenset(alone)
 
 
 def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool) -> None:

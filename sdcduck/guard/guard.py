@@ -38,6 +38,7 @@ from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
+from sdcduck.guard.subscripts import refuse_other_readings
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -410,7 +411,9 @@ class Guard:
                 raise Refused("SDC005", advice)
             return self._protected(plain, policies, again=True)
         sql = rendered
-        check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
+        words = check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
+        if words and (any(f'"{word}"' in sql.lower() for word in words) or self._known.have_column(named, words)):
+            raise Refused("SDC010", f"{min(words)}, beside a column of that name")
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
@@ -548,6 +551,7 @@ def _parsed(query: str) -> exp.Expr:
         raise Refused("SDC003")
     tree = trees[0]
     _check_size(tree)
+    refuse_other_readings(tree, tokens)
     if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():
