@@ -48,7 +48,11 @@ _SCALARS = _words(
     "age isnan isinf isfinite instr position strpos split_part string_split chr ascii unicode list_value "
     "struct_pack regexp_matches regexp_replace regexp_extract coalesce ifnull row constant_or_null today "
     "current_date get_current_time epoch to_timestamp make_timestamp strptime try_strptime date_bin "
-    "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains list_position"
+    "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
+    "list_position list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct "
+    "list_unique array_reverse_sort list_sum list_avg list_min list_max array_length array_to_string str_split split "
+    "string_to_array unnest struct_extract "
+    "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality"
 )
 FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
@@ -166,7 +170,10 @@ def _check_shape(item: dict[str, Any], pivots: bool) -> None:
 
 def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     name = str(item["function_name"]).lower()
-    if name not in known or item.get("schema") not in (None, "", "main", "pg_catalog") or item.get("catalog"):
+    elsewhere = item.get("schema") not in (None, "", "main", "pg_catalog")
+    if elsewhere and name in known and not item.get("catalog"):
+        raise Refused("SDC010", f"a function behind a dot: write {name}(x) for x.{name}()")
+    if name not in known or elsewhere or item.get("catalog"):
         raise Refused("SDC010", name)
 
 

@@ -38,7 +38,7 @@ from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
-from sdcduck.guard.subscripts import refuse_other_readings
+from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -363,6 +363,7 @@ class Guard:
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
+        subscripts = settle_subscripts(tree)
         named = [
             policies[name]
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
@@ -379,8 +380,7 @@ class Guard:
         settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
-        for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
-            raise Refused("SDC040", whole_row.sql("duckdb"))
+        subscripts = settle_fields(tree) or subscripts
         if _asks_for_columns(tree):
             empty = _empty(tree)
             check_query(read(self._con, empty))
@@ -401,14 +401,12 @@ class Guard:
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = _output_names(tree), _is_grouped(tree), _is_constant(tree)
-        rendered = _rendered(tree)
+        rendered = _rendered(tree, subscripts)
         if rendered is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
-            asked = _parsed(query)
-            advice = _instead(asked)
-            plain = "" if again else asked.sql("duckdb", comments=False)
+            plain = "" if again else _parsed(query).sql("duckdb", comments=False)
             if plain in ("", query):
-                raise Refused("SDC005", advice)
+                raise Refused("SDC005", "text that reads in two ways")
             return self._protected(plain, policies, again=True)
         sql = rendered
         words = check_rewritten(self._con, sql, protection.unit_expressions, macros=MACROS)
@@ -606,29 +604,27 @@ _PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\b(ORDER|LIMIT)\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 
-def _rendered(tree: exp.Expr) -> str | None:
+def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     """The text of a tree that was checked, which is used up; None if the text does not read as that tree.
 
     sqlglot writes some parts of a tree as they are; what stands in them must not become SQL. Trees are equal where
     their hashes are, which are over everything in them and salted in each process. That of the checked tree is taken
     before it is written, for sqlglot changes it as it writes.
+
+    Args:
+        subscripts: whether there are any, which have to be brought into one form.
     """
+    if subscripts:
+        settle_subscripts(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:
         again = _DUCKDB.parser().parse(_DUCKDB.tokenize(sql), sql)
     except SqlglotError:
         return None
+    if subscripts and again[0] is not None:
+        settle_subscripts(again[0])
     return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
-
-
-def _instead(tree: exp.Expr) -> str:
-    """What to write in place of what sqlglot does not write as it reads it."""
-    if tree.find(exp.Struct) is not None:
-        return "a struct: write its fields as columns of their own"
-    if tree.find(exp.Bracket) is not None:
-        return "x[1]: write substring(x, 1, 1) of a text, list_extract(x, 1) of a list"
-    return "text that reads in two ways"
 
 
 def _check_words(tree: exp.Expr) -> None:
@@ -818,8 +814,12 @@ def _empty(tree: exp.Expr) -> str:
     columns = []
     for item in tree.selects:
         kind = item.unalias().type
-        known = kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
-        sql = kind.sql("duckdb") if kind is not None and known else "VARCHAR"
+        sql = "VARCHAR"
+        if kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+            kind = kind.copy()
+            for field in kind.find_all(exp.ColumnDef):
+                field.set("this", exp.to_identifier(field.name, quoted=True))
+            sql = kind.sql("duckdb")
         columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
     return f"SELECT {', '.join(columns)} LIMIT 0"
 
