@@ -49,7 +49,11 @@ _SCALARS = _words(
     "age isnan isinf isfinite instr position strpos split_part string_split chr ascii unicode list_value "
     "struct_pack regexp_matches regexp_replace regexp_extract coalesce ifnull row constant_or_null today "
     "current_date get_current_time epoch to_timestamp make_timestamp strptime try_strptime date_bin "
-    "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains list_position"
+    "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
+    "list_position list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct "
+    "list_unique array_reverse_sort list_sum list_avg list_min list_max array_length array_to_string str_split split "
+    "string_to_array unnest struct_extract "
+    "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality"
 )
 FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
@@ -59,6 +63,9 @@ MACROS = OF_NUMBERS | _words(
     "_sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins _sdc_quantile_of_units"
 )
 """What the guard itself puts into a query; analysts cannot."""
+
+WORDS_OF_TIME = _words("current_date current_time current_timestamp localtime localtimestamp")
+"""What DuckDB takes for functions where no column is called so."""
 
 _CLASSES = _words(
     "COLUMN_REF CONSTANT FUNCTION COMPARISON CONJUNCTION CASE CAST OPERATOR BETWEEN WINDOW SUBQUERY STAR "
@@ -109,13 +116,19 @@ def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivot
 
 def check_rewritten(
     con: duckdb.DuckDBPyConnection, text: Written, *, over_records: Sequence[str], over_numbers: Sequence[str]
-) -> None:
+) -> frozenset[str]:
     """As `check_query`, of all parts of a text; expressions in it may hold only what is on a shorter list.
+
+    In those over records every column is written in full. A name alone is one that sqlglot took for something else, and
+    nobody asked what the column is good for.
 
     Args:
         over_records: expressions over single records, which may call `UNIT_FUNCTIONS`.
         over_numbers: expressions over what was called in a block, which may call `MACROS`, too. Those without anything
             of an analyst come again and again: they are read once.
+
+    Returns:
+        The words of time in expressions over records, which must not be the name of a column.
     """
     # One text for all of a kind: their order and number are nothing that is asked here.
     records, numbers = list(dict.fromkeys(over_records)), [one for one in over_numbers if one not in _READ]
@@ -127,19 +140,27 @@ def check_rewritten(
         if len(_READ) > _MOST_READ:
             _READ.clear()
         _READ.update(filter(is_plain, numbers))
-    if records:
-        _check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)
+    alone = _names_alone(_check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)) if records else frozenset()
+    if not alone <= WORDS_OF_TIME:
+        raise Refused("SDC005", "text that reads in two ways")
     check_query(outer)
     for reading in readings:
         check_query(reading, macros=MACROS)
+    return alone
 
 
 _MOST_READ = 10_000
 _READ: set[str] = set()
 
 
-def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> None:
-    """Refuse a list of so many expressions that is anything else."""
+def _names_alone(items: list[dict[str, Any]]) -> frozenset[str]:
+    """The names of columns without the name of a table."""
+    columns = (item["column_names"] for item in items if item.get("class") == "COLUMN_REF")
+    return frozenset(str(names[0]).lower() for names in columns if len(names) < 2)
+
+
+def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> list[dict[str, Any]]:
+    """Refuse a list of so many expressions that is anything else; what is in it."""
     if reading.statements != 1 or _listed(reading) != number:
         raise Refused("SDC005", "text that reads in two ways")
     for item in reading.items:
@@ -148,6 +169,7 @@ def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> 
             raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
         if kind == "FUNCTION":
             _check_function(item, known)
+    return reading.items
 
 
 _CLAUSES = ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify")
@@ -186,7 +208,10 @@ def _check_shape(item: dict[str, Any], pivots: bool) -> None:
 
 def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     name = str(item["function_name"]).lower()
-    if name not in known or item.get("schema") not in (None, "", "main", "pg_catalog") or item.get("catalog"):
+    elsewhere = item.get("schema") not in (None, "", "main", "pg_catalog")
+    if elsewhere and name in known and not item.get("catalog"):
+        raise Refused("SDC010", f"a function behind a dot: write {name}(x) for x.{name}()")
+    if name not in known or elsewhere or item.get("catalog"):
         raise Refused("SDC010", name)
 
 

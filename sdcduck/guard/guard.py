@@ -38,6 +38,7 @@ from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
+from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 from sdcduck.guard.written import written
 
 _LONGEST = 100_000  # characters
@@ -363,6 +364,7 @@ class Guard:
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
+        subscripts = settle_subscripts(tree)
         named = [
             policies[name]
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
@@ -379,8 +381,7 @@ class Guard:
         settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
-        for whole_row in tree.find_all(exp.TableColumn, exp.Dot):
-            raise Refused("SDC040", whole_row.sql("duckdb"))
+        subscripts = settle_fields(tree) or subscripts
         if _asks_for_columns(tree):
             empty = _empty(tree)
             check_query(read(self._con, empty))
@@ -401,18 +402,18 @@ class Guard:
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = _output_names(tree), _is_grouped(tree), _is_constant(tree)
-        text = written(tree, protection.numbers)
+        text = written(tree, protection.numbers, subscripts=subscripts)
         if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
-            asked = _parsed(query)
-            advice = _instead(asked)
-            plain = "" if again else asked.sql("duckdb", comments=False)
+            plain = "" if again else _parsed(query).sql("duckdb", comments=False)
             if plain in ("", query):
-                raise Refused("SDC005", advice)
+                raise Refused("SDC005", "text that reads in two ways")
             return self._protected(plain, policies, again=True)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
-        check_rewritten(self._con, text, over_records=protection.unit_expressions, over_numbers=formulas)
+        words = check_rewritten(self._con, text, over_records=protection.unit_expressions, over_numbers=formulas)
         sql, grouped = text.sql, grouped and "unnest" not in text.sql.lower()
+        if words and (any(f'"{word}"' in sql.lower() for word in words) or self._known.have_column(named, words)):
+            raise Refused("SDC010", f"{min(words)}, beside a column of that name")
         if names is not None and now is not None and names != now and len(names) == len(now):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
@@ -550,6 +551,7 @@ def _parsed(query: str) -> exp.Expr:
         raise Refused("SDC003")
     tree = trees[0]
     _check_size(tree)
+    refuse_other_readings(tree, tokens)
     if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():
@@ -602,15 +604,6 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
 _WORD = re.compile(r"\w+")
 _PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\b(ORDER|LIMIT)\b", re.I | re.S)
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
-
-
-def _instead(tree: exp.Expr) -> str:
-    """What to write in place of what sqlglot does not write as it reads it."""
-    if tree.find(exp.Struct) is not None:
-        return "a struct: write its fields as columns of their own"
-    if tree.find(exp.Bracket) is not None:
-        return "x[1]: write substring(x, 1, 1) of a text, list_extract(x, 1) of a list"
-    return "text that reads in two ways"
 
 
 def _check_words(tree: exp.Expr) -> None:
@@ -800,8 +793,12 @@ def _empty(tree: exp.Expr) -> str:
     columns = []
     for item in tree.selects:
         kind = item.unalias().type
-        known = kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
-        sql = kind.sql("duckdb") if kind is not None and known else "VARCHAR"
+        sql = "VARCHAR"
+        if kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+            kind = kind.copy()
+            for field in kind.find_all(exp.ColumnDef):
+                field.set("this", exp.to_identifier(field.name, quoted=True))
+            sql = kind.sql("duckdb")
         columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
     return f"SELECT {', '.join(columns)} LIMIT 0"
 

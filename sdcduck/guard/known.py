@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy, identifier, stencil_table
 from sdcduck.errors import SDCError
+from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -189,6 +190,11 @@ class Known:
             except Refused:
                 return False
 
+    def have_column(self, policies: Sequence[Policy], names: frozenset[str]) -> bool:
+        """Whether a relation has a column that is called so, visible or not; with the connection held."""
+        shapes = [self._shape(policy.name) for policy in policies]
+        return any(name.lower() in names for shape in shapes for name, _ in shape.columns)
+
     def _shape(self, name: str) -> Shape:
         # Tables have row identifiers, and views do not.
         for shown, is_table in (("rowid, *", True), ("*", False)):
@@ -286,6 +292,7 @@ class Known:
             not kinds["sum"].issuperset(policy.measures)
             or not set(policy.dimensions).issubset(known.dimensions)
             or policy.count_column not in kinds["count"]
+            or not WORDS_OF_TIME.isdisjoint(map(str.lower, {*known.dimensions, *kinds["count"], *kinds["sum"]}))
         ):
             raise Refused("SDC060", columns)
         needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
@@ -309,7 +316,7 @@ class Known:
                 "WHERE stability IS DISTINCT FROM 'CONSISTENT'"
             ).fetchall()
         words = set(_WORD.findall(" ".join([query, *(sql for (sql,) in views)]).lower()))
-        changing = {function for (function,) in functions} | _OF_THE_TIME
+        changing = {function for (function,) in functions} | WORDS_OF_TIME
         return {identifier(table) for table in read} <= self._unchanging_sources and not words & changing
 
     def _value(self, sql: str, otherwise: str) -> Any:
@@ -362,8 +369,6 @@ _NOT_AS_DECLARED = (
 """What DuckDB raises where a table or a column is gone, or has values that a publication's SELECT does not take."""
 
 _WORD = re.compile(r"\w+")
-_OF_THE_TIME = {"current_timestamp", "current_time", "localtime", "localtimestamp"}
-"""Words that DuckDB takes for functions without listing them."""
 
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 

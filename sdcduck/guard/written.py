@@ -12,6 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.subscripts import settle_subscripts
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
@@ -37,14 +38,15 @@ class Written:
     sql: str
 
 
-def written(tree: exp.Expr, numbers: Mapping[str, Numbered]) -> Written | None:
+def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool = False) -> Written | None:
     """The text of trees that were checked, which are used up; None if a text does not read as its tree.
 
     Args:
         tree: the query, in which tables stand for the blocks.
         numbers: of the blocks, by the names of these tables.
+        subscripts: whether there are any, which have to be brought into one form.
     """
-    outer, *grouped = (_rendered(part) for part in (tree, *(made.grouped for made in numbers.values())))
+    outer, *grouped = (_rendered(part, subscripts) for part in (tree, *(made.grouped for made in numbers.values())))
     texts = [text for text in grouped if text is not None]
     if outer is None or len(texts) < len(grouped):
         return None
@@ -63,17 +65,21 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered]) -> Written | None:
     return Written(outer, tuple(texts), whole(outer))
 
 
-def _rendered(tree: exp.Expr) -> str | None:
+def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     """The text of a tree; None if the text does not read as that tree.
 
     sqlglot writes some parts of a tree as they are; what stands in them must not become SQL. Trees are equal where
     their hashes are, which are over everything in them and salted in each process. That of the checked tree is taken
     before it is written, for sqlglot changes it as it writes.
     """
+    if subscripts:
+        settle_subscripts(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:
         again = _DUCKDB.parser().parse(_DUCKDB.tokenize(sql), sql)
     except SqlglotError:
         return None
+    if subscripts and again[0] is not None:
+        settle_subscripts(again[0])
     return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None

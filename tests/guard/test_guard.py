@@ -270,32 +270,6 @@ def test_refused(guarded: Guard, query: str) -> None:
     assert str(caught.value).endswith(REASONS[caught.value.code][1])
 
 
-@pytest.mark.parametrize(
-    ("query", "instead"),
-    [
-        ("SELECT {'a': count(*)} FROM people", "a struct: write its fields as columns of their own"),
-        ("SELECT struct_pack(a := count(*)) FROM people", "a struct: write its fields as columns of their own"),
-        ("SELECT region[1] FROM regions", "write substring(x, 1, 1) of a text"),
-        ("SELECT region[1] AS r, count(*) FROM people GROUP BY 1", "write substring(x, 1, 1) of a text"),
-    ],
-)
-def test_a_form_that_is_not_written_as_it_reads_says_what_to_write(guarded: Guard, query: str, instead: str) -> None:
-    with pytest.raises(Refused, match="SDC005") as caught:
-        guarded.sql(query)
-    assert instead in str(caught.value)
-
-
-def test_what_to_write_instead_means_the_same(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
-    same(guarded, con, "SELECT substring(region, 1, 1) FROM regions", "SELECT region[1] FROM regions")
-    same(guarded, con, "SELECT list_extract([code, 7], 1) AS c FROM regions", "SELECT [code, 7][1] FROM regions")
-    same(
-        guarded,
-        con,
-        "SELECT substring(region, 1, 1) AS r, count(*) FROM people GROUP BY 1",
-        f"SELECT region[1] AS r, {COUNT} FROM people GROUP BY 1",
-    )
-
-
 def test_names_of_columns_are_those_of_the_analyst(guarded: Guard) -> None:
     assert guarded.sql('SELECT Region, count(*) AS "How Many", sum(income) FROM people GROUP BY region').column_names == [
         "Region", "How Many", "sum(income)",
