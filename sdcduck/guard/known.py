@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy, identifier, stencil_table
+from sdcduck.catalog import BUILT_IN, Policy, identifier, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
@@ -250,10 +250,10 @@ class Known:
 
         All rows are looked at once, and again when the fingerprint of all p-tables is another.
         """
-        gone = f"{policy.name}: its p-table was removed, sdc_store_ptable"
-        fingerprint = self._value(FINGERPRINT, gone)
+        every = f"{policy.name}: all p-tables were removed, sdcduck.uninstall and install, sdc_store_ptable"
+        fingerprint = self._value(FINGERPRINT, every)
         if fingerprint is None:
-            raise Refused("SDC060", gone)
+            raise Refused("SDC060", every)
         for name in (policy.ptable, policy.magnitude_ptable):
             if name is None or self._ptables.get(name) == fingerprint:
                 continue
@@ -264,8 +264,8 @@ class Known:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None
             if not found:
-                changed = f"{policy.name}: its p-table was changed in the database, sdc_store_ptable"
-                raise Refused("SDC060", gone if found is None else changed)
+                what = "was removed" if found is None else "was changed in the database"
+                raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
             self._ptables[name] = fingerprint
 
     def _check_publication(self, policy: Policy) -> None:
@@ -361,6 +361,11 @@ class Known:
 
 
 _GONE = "{}: the table was removed"
+_MENDED = {
+    name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
+    for name in BUILT_IN
+}
+"""How a built-in p-table is put right, which nobody can store: it comes with the functions where it is not there."""
 _NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
 """What DuckDB raises for a table that is not there; the last where a Python variable has its name."""
 _NOT_AS_DECLARED = (

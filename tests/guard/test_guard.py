@@ -413,6 +413,28 @@ def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+def test_nobody_is_not_told_from_few_under_threshold(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE VIEW people_few AS FROM people")
+    con.execute(
+        "FROM sdc_protect('people_few', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income'], method := 'threshold', min_units := 10)"
+    ).fetchall()
+    people = con.execute(
+        "SELECT count(*) FILTER (age = 200), count(*) FILTER (age = 20 AND region = 'East') FROM people"
+    )
+    nobody, few = people.fetchall()[0]
+    assert nobody == 0 < few < 10
+    for number in ("count(*)", "count(DISTINCT person_id)", "sum(income)", "avg(income)"):
+        for condition in ("age = 200", "age = 20 AND region = 'East'"):
+            same(guard(con), con, f"SELECT {number} FILTER ({condition}) FROM people_few", "SELECT NULL")
+            same(guard(con), con, f"SELECT {number} FROM people_few WHERE {condition}", "SELECT NULL")
+    same(
+        guard(con),
+        con,
+        "SELECT count(CASE WHEN age = 200 THEN 1 END), sum(CASE WHEN age = 200 THEN 1 ELSE 0 END) FROM people_few",
+        "SELECT NULL, NULL",
+    )
+
+
 def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE OR REPLACE VIEW published AS SELECT *, age // 30 AS generation FROM people")
     con.execute("""FROM sdc_publish('pub', 'SELECT region, sex, generation, count(*) AS n, sum(income) AS income, sum(age) AS age FROM published

@@ -270,6 +270,41 @@ def test_a_stored_ptable_that_is_dropped_and_stored_again(database: Database) ->
     assert one.sql(COUNTED) == before
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM sdc.ptable_intervals WHERE name = '{}' AND i = 1",
+        "DELETE FROM sdc.ptable_intervals WHERE name = '{}'",
+        "DELETE FROM sdc.ptables WHERE name = '{}'",
+        "UPDATE sdc.ptable_intervals SET v = v + 1 WHERE name = '{}' AND i = 1",
+    ],
+)
+@pytest.mark.parametrize("name", ["default", "default_magnitude"])
+def test_what_is_said_of_a_damaged_built_in_ptable_mends_it(database: Database, name: str, damage: str) -> None:
+    one = database.guard("connection")
+    before = one.sql(COUNTED)
+    database.run(damage.format(name))
+    with pytest.raises(Refused) as caught:
+        one.sql(COUNTED)
+    assert caught.value.code == "SDC060"
+    assert "sdc_store_ptable" not in str(caught.value)
+    for part in (f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}'", "uninstall and install"):
+        assert part in caught.value.detail
+    database.run(*(f"DELETE FROM sdc.{table} WHERE name = '{name}'" for table in ("ptables", "ptable_intervals")))
+    sdcduck.install(sdcduck.uninstall(database.con))
+    assert one.sql(COUNTED) == before
+
+
+def test_all_ptables_that_are_gone_come_back(database: Database) -> None:
+    one = database.guard("connection")
+    before = one.sql(COUNTED)
+    database.run("DELETE FROM sdc.ptables", "DELETE FROM sdc.ptable_intervals")
+    with pytest.raises(Refused, match="all p-tables were removed, sdcduck"):
+        one.sql(COUNTED)
+    sdcduck.install(sdcduck.uninstall(database.con))
+    assert one.sql(COUNTED) == before
+
+
 @KINDS
 def test_a_removed_table_does_not_hide_the_others(database: Database, kind: str) -> None:
     database.run("DROP TABLE counted")
