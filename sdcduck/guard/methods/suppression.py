@@ -40,7 +40,7 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """``sdc_open_sum``."""
         return f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"
 
