@@ -150,7 +150,8 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
 
     DuckDB plans each part of a formula anew wherever a macro puts it, for about 45 microseconds each, and a p-table's
     constants stand in many places: so they are texts of maps, two or three parts to the planner however many p-tables
-    there are. Only the guides, long texts, are branches. What is unknown, or of the other kind, is NULL.
+    there are, or one where all p-tables have the same. Only the guides, long texts, are branches. What is unknown, or
+    of the other kind, is NULL, but for what all have.
     """
     lookups = list(tables)
 
@@ -161,24 +162,45 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         # A number in the place of a name is unknown; DuckDB would want to make numbers of the names.
         return f"{create} {macro}(p) AS\n    (CASE p::VARCHAR\n{cases}        ELSE NULL\n    END)::{sql_type}"
 
+    def shared(value: Callable[[Lookup], str]) -> str | None:
+        values = {value(one) for _, one in lookups}
+        return values.pop() if len(values) == 1 else None
+
     def mapped(macro: str, value: Callable[[Lookup], str], sql_type: str, kind: str | None = None) -> str:
         entries = (f"{_map_key(name)}={value(one)}" for name, one in lookups if kind in (None, one.kind))
         text = literal("{" + ", ".join(entries) + "}")
         return f"{create} {macro}(p) AS ({text}::MAP(VARCHAR, {sql_type}))[p::VARCHAR]"
 
     def number(name: str, sql_type: str) -> str:
-        return mapped(f"_sdc_ptable_{name}", lambda one: repr(getattr(one, name)), sql_type)
+        def value(one: Lookup) -> str:
+            return repr(getattr(one, name))
+
+        same = shared(value) if sql_type == "BIGINT" else None
+        return (
+            mapped(f"_sdc_ptable_{name}", value, sql_type)
+            if same is None
+            else f"{create} _sdc_ptable_{name}(p) AS {same}"
+        )
+
+    def scales(name: str, place: int) -> str:
+        value = functools.partial(_by_digits, constant=place)
+        same = shared(value)
+        if same is None:
+            return mapped(f"_sdc_ptable_{name}", value, "BIGINT[]")
+        return f"{create} _sdc_ptable_{name}(p) AS ({literal(same)}::BIGINT[])"
 
     repeats = any(one.repeat > 1 for _, one in lookups)
+    parity = any(one.odd_first > 0 for _, one in lookups)
     return [
         *(number(name, sql_type) for name, sql_type in _LAYOUT_NUMBERS.items()),
-        *(
-            mapped(f"_sdc_ptable_{name}", functools.partial(_by_digits, constant=place), "BIGINT[]")
-            for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))
-        ),
+        *(scales(name, place) for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))),
         f"{create} _sdc_ptable_row(p, n) AS " + (_ROW_WITH_REPEATS if repeats else _ROW),
+        f"{create} _sdc_ptable_is_odd(p, n) AS " + (_IS_ODD if parity else "false"),
         mapped("_sdc_ptable_rows", lambda one: _bracketed(one.rows), "DOUBLE[]"),
         mapped("_sdc_ptable_odd_rows", lambda one: _bracketed(one.odd_rows), "DOUBLE[]"),
+        mapped("_sdc_ptable_rungs", lambda one: _rungs_text(one.rungs()), "DOUBLE[][]", "magnitudes"),
+        mapped("_sdc_ptable_odd_rungs", lambda one: _rungs_text(one.odd_rungs()), "DOUBLE[][]", "magnitudes"),
+        f"{create} _sdc_ptable_rung_below(p, is_odd, a) AS " + (_RUNG_BELOW_OF_PARITY if parity else _RUNG_BELOW),
         mapped("_sdc_ptable_top", lambda one: repr(one.rows[-1]), "DOUBLE", "magnitudes"),
         mapped("_sdc_ptable_kind", lambda one: one.kind, "VARCHAR"),
         f"{create} _sdc_ptable_names() AS {literal(', '.join(name for name, _ in lookups))}",
@@ -210,6 +232,14 @@ _ROW_WITH_REPEATS = (
     "least(n, _sdc_ptable_first_repeated(p) + (n - _sdc_ptable_first_repeated(p)) % _sdc_ptable_repeat(p))"
 )
 
+# Whether a cell of n contributors is served by the rows for odd numbers; and the last rung whose ratio is not above a.
+_IS_ODD = "(_sdc_ptable_odd_first(p) > 0 AND n % 2 = 1)"
+_RUNG_BELOW = "list_filter(_sdc_ptable_rungs(p), lambda each_rung: each_rung[1] <= a)[-1]"
+_RUNG_BELOW_OF_PARITY = (
+    "list_filter(CASE WHEN is_odd THEN _sdc_ptable_odd_rungs(p) ELSE _sdc_ptable_rungs(p) END, "
+    "lambda each_rung: each_rung[1] <= a)[-1]"
+)
+
 
 def _map_key(name: str) -> str:
     """A name as a key in the text of a map."""
@@ -235,8 +265,12 @@ def _by_digits(lookup: Lookup, constant: int) -> str:
     return str([(*scale, scale[2] << lookup.shift)[constant] for scale in scales])
 
 
-def _bracketed(values: Iterable[float]) -> str:
-    return f"[{', '.join(format(value, '.17g') for value in values)}]"
+def _bracketed(values: Iterable[float | None]) -> str:
+    return f"[{', '.join('NULL' if value is None else format(value, '.17g') for value in values)}]"
+
+
+def _rungs_text(rungs: Iterable[tuple[float | None, ...]]) -> str:
+    return f"[{', '.join(map(_bracketed, rungs))}]"
 
 
 def _intervals_text(lookup: Lookup) -> str:

@@ -238,21 +238,25 @@ INSERT INTO sdc.ptable_intervals SELECT * FROM (VALUES
 INSERT INTO sdc.ptables SELECT 'default_magnitude', 'magnitudes', 100000000, 5, 1, 'built in: magnitudes, D = 5, V = 1, step = 5, icat = 1, 3, 5, modified' WHERE NOT EXISTS (FROM sdc.ptables WHERE name = 'default_magnitude');
 CREATE MACRO IF NOT EXISTS _sdc_ptable_last(p) AS ('{"default"=5, "default_magnitude"=3}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
 CREATE MACRO IF NOT EXISTS _sdc_ptable_first_repeated(p) AS ('{"default"=5, "default_magnitude"=3}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_repeat(p) AS ('{"default"=1, "default_magnitude"=1}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_modulus(p) AS ('{"default"=100000000, "default_magnitude"=100000000}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_shift(p) AS ('{"default"=17, "default_magnitude"=17}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_buckets(p) AS ('{"default"=763, "default_magnitude"=763}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_repeat(p) AS 1;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_modulus(p) AS 100000000;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_shift(p) AS 17;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_buckets(p) AS 763;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_step(p) AS ('{"default"=1, "default_magnitude"=5}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_first(p) AS ('{"default"=0, "default_magnitude"=0}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_first(p) AS 0;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_last_variance(p) AS ('{"default"=1.9999999600000002, "default_magnitude"=1.000000032}'::MAP(VARCHAR, DOUBLE))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_most(p) AS ('{"default"=5, "default_magnitude"=5}'::MAP(VARCHAR, BIGINT))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_divisors(p) AS ('{"default"=[10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000], "default_magnitude"=[10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000]}'::MAP(VARCHAR, BIGINT[]))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_multipliers(p) AS ('{"default"=[10000000, 1000000, 100000, 10000, 1000, 100, 10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "default_magnitude"=[10000000, 1000000, 100000, 10000, 1000, 100, 10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}'::MAP(VARCHAR, BIGINT[]))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_quotients(p) AS ('{"default"=[1, 1, 1, 1, 1, 1, 1, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000], "default_magnitude"=[1, 1, 1, 1, 1, 1, 1, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000]}'::MAP(VARCHAR, BIGINT[]))[p::VARCHAR];
-CREATE MACRO IF NOT EXISTS _sdc_ptable_widths(p) AS ('{"default"=[131072, 131072, 131072, 131072, 131072, 131072, 131072, 131072, 1310720, 13107200, 131072000, 1310720000, 13107200000, 131072000000, 1310720000000, 13107200000000, 131072000000000, 1310720000000000], "default_magnitude"=[131072, 131072, 131072, 131072, 131072, 131072, 131072, 131072, 1310720, 13107200, 131072000, 1310720000, 13107200000, 131072000000, 1310720000000, 13107200000000, 131072000000000, 1310720000000000]}'::MAP(VARCHAR, BIGINT[]))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_most(p) AS 5;
+CREATE MACRO IF NOT EXISTS _sdc_ptable_divisors(p) AS ('[10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000]'::BIGINT[]);
+CREATE MACRO IF NOT EXISTS _sdc_ptable_multipliers(p) AS ('[10000000, 1000000, 100000, 10000, 1000, 100, 10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]'::BIGINT[]);
+CREATE MACRO IF NOT EXISTS _sdc_ptable_quotients(p) AS ('[1, 1, 1, 1, 1, 1, 1, 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000]'::BIGINT[]);
+CREATE MACRO IF NOT EXISTS _sdc_ptable_widths(p) AS ('[131072, 131072, 131072, 131072, 131072, 131072, 131072, 131072, 1310720, 13107200, 131072000, 1310720000, 13107200000, 131072000000, 1310720000000, 13107200000000, 131072000000000, 1310720000000000]'::BIGINT[]);
 CREATE MACRO IF NOT EXISTS _sdc_ptable_row(p, n) AS least(n, _sdc_ptable_last(p));
+CREATE MACRO IF NOT EXISTS _sdc_ptable_is_odd(p, n) AS false;
 CREATE MACRO IF NOT EXISTS _sdc_ptable_rows(p) AS ('{"default"=[], "default_magnitude"=[0, 1, 3, 5]}'::MAP(VARCHAR, DOUBLE[]))[p::VARCHAR];
 CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_rows(p) AS ('{"default"=[], "default_magnitude"=[]}'::MAP(VARCHAR, DOUBLE[]))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_rungs(p) AS ('{"default_magnitude"=[[0, 1, 1], [1, 2, 2], [3, 2, 3], [5, NULL, 4]]}'::MAP(VARCHAR, DOUBLE[][]))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_odd_rungs(p) AS ('{"default_magnitude"=[]}'::MAP(VARCHAR, DOUBLE[][]))[p::VARCHAR];
+CREATE MACRO IF NOT EXISTS _sdc_ptable_rung_below(p, is_odd, a) AS list_filter(_sdc_ptable_rungs(p), lambda each_rung: each_rung[1] <= a)[-1];
 CREATE MACRO IF NOT EXISTS _sdc_ptable_top(p) AS ('{"default_magnitude"=5.0}'::MAP(VARCHAR, DOUBLE))[p::VARCHAR];
 CREATE MACRO IF NOT EXISTS _sdc_ptable_kind(p) AS ('{"default"=counts, "default_magnitude"=magnitudes}'::MAP(VARCHAR, VARCHAR))[p::VARCHAR];
 CREATE MACRO IF NOT EXISTS _sdc_ptable_names() AS 'default, default_magnitude';
@@ -291,16 +295,18 @@ CREATE OR REPLACE MACRO _sdc_bucket(key_sum, p, digits) AS
         // _sdc_ptable_widths(p)[digits];
 
 CREATE OR REPLACE MACRO _sdc_scaled_key(key_sum, p, digits) AS
-    coalesce(_sdc_key_on_scale(try_cast(key_sum AS BIGINT), p, digits), _sdc_any_key(key_sum, p, digits));
+    coalesce(try_cast(key_sum AS BIGINT), (key_sum % _sdc_ptable_divisors(p)[digits])::BIGINT, 0) % _sdc_ptable_divisors(p)[digits]
+        * _sdc_ptable_multipliers(p)[digits] // _sdc_ptable_quotients(p)[digits];
 
--- The exact second look: the first interval of the row, in stored order, whose upper bound lies above the key. Row and
--- key are put side by side first: what a lambda captures is computed anew for every element it looks at. Without its type
--- the row of an unknown p-table would be no list to DuckDB 1.
+-- The exact second look: the first interval of a row, in stored order, whose upper bound lies above the key.
+CREATE OR REPLACE MACRO _sdc_code_in_row(intervals, key) AS
+    (list_filter(intervals, lambda bound: bound >> 12 > key)[1] & 4095) - 2048;
+
+-- The same where the key is a formula: what a lambda captures is computed anew for every element it looks at. Without its
+-- type the row of an unknown p-table would be no list to DuckDB 1.
 CREATE OR REPLACE MACRO _sdc_exact_code(intervals, slot, key) AS
-    (list_transform(
-        [{'row': intervals[slot + 1]::BIGINT[], 'key': (key << 12) | 4095}],
-        lambda look: list_filter(look['row'], lambda bound: bound > look['key'])[1]
-    )[1] & 4095) - 2048;
+    list_transform(
+        [{'row': intervals[slot + 1]::BIGINT[], 'key': key}], lambda look: _sdc_code_in_row(look['row'], look['key']))[1];
 
 -- Noise in units of 1 / step of the p-table, from its guide, the position of a row and a bucket of keys. NULL where an
 -- interval border falls into the bucket: the cast finds no number.
@@ -319,10 +325,10 @@ CREATE OR REPLACE MACRO _sdc_exact_count_code(p, slot, key) AS
 CREATE OR REPLACE MACRO _sdc_exact_magnitude_code(p, slot, key) AS
     _sdc_exact_code(_sdc_ptable_magnitude_intervals(p), slot, key);
 
-CREATE OR REPLACE MACRO _sdc_refuse_ptable(p, needs) AS
-    error(coalesce(
+CREATE OR REPLACE MACRO _sdc_wrong_ptable(p, needs) AS
+    coalesce(
         format('p-table ''{}'' is for {}; {}', p::VARCHAR, _sdc_ptable_kind(p), needs),
-        concat('unknown p-table ''', coalesce(p::VARCHAR, 'NULL'), '''; stored: ', _sdc_ptable_names(), ' (see sdc_store_ptable)')));
+        concat('unknown p-table ''', coalesce(p::VARCHAR, 'NULL'), '''; stored: ', _sdc_ptable_names(), ' (see sdc_store_ptable)'));
 
 -- The key stands here twice: in its short form for the guide, and in the other for what the guide does not know.
 CREATE OR REPLACE MACRO _sdc_count_noise(n, key_sum, p, digits) AS
@@ -331,7 +337,7 @@ CREATE OR REPLACE MACRO _sdc_count_noise(n, key_sum, p, digits) AS
         ELSE coalesce(
             _sdc_guide_code(_sdc_ptable_count_guide(p), p, _sdc_ptable_row(p, n), _sdc_bucket(key_sum, p, digits)),
             _sdc_exact_count_code(p, _sdc_ptable_row(p, n), _sdc_any_key(key_sum, p, digits)),
-            _sdc_refuse_ptable(p, 'a count needs one for counts (and, with keys of the ONS form, a sum of keys below 2^63)'))
+            error(_sdc_wrong_ptable(p, 'a count needs one for counts (and, with keys of the ONS form, a sum of keys below 2^63)')))
     END;
 
 -- The noise of the last row of a magnitude table.
@@ -498,7 +504,10 @@ CREATE OR REPLACE MACRO sdc_count_units(unit, record_key, ptable := 'default', f
 
 -- The sum as a DOUBLE that does not depend on the order of the rows. Integers and decimals are summed exactly by
 -- DuckDB; floating-point measures are first put on a grid of 10^-decimals, which 64-bit integers add exactly. Values that
--- have no place on the grid are left out here and refused by `_sdc_is_off_grid`.
+-- have no place on the grid are left out here and refused by `_sdc_is_off_grid`. The first is for the guard, which knows
+-- what kind of measure it has, and 4 decimals.
+CREATE OR REPLACE MACRO _sdc_grid_sum(y) AS sum(try_cast(y * 1e4 AS BIGINT)) / 1e4;
+
 CREATE OR REPLACE MACRO _sdc_exact_sum(y, decimals) AS
     CASE
         WHEN typeof(sum(y)) = 'DOUBLE' THEN sum(try_cast(y * 10.0 ** decimals AS BIGINT)) / 10.0 ** decimals
@@ -589,6 +598,13 @@ CREATE OR REPLACE MACRO _sdc_noise_coefficient(t, p_large, p_small, fp, q) AS
         ELSE p_large * (1 + (p_small * t - p_large * fp) / (p_large * fp) * (2 * fp / (fp + t)) ** q)
     END::DOUBLE;
 
+-- The same of a formula, such as an aggregate, which would stand there three times.
+CREATE OR REPLACE MACRO _sdc_coefficient_of_formula(t, p_large, p_small, fp, q) AS
+    CASE
+        WHEN fp IS NULL THEN p_large
+        ELSE list_transform([t], lambda largest: _sdc_noise_coefficient(largest, p_large, p_small, fp, q))[1]
+    END::DOUBLE;
+
 -- The coefficient below the flex point: p_large where there is no flex point or p_small is not given.
 CREATE OR REPLACE MACRO _sdc_small_coefficient(p_large, p_small, fp) AS
     CASE WHEN fp IS NULL THEN p_large ELSE coalesce(p_small, p_large) END::DOUBLE;
@@ -642,6 +658,11 @@ CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd,
             END
     )[1];
 
+CREATE OR REPLACE MACRO _sdc_separation_point_of_one(small, p_large, p_small, fp) AS
+    CASE
+        WHEN small IS NULL THEN 0::DOUBLE
+        ELSE sqrt(_sdc_ptable_last_variance(small)) / _sdc_small_coefficient(p_large, p_small, fp) END;
+
 -- Separation point z_s: contributions below it are perturbed by the small-cells table.
 CREATE OR REPLACE MACRO _sdc_separation_point(small, epsilon, p_large, p_small, fp) AS
     CASE
@@ -651,23 +672,20 @@ CREATE OR REPLACE MACRO _sdc_separation_point(small, epsilon, p_large, p_small, 
                 * _sdc_small_coefficient(p_large, p_small, fp))
     END;
 
--- Whether the parameters of one contribution are such as they must be, without saying what is wrong.
-CREATE OR REPLACE MACRO _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AS
-    0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1 AND digits BETWEEN 5 AND 18
-    AND greatest(p_large, p_small, fp, q)::DOUBLE < 1e300;
-
 -- The parameters of a magnitude perturbation, checked once: constants, so that the planner folds this away.
 CREATE OR REPLACE MACRO _sdc_coefficients_checked(
     p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat
 ) AS
     CASE
-        WHEN _sdc_ptable_top(p) IS NULL THEN _sdc_refuse_ptable(p, 'a sum needs one for magnitudes')
-        WHEN small IS NOT NULL AND _sdc_ptable_top(small) IS NULL
-            THEN _sdc_refuse_ptable(small, 'a sum needs one for magnitudes')
-        WHEN _sdc_coefficients_hold(p_large, p_small, fp, q, digits) AND mu_c >= 0 AND mu_c::DOUBLE < 1e300
+        WHEN _sdc_ptable_top(p) > 0 AND (small IS NULL OR _sdc_ptable_top(small) > 0)
+            AND 0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1
+            AND digits BETWEEN 5 AND 18 AND mu_c >= 0 AND greatest(p_large, p_small, fp, q, mu_c)::DOUBLE < 1e300
             AND sensitive IS NOT NULL AND same_key IS NOT NULL AND compat IS NOT NULL
             THEN true
         ELSE error(CASE
+            WHEN _sdc_ptable_top(p) IS NULL THEN _sdc_wrong_ptable(p, 'a sum needs one for magnitudes')
+            WHEN small IS NOT NULL AND _sdc_ptable_top(small) IS NULL
+                THEN _sdc_wrong_ptable(small, 'a sum needs one for magnitudes')
             WHEN same_key IS NULL OR sensitive IS NULL OR compat IS NULL
                 THEN 'same_key, sensitive and compat must be true or false, not NULL'
             WHEN (p_large > 0 AND p_large <= coalesce(p_small, p_large)) IS NOT TRUE
@@ -763,24 +781,72 @@ CREATE OR REPLACE MACRO sdc_ckm_sum(
         )['x']
     END;
 
--- `sdc_ckm_sum` of one contribution t, without a loop over contributions.
+-- The noise between two rows of a magnitude table, from the step below: an average of both with the same key, or the last
+-- row alone. In steps of the p-table.
+CREATE OR REPLACE MACRO _sdc_upper_share(rung, a) AS coalesce((a - rung[1]) / rung[2], 0);
+
+CREATE OR REPLACE MACRO _sdc_noise_between(p, place, upper, key) AS
+    list_sum(list_transform(
+        _sdc_ptable_magnitude_intervals(p)[place:place + 1],
+        lambda near, nth: abs(2 - nth - upper) * _sdc_code_in_row(near, key)));
+
+-- `sdc_ckm_sum` of one contribution t of which the parameters hold: the same arithmetic, to the bit, in as few words as
+-- there can be.
+--   step 1  x_delta, or NULL below the separation point, and the key
+--   step 2  the row of the p-table
+--   step 3  the noise V and the value
+CREATE OR REPLACE MACRO _sdc_delta(t, p_large, p_small, fp, q) AS
+    t * _sdc_noise_coefficient(t, p_large::DOUBLE, _sdc_small_coefficient(p_large, p_small, fp), fp::DOUBLE, q::DOUBLE);
+
+CREATE OR REPLACE MACRO _sdc_is_below(t, size, delta, small, p_large, p_small, fp) AS
+    small IS NOT NULL AND t > 0 AND (
+        t < _sdc_separation_point_of_one(small, p_large, p_small, fp)
+        OR (size < delta AND size < _sdc_separation_point_of_one(small, p_large, p_small, fp) * _sdc_small_coefficient(p_large, p_small, fp)));
+
+CREATE OR REPLACE MACRO _sdc_ratio(x, delta) AS CASE WHEN delta IS NULL THEN abs(x) ELSE greatest(1, abs(x) / delta) END;
+
+CREATE OR REPLACE MACRO _sdc_one_contribution(x, t, key_sum, p, p_large, p_small, fp, q, small, mu, is_odd, same_key, digits) AS
+    list_transform(
+        list_transform(
+            list_transform(
+                [{'x': x, 't': t, 'key_sum': key_sum, 'is_odd': is_odd, 'mu': mu}],
+                lambda cell: {
+                    'x': cell['x'],
+                    'delta': CASE
+                        WHEN _sdc_is_below(
+                            cell['t'], abs(cell['x']), _sdc_delta(cell['t'], p_large, p_small, fp, q), small, p_large, p_small, fp)
+                            THEN NULL
+                        ELSE _sdc_delta(cell['t'], p_large, p_small, fp, q)
+                    END,
+                    'key': 1 + (_sdc_scaled_key(cell['key_sum'], p, digits) * CASE WHEN same_key THEN 1 ELSE 10 END - 1) % 99999999,
+                    'is_odd': cell['is_odd'], 'mu': cell['mu']
+                }
+            ),
+            lambda one: {
+                'x': one['x'], 'delta': one['delta'], 'key': one['key'], 'mu': one['mu'],
+                'rung': _sdc_ptable_rung_below(
+                    _sdc_serving_ptable(p, small, one['delta'] IS NULL), one['is_odd'] AND one['delta'] IS NOT NULL,
+                    _sdc_ratio(one['x'], one['delta']))
+            }
+        ),
+        lambda two: two['x'] + sign(two['x']) * greatest(
+            CASE WHEN two['delta'] IS NULL THEN 1 ELSE least(abs(two['x']), two['delta']) END * list_transform(
+                [_sdc_noise_between(
+                    _sdc_serving_ptable(p, small, two['delta'] IS NULL), two['rung'][3]::BIGINT,
+                    _sdc_upper_share(two['rung'], _sdc_ratio(two['x'], two['delta'])), two['key'])
+                    / _sdc_ptable_step(_sdc_serving_ptable(p, small, two['delta'] IS NULL))],
+                lambda noise: noise + CASE WHEN noise < 0 THEN -1 ELSE 1 END * two['mu'])[1],
+            -abs(two['x']))
+    )[1];
+
 CREATE OR REPLACE MACRO _sdc_single_value(
     x, t, key_sum, p, p_large, p_small, fp, q, small, mu_c, sensitive, is_odd, same_key, digits, compat
 ) AS
-    CASE WHEN _sdc_coefficients_checked(
-        p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat) THEN list_transform(
-        [{
-            'x': x, 't': t, 'key': _sdc_scaled_key(key_sum, p, digits), 'is_odd': is_odd,
-            'mu': CASE WHEN sensitive THEN mu_c ELSE 0 END,
-            'z': CASE
-                WHEN small IS NULL THEN 0::DOUBLE
-                ELSE sqrt(_sdc_ptable_last_variance(small)) / _sdc_small_coefficient(p_large, p_small, fp) END
-        }],
-        lambda cell: _sdc_next_value(
-            cell['x'], cell['t'], 1, 1, CASE WHEN same_key THEN cell['key'] ELSE _sdc_rotated_key(cell['key'], 1) END, p, small,
-            cell['is_odd'], p_large::DOUBLE, _sdc_small_coefficient(p_large, p_small, fp), fp::DOUBLE, q::DOUBLE, cell['z'],
-            cell['mu'], compat)
-    )[1] END;
+    CASE
+        WHEN _sdc_coefficients_checked(p, small, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat)
+            THEN _sdc_one_contribution(
+                x, t, key_sum, p, p_large, p_small, fp, q, small, CASE WHEN sensitive THEN mu_c ELSE 0 END, is_odd, same_key, digits)
+    END;
 
 -- A measure of one record on its way into a cell: NULL outside the cell, the largest of all numbers where the record has
 -- no key (or weight). It surfaces in the largest contribution, so a missing key costs no aggregate of its own; where
@@ -802,19 +868,16 @@ CREATE OR REPLACE MACRO _sdc_weighted_contribution(y, weight, record_key, filter
 
 -- The key sum of a magnitude cell: over the records that contribute (y not NULL, not zero), or over all of them.
 CREATE OR REPLACE MACRO _sdc_contributors_key_sum(y, record_key, filter, zero_keys) AS
-    CASE
-        WHEN zero_keys THEN sum(CASE WHEN filter THEN record_key ELSE 0 END)
-        ELSE sum(CASE WHEN filter AND y <> 0 THEN record_key ELSE 0 END)
-    END;
+    sum(CASE WHEN filter AND (zero_keys OR y <> 0) THEN record_key ELSE 0 END);
 
 -- Where the noise of nearly every cell comes from: one contribution t that is small beside the cell, so that the last
 -- row of the table serves. The same arithmetic as `_sdc_next_value`, to the bit, without building lists.
 CREATE OR REPLACE MACRO _sdc_large_cell_value(x, t, key_sum, p, p_large, p_small, fp, q, digits) AS
-    x + sign(x) * (t * _sdc_noise_coefficient(t, p_large, p_small, fp, q)
+    x + sign(x) * (t * _sdc_coefficient_of_formula(t, p_large, p_small, fp, q)
         * (_sdc_last_row_noise(key_sum, p, digits)::DOUBLE / _sdc_ptable_step(p)));
 
 CREATE OR REPLACE MACRO _sdc_is_large_cell(x, t, p, p_large, p_small, fp, q) AS
-    t > 0 AND abs(x) >= _sdc_ptable_top(p) * t * _sdc_noise_coefficient(t, p_large, p_small, fp, q);
+    abs(x) >= _sdc_ptable_top(p) * t * _sdc_coefficient_of_formula(t, p_large, p_small, fp, q);
 
 CREATE OR REPLACE MACRO _sdc_refuse_bad_sum(name, key_type, type, largest, key_sum, decimals, result) AS
     CASE
@@ -904,7 +967,7 @@ CREATE OR REPLACE MACRO sdc_sum(
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
             small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-            is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
+            is_odd := _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)),
             same_key := same_key, digits := digits, compat := compat)
     ),
 (
@@ -920,41 +983,41 @@ CREATE OR REPLACE MACRO sdc_sum(
         _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
         decimals,
         CASE
-            WHEN magnifier = 'top' AND small_cells IS NULL AND mu_c = 0 AND same_key
-                AND sensitive IS NOT NULL AND compat IS NOT NULL
-                AND _sdc_ptable_odd_first(ptable) = 0 AND _sdc_coefficients_hold(p_large, p_small, fp, q, digits)
-                AND _sdc_is_large_cell(
-                    _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
-                    max(_sdc_contribution(y, record_key, filter)),
-                    ptable, p_large, p_small, fp, q)
-                THEN _sdc_large_cell_value(
-                    _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
-                    max(_sdc_contribution(y, record_key, filter)),
-                    _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
-                    ptable, p_large, p_small, fp, q, digits)
-            ELSE _sdc_single_value(
-                _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
-                CASE
-                    WHEN (magnifier = 'top') IS NOT TRUE THEN _sdc_cell_magnifier(
-                        magnifier,
+            WHEN _sdc_coefficients_checked(
+                ptable, small_cells, p_large, p_small, fp, q, mu_c, digits, sensitive, same_key, compat)
+                THEN CASE
+                    WHEN magnifier = 'top' AND small_cells IS NULL AND mu_c = 0 AND same_key AND _sdc_ptable_odd_first(ptable) = 0
+                        AND _sdc_is_large_cell(
+                            _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+                            max(_sdc_contribution(y, record_key, filter)),
+                            ptable, p_large, p_small, fp, q)
+                        THEN _sdc_large_cell_value(
+                            _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+                            max(_sdc_contribution(y, record_key, filter)),
+                            _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
+                            ptable, p_large, p_small, fp, q, digits)
+                    ELSE _sdc_one_contribution(
                         _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
-                        count(CASE WHEN filter THEN y END),
-                        min(CASE WHEN filter THEN y END),
-                        max(CASE WHEN filter THEN y END))
-                    ELSE max(_sdc_contribution(y, record_key, filter))
-                END,
-                _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
-                ptable, p_large, p_small, fp, q, small_cells, mu_c, sensitive,
-                _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
-                same_key, digits, compat)
+                        CASE
+                            WHEN (magnifier = 'top') IS NOT TRUE THEN _sdc_cell_magnifier(
+                                magnifier,
+                                _sdc_exact_sum(CASE WHEN filter THEN y END, decimals),
+                                count(CASE WHEN filter THEN y END),
+                                min(CASE WHEN filter THEN y END),
+                                max(CASE WHEN filter THEN y END))
+                            ELSE max(_sdc_contribution(y, record_key, filter))
+                        END,
+                        _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
+                        ptable, p_large, p_small, fp, q, small_cells, CASE WHEN sensitive THEN mu_c ELSE 0 END,
+                        _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)), same_key, digits)
+                END
         END
     );
 
--- A largest contribution that is no error, whatever it is: an error would tell where strange values are. Floating-point
--- values beyond this limit have no place on the grid of `_sdc_exact_sum`; what is left of the sum gets noise as if the
--- largest of them were this big.
-CREATE OR REPLACE MACRO _sdc_clipped(t, type) AS
-    CASE WHEN type <> 'DOUBLE' OR t = _sdc_no_key() THEN t ELSE least(t, 9e14) END;
+-- Of a floating-point measure, a largest contribution that is no error, whatever it is: an error would tell where strange
+-- values are. Values beyond this limit have no place on the grid of `_sdc_grid_sum`; what is left of the sum gets noise as
+-- if the largest of them were this big.
+CREATE OR REPLACE MACRO _sdc_clipped(t) AS CASE WHEN t = _sdc_no_key() THEN t ELSE least(t, 9e14) END;
 
 -- The key that the noise of one quantity comes from. With the cell key itself, the sums of two measures over the same
 -- records would have the same noise, in proportion to their largest contributions: who knows these is rid of it. So each
@@ -967,7 +1030,7 @@ CREATE OR REPLACE MACRO _sdc_clipped(t, type) AS
 CREATE OR REPLACE MACRO _sdc_own_key(key_sum, value, own) AS
     coalesce(try_cast(key_sum AS BIGINT) % 99999989, (key_sum % 99999989)::BIGINT, 0) * (
         (own % 99999989
-            + coalesce(try_cast(abs(value)::DOUBLE * 10000 % 99999989::DOUBLE AS BIGINT), 0) * (own // 99999989))
+            + coalesce(try_cast(abs(value)::DOUBLE * 10000 % 99999989e0 AS BIGINT), 0) * (own // 99999989))
         % 99999989) % 99999989;
 
 -- What `sdc_count` and `sdc_sum` are where nothing but a p-table and a filter is given, in steps: the guard makes each of
@@ -987,61 +1050,37 @@ CREATE OR REPLACE MACRO _sdc_count_slot(p, n) AS _sdc_ptable_row(p, n);
 CREATE OR REPLACE MACRO _sdc_sum_key(p, key_sum, value, own) AS
     _sdc_own_key(key_sum, value, own) % _sdc_ptable_modulus(p);
 
-CREATE OR REPLACE MACRO _sdc_has_odd_rows(p, n) AS _sdc_ptable_odd_first(p) > 0 AND n % 2 = 1;
+-- Of a sum, the rung of the last row that is not above the ratio of the sum to the noise, which is a tenth of the largest
+-- contribution t.
+CREATE OR REPLACE MACRO _sdc_sum_ratio(x, t) AS greatest(1, abs(x) / (t * 1e-1));
 
-CREATE OR REPLACE MACRO _sdc_rows_of_sum(p, n) AS
-    CASE WHEN _sdc_has_odd_rows(p, n) THEN _sdc_ptable_odd_rows(p) ELSE _sdc_ptable_rows(p) END;
-
-CREATE OR REPLACE MACRO _sdc_ratio_of_sum(x, t) AS greatest(1, abs(x) / (t * 0.1::DOUBLE));
-
--- Of a sum, the last row that is not above the ratio of the sum to the noise of a tenth of the largest contribution t.
-CREATE OR REPLACE MACRO _sdc_sum_slot(p, x, t, n) AS
+CREATE OR REPLACE MACRO _sdc_sum_rung(p, x, t, n) AS
     CASE
-        WHEN _sdc_ptable_odd_first(p) = 0 AND abs(x) >= _sdc_ptable_top(p) * t * 0.1::DOUBLE THEN _sdc_ptable_last(p)
-        ELSE CASE WHEN _sdc_has_odd_rows(p, n) THEN _sdc_ptable_odd_first(p) ELSE 0 END - 1
-            + len(list_filter(_sdc_rows_of_sum(p, n), lambda ratio: ratio <= _sdc_ratio_of_sum(x, t)))
+        WHEN _sdc_ptable_odd_first(p) = 0 AND abs(x) >= _sdc_ptable_top(p) * t * 1e-1 THEN _sdc_ptable_rungs(p)[-1]
+        ELSE _sdc_ptable_rung_below(p, _sdc_ptable_is_odd(p, n), _sdc_sum_ratio(x, t))
     END;
 
--- Second step: `_sdc_count_code` or `_sdc_magnitude_code`, and of a sum the share of the row above; there is none above the
--- last row.
-CREATE OR REPLACE MACRO _sdc_sum_upper(p, x, t, n, slot) AS
-    CASE
-        WHEN slot = _sdc_ptable_last(p) THEN 0::DOUBLE
-        ELSE list_transform(
-            [{
-                'rows': _sdc_rows_of_sum(p, n), 'a': _sdc_ratio_of_sum(x, t),
-                'place': slot + 1 - CASE WHEN _sdc_has_odd_rows(p, n) THEN _sdc_ptable_odd_first(p) ELSE 0 END
-            }],
-            lambda cell: coalesce(
-                (cell['a'] - cell['rows'][cell['place']]) / (cell['rows'][cell['place'] + 1] - cell['rows'][cell['place']]), 0)
-        )[1]
-    END;
+-- Second step: `_sdc_count_code`, or of a sum that of the row, and the share of the row above.
+CREATE OR REPLACE MACRO _sdc_sum_code(p, rung, key) AS _sdc_magnitude_code(p, rung[3]::BIGINT - 1, key);
+
+CREATE OR REPLACE MACRO _sdc_sum_upper(rung, x, t) AS _sdc_upper_share(rung, _sdc_sum_ratio(x, t));
 
 -- Third step: the protected number.
 CREATE OR REPLACE MACRO _sdc_stepped_count(p, n, slot, key, code) AS n + coalesce(code, _sdc_exact_count_code(p, slot, key));
 
-CREATE OR REPLACE MACRO _sdc_stepped_noise(p, slot, upper, key, code) AS
+CREATE OR REPLACE MACRO _sdc_stepped_sum(p, x, t, key_sum, rung, upper, key, code) AS
     CASE
-        WHEN upper = 0 AND code IS NOT NULL THEN code::DOUBLE
-        ELSE list_sum(list_transform(
-            [
-                {'slot': slot, 'weight': 1 - upper, 'key': key, 'code': code},
-                {'slot': slot + 1, 'weight': upper, 'key': key, 'code': _sdc_magnitude_code(p, slot + 1, key)}
-            ],
-            lambda corner: corner['weight'] * coalesce(corner['code'], _sdc_exact_magnitude_code(p, corner['slot'], corner['key']))
-        ))
+        WHEN t = _sdc_no_key()
+            THEN error('sdc_sum: a record without a key (or weight): it is NULL somewhere (see sdc_check_keys)')
+        WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
+        ELSE x + sign(x) * greatest(
+            least(abs(x), t * 1e-1) * (
+                CASE
+                    WHEN upper = 0 AND code IS NOT NULL THEN code::DOUBLE
+                    ELSE _sdc_noise_between(p, rung[3]::BIGINT, upper, key)
+                END / _sdc_ptable_step(p)),
+            -abs(x))
     END;
-
-CREATE OR REPLACE MACRO _sdc_stepped_sum(p, x, t, key_sum, key_type, type, slot, upper, key, code) AS
-    _sdc_refuse_bad_sum(
-        'sdc_sum', key_type, type, t, key_sum, 4,
-        CASE
-            WHEN x = 0 OR t = 0 THEN x
-            ELSE x + sign(x) * greatest(
-                least(abs(x), t * 0.1::DOUBLE) * (_sdc_stepped_noise(p, slot, upper, key, code) / _sdc_ptable_step(p)),
-                -abs(x))
-        END
-    );
 
 --| sdc_weighted_sum(y, weight, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false) -> DOUBLE
 --| The perturbed weighted sum of a measure in each cell: `sdc_sum` for survey data.
@@ -1104,7 +1143,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
             _sdc_contributors_key_sum(y, record_key, filter, zero_keys),
             ptable := ptable, p_large := p_large, p_small := p_small, fp := fp, q := q, epsilon := epsilon,
             small_cells := small_cells, mu_c := mu_c, sensitive := sensitive,
-            is_odd := _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1,
+            is_odd := _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)),
             same_key := same_key, digits := digits, compat := compat)
     );
 
@@ -1272,7 +1311,7 @@ CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p
                             _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own)
                     END,
                     ptable, p_large, NULL, NULL, 3, NULL, 0, false,
-                    _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN filter THEN y END) % 2 = 1, true, digits, false)
+                    _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)), true, digits, false)
                     / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
         END
     );
@@ -1338,7 +1377,7 @@ CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_pta
                         sum(n)::DOUBLE, [max(n)::DOUBLE],
                         _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest),
                         ptable := magnitude_ptable,
-                        is_odd := _sdc_ptable_odd_first(magnitude_ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1)
+                        is_odd := _sdc_ptable_is_odd(magnitude_ptable, count(CASE WHEN n > 0 THEN 1 END)))
                         - sum(n)::DOUBLE)
                     ELSE 0
                 END,
@@ -1357,7 +1396,7 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, pt
                 sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
             'key': sum(CASE WHEN n > 0 THEN record_key END),
             'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
-            'odd': _sdc_ptable_odd_first(ptable) > 0 AND count(CASE WHEN n > 0 THEN 1 END) % 2 = 1,
+            'odd': _sdc_ptable_is_odd(ptable, count(CASE WHEN n > 0 THEN 1 END)),
             'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
             'rows': _sdc_published_rows(n, record_key, count_ptable, ptable, own_rows, own_largest)
         }],

@@ -776,7 +776,8 @@ class Block:
         safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
         wide = is_wide(value) and self.policy.method != "suppression"
         added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
-        total = numbers.total(added, condition, self._called(value), exact=family(value) != "real" and not wide)
+        exact = family(value) in ("whole", "decimal") and not wide
+        total = numbers.total(added, condition, self._called(value), exact=exact)
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:

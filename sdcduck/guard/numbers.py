@@ -55,8 +55,8 @@ class OfRecords:
         return self.method.units(self.records, condition)
 
     def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
-        """A sum, which the method makes exact."""
-        return self.method.total(self.records, added, condition, called)
+        """A sum, which the method makes exact where it is not."""
+        return self.method.total(self.records, added, condition, called, exact=exact)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -106,7 +106,7 @@ class OfUnits:
         figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
         rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
         repeated = f"greatest(sum({rows}) / nullif(count(CASE WHEN {rows} > 0 THEN 1 END), 0), 1)"
-        return self.method.total_of_units(identifier(UNITS), figure, "true", called, repeated)
+        return self.method.total_of_units(identifier(UNITS), figure, "true", called, repeated, exact=exact)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""

@@ -19,7 +19,8 @@ _IN_MACROS = """
 SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable_magnitude_guide({0})),
     coalesce(_sdc_ptable_count_intervals({0}), _sdc_ptable_magnitude_intervals({0})), _sdc_ptable_rows({0}),
     _sdc_ptable_odd_rows({0}), _sdc_ptable_odd_first({0}), _sdc_ptable_modulus({0}), _sdc_ptable_step({0}),
-    _sdc_ptable_last_variance({0}), _sdc_ptable_last({0}), _sdc_ptable_repeat({0})"""
+    _sdc_ptable_last_variance({0}), _sdc_ptable_last({0}), _sdc_ptable_repeat({0}), _sdc_ptable_rungs({0}),
+    _sdc_ptable_odd_rungs({0})"""
 
 
 def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
@@ -44,6 +45,7 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
     return used == (
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,
+        *([*map(list, rungs)] if made.kind == "magnitudes" else None for rungs in (made.rungs(), made.odd_rungs())),
     )  # fmt: skip
 
 

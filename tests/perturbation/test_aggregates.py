@@ -325,10 +325,10 @@ def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
 ) -> None:
     if ptable == "parity":
         store_parity(con)
+    added = "_sdc_grid_sum(CASE WHEN f THEN y END)" if kind == "DOUBLE" else "sum(CASE WHEN f THEN y END)::DOUBLE"
     figures = (
-        "_sdc_exact_sum(CASE WHEN f THEN y END, 4) AS x, max(_sdc_contribution(y, k, f)) AS t, "
-        "_sdc_contributors_key_sum(y, k, f, false) AS key_sum, count(CASE WHEN f THEN y END) AS n, "
-        "typeof(max(k)) AS key_type, typeof(sum(y)) AS type"
+        f"{added} AS x, max(_sdc_contribution(y, k, f)) AS t, "
+        "_sdc_contributors_key_sum(y, k, f, false) AS key_sum, count(CASE WHEN f THEN y END) AS n"
     )
     rows = con.execute(
         f"""WITH records AS (
@@ -336,11 +336,11 @@ def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
                 CASE WHEN hash(i + 7) % 5 = 0 THEN NULL WHEN hash(i + 5) % 6 = 0 THEN 0
                 ELSE ((hash(i + 3) % 100000)::BIGINT - 20000) * CASE WHEN i % 3 = 0 THEN 1 ELSE 0.01 END END::{kind} AS y
             FROM range(20000) t(i) WHERE i % 5000 < 3000 OR i < 10000)
-        SELECT plain, _sdc_stepped_sum('{ptable}', x, t, key_sum, key_type, type, slot, upper, key, code)
+        SELECT plain, _sdc_stepped_sum('{ptable}', x, t, key_sum, rung, upper, key, code)
         FROM (
-            SELECT *, _sdc_magnitude_code('{ptable}', slot, key) AS code, _sdc_sum_upper('{ptable}', x, t, n, slot) AS upper
+            SELECT *, _sdc_sum_code('{ptable}', rung, key) AS code, _sdc_sum_upper(rung, x, t) AS upper
             FROM (
-                SELECT *, _sdc_scaled_key(key_sum, '{ptable}', 8) AS key, _sdc_sum_slot('{ptable}', x, t, n) AS slot
+                SELECT *, _sdc_scaled_key(key_sum, '{ptable}', 8) AS key, _sdc_sum_rung('{ptable}', x, t, n) AS rung
                 FROM (SELECT sdc_sum(y, k, ptable := '{ptable}', filter := f) AS plain, {figures} FROM records GROUP BY g)))"""
     ).fetchall()
     assert len(rows) == 5000

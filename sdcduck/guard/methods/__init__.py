@@ -38,8 +38,8 @@ class Method(Protocol):
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
-        """The sum of a measure."""
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
+        """The sum of a measure; ``exact``: of whole or decimal numbers."""
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance of a measure among records."""

@@ -81,28 +81,33 @@ class CellKey:
         counted = f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, condition, counted)
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
-        return self.total_of_units(records, measure, condition, called, "1")
+        return self.total_of_units(records, measure, condition, called, "", exact=exact)
 
-    def total_of_units(self, records: str, measure: str, condition: str, called: str, repeated: str) -> str:
+    def total_of_units(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool
+    ) -> str:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         call, column = self.steps.call, self.steps.column
         key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
-        kind, ptable = f"typeof({call(f'sum({measure})')})", literal(str(self.policy.magnitude_ptable))
-        added_up, number = call(f"_sdc_exact_sum({chosen}, 4)"), call(f"count({chosen})")
-        largest = column(1, f"_sdc_clipped({call(f'max(_sdc_contribution({measure}, {key}, {condition}))')}, {kind})")
+        ptable = literal(str(self.policy.magnitude_ptable))
+        added_up = call(f"sum({chosen})::DOUBLE" if exact else f"_sdc_grid_sum({chosen})")
+        number = call(f"count({chosen})")
+        largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
+        if not exact:
+            largest = column(1, f"_sdc_clipped({largest})")
         # Where every record has a value that is not 0, this is the sum of keys of the published count.
         every = self._is_among(self.policy.without_zero, records, measure)
         keys = call(f"sum(CASE WHEN {condition if every else f'({condition}) AND {measure} <> 0'} THEN {key} END)")
         own = self._own(f"sum of {called}")
-        of_cell = f"{ptable}, {added_up}, {largest}"
-        own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {added_up} / {repeated}, {own})")
-        slot = column(2, f"_sdc_sum_slot({of_cell}, {number})")
-        code = column(3, f"_sdc_magnitude_code({ptable}, {slot}, {own_key})")
-        upper = column(3, f"_sdc_sum_upper({of_cell}, {number}, {slot})")
-        kinds = f"{keys}, typeof({call(f'max({key})')}), {kind}"
-        added = column(4, f"_sdc_stepped_sum({of_cell}, {kinds}, {slot}, {upper}, {own_key}, {code})")
+        value = f"{added_up} / {repeated}" if repeated else added_up
+        own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {value}, {own})")
+        rung = column(2, f"_sdc_sum_rung({ptable}, {added_up}, {largest}, {number})")
+        code = column(3, f"_sdc_sum_code({ptable}, {rung}, {own_key})")
+        upper = column(3, f"_sdc_sum_upper({rung}, {added_up}, {largest})")
+        of_cell = f"{ptable}, {added_up}, {largest}, {keys}"
+        added = column(4, f"_sdc_stepped_sum({of_cell}, {rung}, {upper}, {own_key}, {code})")
         return self._where_known(records, measure, condition, added)
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:

@@ -49,7 +49,7 @@ class Rounding:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._rounded(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "sum")
 

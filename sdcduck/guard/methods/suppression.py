@@ -42,7 +42,7 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """``sdc_open_sum``."""
         return self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})")
 

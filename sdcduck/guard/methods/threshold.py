@@ -39,7 +39,7 @@ class Threshold:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._enough(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
 
-    def total(self, records: str, measure: str, condition: str, called: str) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """The sum, where enough units have a value."""
         known = f"({condition}) AND {measure} IS NOT NULL"
         return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")

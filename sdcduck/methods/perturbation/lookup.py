@@ -13,6 +13,7 @@ does not look into lambdas: there the guide is a list of *strips* instead, one s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,18 @@ class Lookup:
         """The position of the first of the rows that counts beyond `last` use in turn."""
         return self.last - self.repeat + 1
 
+    def rungs(self) -> list[tuple[float | None, ...]]:
+        """What serves to find a row of a magnitude table and what is between it and the next, for the block of `rows`.
+
+        Of each row its ratio, how far below the ratio of the next that is (None: there is no next), and its position
+        among all rows, from 1 on.
+        """
+        return _rungs(self.rows, 1)
+
+    def odd_rungs(self) -> list[tuple[float | None, ...]]:
+        """The same for `odd_rows`."""
+        return _rungs(self.odd_rows, self.odd_first + 1)
+
     def strips(self) -> list[str]:
         """The guide of a magnitude table the other way round: for each bucket the characters of all rows."""
         if self.kind != "magnitudes":
@@ -77,6 +90,11 @@ class Lookup:
         width = 2 * self.buckets
         rows = [self.guide[start : start + width] for start in range(0, len(self.guide), width)]
         return ["".join(row[place : place + 2] for row in rows) for place in range(0, width, 2)]
+
+
+def _rungs(ratios: tuple[float, ...], first: int) -> list[tuple[float | None, ...]]:
+    gaps = [above - ratio for ratio, above in pairwise(ratios)]
+    return [(ratio, gap, place) for place, (ratio, gap) in enumerate(zip_longest(ratios, gaps), first)]
 
 
 def encode(
