@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sdcduck.guard.refusals import Refused
 
@@ -38,7 +38,7 @@ def settle_subscripts(tree: exp.Expr) -> bool:
                     raise Refused("SDC005", "a struct: give each field a name, as in {'n': count(*)}")
                 if isinstance(field.this, exp.Identifier):
                     field.set("this", exp.Literal.string(field.this.this))
-        elif not node.args.get("offset"):
+        elif isinstance(node, exp.Bracket) and not node.args.get("offset"):
             node.set("expressions", _DUCKDB.generator().bracket_offset_expressions(node))
             node.set("offset", 1)
     return bool(found)
