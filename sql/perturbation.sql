@@ -22,7 +22,10 @@
 --   _sdc_ptable_strips(p)     the guide of a magnitude table by bucket: a string of all rows each, for use in lambdas
 --   _sdc_ptable_count_intervals(p), _sdc_ptable_magnitude_intervals(p)   the exact intervals of each row, consulted only
 --                             for '!!' buckets
--- What there is not, for a name that is unknown or of the other kind, is NULL: see `_sdc_refuse_ptable`.
+--   _sdc_ptable_rungs(p), _sdc_ptable_odd_rungs(p)   of each row of a magnitude table its ratio, how far below that of the next
+--                             it is, and its position from 1 on; _sdc_ptable_rung_below(p, is_odd, a) the one that serves a
+-- What there is not, for a name that is unknown or of the other kind, is NULL: see `_sdc_wrong_ptable`. Only a number that all
+-- p-tables have is that number, whatever the name.
 -- They stand below for the built-in p-tables; `sdc_store_ptable` writes them anew. Everything else begins after them.
 --
 -- A query on a small table costs what planning it costs, and every mention of an argument or of a macro is planned
