@@ -162,38 +162,29 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         # A number in the place of a name is unknown; DuckDB would want to make numbers of the names.
         return f"{create} {macro}(p) AS\n    (CASE p::VARCHAR\n{cases}        ELSE NULL\n    END)::{sql_type}"
 
-    def shared(value: Callable[[Lookup], str]) -> str | None:
-        values = {value(one) for _, one in lookups}
-        return values.pop() if len(values) == 1 else None
-
     def mapped(macro: str, value: Callable[[Lookup], str], sql_type: str, kind: str | None = None) -> str:
         entries = (f"{_map_key(name)}={value(one)}" for name, one in lookups if kind in (None, one.kind))
         text = literal("{" + ", ".join(entries) + "}")
         return f"{create} {macro}(p) AS ({text}::MAP(VARCHAR, {sql_type}))[p::VARCHAR]"
 
+    def constant(name: str, value: Callable[[Lookup], str], sql_type: str) -> str:
+        macro, values = f"_sdc_ptable_{name}", {value(one) for _, one in lookups}
+        if len(values) != 1 or sql_type == "DOUBLE":  # a number with a point would be a DECIMAL
+            return mapped(macro, value, sql_type)
+        same = values.pop()
+        return f"{create} {macro}(p) AS " + (same if sql_type == "BIGINT" else f"({literal(same)}::{sql_type})")
+
     def number(name: str, sql_type: str) -> str:
-        def value(one: Lookup) -> str:
-            return repr(getattr(one, name))
-
-        same = shared(value) if sql_type == "BIGINT" else None
-        return (
-            mapped(f"_sdc_ptable_{name}", value, sql_type)
-            if same is None
-            else f"{create} _sdc_ptable_{name}(p) AS {same}"
-        )
-
-    def scales(name: str, place: int) -> str:
-        value = functools.partial(_by_digits, constant=place)
-        same = shared(value)
-        if same is None:
-            return mapped(f"_sdc_ptable_{name}", value, "BIGINT[]")
-        return f"{create} _sdc_ptable_{name}(p) AS ({literal(same)}::BIGINT[])"
+        return constant(name, lambda one: repr(getattr(one, name)), sql_type)
 
     repeats = any(one.repeat > 1 for _, one in lookups)
     parity = any(one.odd_first > 0 for _, one in lookups)
     return [
         *(number(name, sql_type) for name, sql_type in _LAYOUT_NUMBERS.items()),
-        *(scales(name, place) for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))),
+        *(
+            constant(name, functools.partial(_by_digits, constant=place), "BIGINT[]")
+            for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))
+        ),
         f"{create} _sdc_ptable_row(p, n) AS " + (_ROW_WITH_REPEATS if repeats else _ROW),
         f"{create} _sdc_ptable_is_odd(p, n) AS " + (_IS_ODD if parity else "false"),
         mapped("_sdc_ptable_rows", lambda one: _bracketed(one.rows), "DOUBLE[]"),

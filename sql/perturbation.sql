@@ -661,6 +661,7 @@ CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd,
             END
     )[1];
 
+-- The separation point z_s of one contribution: see below.
 CREATE OR REPLACE MACRO _sdc_separation_point_of_one(small, p_large, p_small, fp) AS
     CASE
         WHEN small IS NULL THEN 0::DOUBLE

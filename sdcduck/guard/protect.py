@@ -80,10 +80,9 @@ class Protection:
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
-        for part in (tree, *(made.grouped for made in self.numbers.values())):
-            for node in part.find_all(exp.Select, exp.Table):
-                if id(node) not in self._seen:
-                    raise Refused("SDC005", "a subquery in an unusual place")
+        for node in tree.find_all(exp.Select, exp.Table):
+            if id(node) not in self._seen:
+                raise Refused("SDC005", "a subquery in an unusual place")
         return relation
 
     def made(self, node: exp.Expr) -> None:
@@ -95,7 +94,6 @@ class Protection:
         name = unknown_name()
         self.numbers[name] = numbers
         table = exp.Table(this=exp.to_identifier(name, quoted=True))
-        self.made(numbers.grouped)
         self.made(table)
         return table
 
