@@ -25,7 +25,7 @@ from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import check_query, check_rewritten, read
-from sdcduck.guard.known import Known, Shape
+from sdcduck.guard.known import Known
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.pivots import without_pivots
@@ -34,11 +34,13 @@ from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.quiet import quiet
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
-from sdcduck.guard.relations import RAW, Unique
+from sdcduck.guard.relations import RAW
+from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
+from sdcduck.guard.templates import Templates, asked
 from sdcduck.guard.written import written
 
 _LONGEST = 100_000  # characters
@@ -69,37 +71,6 @@ class Explanation:
     notes: tuple[str, ...]
     milliseconds: float
     columns: tuple[Origin, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A query that may run.
-
-    Attributes:
-        sql: what runs.
-        notes: what was protected.
-        unique: public relations with columns that must identify their rows at the time it runs.
-        tables: that have a policy and that the query names, for the audit log.
-        methods: that protect those of unit-level records.
-        policies: of the unit-level tables, which must still be as they were declared.
-        notice: what whoever asked has to be told with the answer.
-        columns: what each column of the answer is made of.
-        grouped: the rows are groups of units, or some of them.
-        constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
-        shapes: of these tables, which must still be the same.
-    """
-
-    sql: str
-    notes: tuple[str, ...]
-    unique: tuple[Unique, ...]
-    tables: tuple[str, ...]
-    methods: tuple[str, ...]
-    policies: tuple[Policy, ...]
-    notice: str = ""
-    columns: tuple[Origin, ...] = ()
-    grouped: bool = False
-    constant: bool = False
-    shapes: tuple[Shape, ...] = ()
 
 
 class Guard:
@@ -144,6 +115,7 @@ class Guard:
         unchanging = catalog.is_read_only(self._con)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
+        self._templates = Templates(_MOST_CACHED)
         self._texts: dict[str, str] = {}
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
@@ -320,8 +292,7 @@ class Guard:
         text = self._plain(query)
         known = self._rewritten.get(text)
         if known is None or known[0] != version or not self._known.have(known[1].shapes):
-            with self._alone:
-                known = (version, self._made(query, self._known.policies(version)))
+            known = (version, self._anew(query, text, version))
             if len(self._rewritten) >= _MOST_CACHED:
                 self._rewritten.clear()
             self._rewritten[text] = known
@@ -331,6 +302,19 @@ class Guard:
             self._known.check_facts(policy)
         for unique in rewritten.unique:
             self._known.check_unique(unique)
+        return rewritten
+
+    def _anew(self, query: str, text: str, version: str) -> Rewritten:
+        """What a question becomes that is not remembered; another one may be that differs only in its constants."""
+        question = asked(text)
+        found = None if question is None else self._templates.find(question, version)
+        if question is not None and found is not None and self._known.have(found.rewritten.shapes):
+            return found.filled(question.constants)
+        with self._alone:
+            policies = self._known.policies(version)
+            rewritten = self._made(query, policies)
+            if question is not None:
+                self._templates.learn(question, version, rewritten, lambda other: self._made(other, policies))
         return rewritten
 
     def _plain(self, query: str) -> str:

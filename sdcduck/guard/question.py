@@ -16,7 +16,8 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import Parameters, begun, watched
 
 if TYPE_CHECKING:
-    from sdcduck.guard.guard import Guard, Rewritten
+    from sdcduck.guard.guard import Guard
+    from sdcduck.guard.rewritten import Rewritten
 
 _ROWS = 16_384
 _HELD = 65_536

@@ -1,0 +1,183 @@
+"""Questions that differ in constants: what one is rewritten to, with the places where the constants of another one go.
+
+A filter of a dashboard asks ``.. WHERE region = 'north'`` and next ``.. WHERE region = 'south'``. What is protected and
+how depends on neither value. Only values that columns are compared with are taken for such constants; a limit, a place
+in GROUP BY or a factor says what is to be done.
+
+Nothing is trusted to look right: the question is rewritten once more with values that stand nowhere else, and where
+these come out they must be literals of their own; with the constants in these places it must be what the question was
+rewritten to, in all its parts.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import Rewritten
+
+_VALUES = {
+    "date": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}'",
+    "time": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}\x20[0-9]{2}:[0-9]{2}:[0-9]{2}'",
+    "text": r"'[\w\x20.,:;@%&+/()<>=!?*-]{0,24}'",
+    "number": r"(?:[1-9][0-9]{1,8}|[0-9])",
+    "decimal": r"(?:[1-9][0-9]{1,8}|[0-9])\.[0-9]{1,4}",
+}
+"""The kinds of constants: of one kind DuckDB has one type for all, and none is longer than an `_unheard_of` one."""
+
+_VALUE = rf"""(?: {"|".join(reversed(_VALUES.values()))} )"""
+_END = r"(?= \s* (?: [),;] | :: | $ | (?:AND|OR|THEN|ELSE|END|WHEN|AS|GROUP|ORDER|HAVING|LIMIT|QUALIFY|UNION)\b ))"
+_COMPARED = re.compile(
+    rf"""
+      (?P<odd> -- | /\* | [\\`\#] | \$(?!\d) )
+    | (?: (?<!\w) (?: [^\W\d]\w* | "(?:[^"]|"")*" ) | \) ) \s* (?: <> | != | <= | >= | = | < | > ) \s*
+        (?: (?: DATE | TIMESTAMP ) \s+ )? {_VALUE} {_END}
+    | (?<!\w) IN \s* \( \s* {_VALUE} \s* (?: , \s* {_VALUE} \s* )* \)
+    | (?<!\w) BETWEEN \s+ {_VALUE} \s+ AND \s+ {_VALUE} {_END}
+    | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" )
+    | (?P<open> ['"] )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_ONE = re.compile(rf"""(?P<name> "(?:[^"]|"")*" | [^\W\d]\w* ) | (?P<value> {_VALUE} )""", re.VERBOSE)
+_LITERALS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?|[^\W\d]\w*|[^'"\w]+|.""", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question without its constants.
+
+    Attributes:
+        pattern: its text with a mark for each constant, which says its kind and which of them are the same.
+        constants: each once, as they are written in SQL.
+        kinds: of the constants.
+    """
+
+    pattern: str
+    constants: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    def with_constants(self, constants: Sequence[str]) -> str:
+        """The question with these constants in place of its own."""
+        return _MARK.sub(lambda mark: constants[int(mark[1])], self.pattern)
+
+
+_MARK = re.compile(r"\x00(\d+)[a-z]+\x00")
+
+
+def asked(text: str) -> Asked | None:
+    """The constants that columns are compared with, and the question without them; None where there are none.
+
+    >>> found = asked("SELECT age > 5, count(*) FROM people WHERE region IN ('a', 'b') AND age > 5 LIMIT 3")
+    >>> found.constants
+    ('5', "'a'", "'b'")
+    >>> found.with_constants(["7", "'c'", "'d'"])
+    "SELECT age > 7, count(*) FROM people WHERE region IN ('c', 'd') AND age > 7 LIMIT 3"
+    >>> asked("SELECT sum(2 * income), 'a = 5' FROM people WHERE 1 = 0 GROUP BY 1")
+    """
+    places: dict[str, int] = {}
+
+    def without(found: re.Match[str]) -> str:
+        if found["odd"] or found["open"]:
+            raise ValueError
+        return found[0] if found["quoted"] else _ONE.sub(mark, found[0])
+
+    def mark(one: re.Match[str]) -> str:
+        value = one["value"]
+        return one[0] if value is None else f"\x00{places.setdefault(value, len(places))}{_kind(value)}\x00"
+
+    if "\x00" in text:
+        return None
+    try:
+        pattern = _COMPARED.sub(without, text)
+    except ValueError:  # comments and other quotes: what is a constant could be read in another way than here
+        return None
+    return Asked(pattern, tuple(places), tuple(map(_kind, places))) if places else None
+
+
+def _kind(value: str) -> str:
+    return next(kind for kind, pattern in _VALUES.items() if re.fullmatch(pattern, value))
+
+
+def _unheard_of(kind: str) -> str:
+    """A constant of a kind that stands nowhere else, of the greatest length: no other is too long where this is not."""
+    low = secrets.randbelow
+    day = f"{1000 + low(9000)}-{1 + low(12):02}-{1 + low(28):02}"
+    if kind == "text":
+        return f"'{secrets.token_hex(12)}'"
+    if kind in ("date", "time"):
+        return f"'{day}'" if kind == "date" else f"'{day} {low(24):02}:{low(60):02}:{low(60):02}'"
+    return f"{100_000_000 + low(900_000_000)}" + (f".{1000 + low(9000)}" if kind == "decimal" else "")
+
+
+@dataclass(frozen=True)
+class Template:
+    """What questions of one pattern are rewritten to.
+
+    Attributes:
+        rewritten: what one of them is.
+        parts: of its text; a number stands for a constant.
+    """
+
+    rewritten: Rewritten
+    parts: tuple[str | int, ...]
+
+    def filled(self, constants: Sequence[str]) -> Rewritten:
+        """What the question with these constants is rewritten to."""
+        sql = "".join([part if isinstance(part, str) else constants[part] for part in self.parts])
+        return replace(self.rewritten, sql=sql)
+
+
+def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritten]) -> Template | None:
+    """The template of the pattern of a question; None where more than the text depends on the constants.
+
+    Args:
+        known: what this question is rewritten to.
+        rewrite: what another question is rewritten to.
+    """
+    strangers = [_unheard_of(kind) for kind in question.kinds]
+    bare = [stranger.strip("'") for stranger in strangers]
+    if len(set(bare)) < len(bare) or any(one in question.pattern + known.sql for one in bare):
+        return None
+    try:
+        other = rewrite(question.with_constants(strangers))
+    except Refused:
+        return None
+    places = {stranger: place for place, stranger in enumerate(strangers)}
+    parts = [places.get(part, part) for part in _LITERALS.findall(other.sql)]
+    rest = "\n".join(part for part in parts if isinstance(part, str))
+    found = Template(other, tuple(parts))
+    # In a name, or in a longer text, a constant is no longer a constant.
+    usable = not any(one in rest for one in bare) and found.filled(question.constants) == known
+    return found if usable else None
+
+
+class Templates:
+    """The templates of the questions that were asked: each is made when a second question of its pattern comes.
+
+    Args:
+        most: patterns that are remembered.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, tuple[str, Template | None, bool]] = {}
+
+    def find(self, question: Asked, version: str) -> Template | None:
+        """The template of a question under the policies of a version, if there is one."""
+        before, found, _ = self._known.get(question.pattern, ("", None, False))
+        return found if before == version else None
+
+    def learn(self, question: Asked, version: str, known: Rewritten, rewrite: Callable[[str], Rewritten]) -> None:
+        """Remember a question that was rewritten; the arguments are those of `template`."""
+        before, found, tried = self._known.get(question.pattern, ("", None, False))
+        again = before == version
+        if again and tried and found is None:
+            return
+        if len(self._known) >= self._most:
+            self._known.clear()
+        found = template(question, known, rewrite) if again else None
+        self._known[question.pattern] = (version, found, again)
