@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
-from sdcduck.guard.calls import Numbered, with_numbers
+from sdcduck.guard.calls import Numbered, both, with_numbers
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.names import refuse_more_keys
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
@@ -735,7 +735,7 @@ class Block:
         if isinstance(column, (exp.Case, exp.If)):
             chosen, value, otherwise = case(column)
             if chosen is not None and not otherwise:
-                condition, column = f"({condition}) AND {self._condition_sql(chosen)}", value
+                condition, column = both(condition, self._condition_sql(chosen)), value
         if isinstance(column, exp.Coalesce):
             # What sqlglot makes of the column of JOIN .. USING.
             sides = [column.this, *column.expressions]
@@ -749,7 +749,7 @@ class Block:
         """A condition, and that there is a unit: the first relation has one in each row, others after LEFT JOIN not."""
         if isinstance(column, exp.Column) and column.table == self.alias:
             return condition
-        return f"({condition}) AND {text(column)} IS NOT NULL"
+        return both(condition, f"{text(column)} IS NOT NULL")
 
     def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: Numbers) -> str:
         if isinstance(node.this, exp.Distinct):
@@ -757,7 +757,7 @@ class Block:
         inner, factor = constant_factor(node.this)
         chosen, value, otherwise = case(inner)
         if chosen is not None:
-            condition = f"({condition}) AND {self._condition_sql(chosen)}"
+            condition = both(condition, self._condition_sql(chosen))
         value, more = constant_factor(value)
         scale = f"{factor}{more}"
         if isinstance(value, exp.Literal) and not value.is_string:
@@ -791,7 +791,7 @@ class Block:
         share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
         chosen, value, otherwise = case(node.this)
         if chosen is not None and not otherwise:
-            condition = f"({condition}) AND {self._condition_sql(chosen)}"
+            condition = both(condition, self._condition_sql(chosen))
         if otherwise or not isinstance(share, exp.Literal) or share.is_string:
             raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
         if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
@@ -806,7 +806,7 @@ class Block:
         if otherwise:
             raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
         if chosen is not None:
-            condition = f"({condition}) AND {self._condition_sql(chosen)}"
+            condition = both(condition, self._condition_sql(chosen))
         value, factor = constant_factor(value)
         if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "a variance of anything but a measure")

@@ -80,6 +80,24 @@ class Numbered:
     around: tuple[str, str]
 
 
+def chosen(condition: str, value: str) -> str:
+    """A value where a condition holds, and NULL elsewhere.
+
+    >>> chosen("true", "income"), chosen("age > 60", "income")
+    ('income', 'CASE WHEN age > 60 THEN income END')
+    """
+    return value if condition == "true" else f"CASE WHEN {condition} THEN {value} END"
+
+
+def both(condition: str, other: str) -> str:
+    """Two conditions at once.
+
+    >>> both("true", "income > 0"), both("age > 60 OR age < 20", "income > 0")
+    ('income > 0', '(age > 60 OR age < 20) AND income > 0')
+    """
+    return other if condition == "true" else f"({condition}) AND {other}"
+
+
 def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps) -> Numbered:
     """The group keys and the numbers of a block.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sdcduck.catalog import Policy, identifier
+from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.methods import Method, cell_key_of_units
 from sdcduck.guard.shapes import bounded
 
@@ -91,37 +92,37 @@ class OfUnits:
 
     def count(self, condition: str) -> str:
         """Rows: the method knows how many of them a unit has at most."""
-        return self.method.rows(identifier(UNITS), self._column(f"count(CASE WHEN {condition} THEN 1 END)"))
+        return self.method.rows(identifier(UNITS), self._column(f"count({chosen(condition, '1')})"))
 
     def units(self, condition: str) -> str:
         """Units."""
         if condition == "true":
             return self.method.count(identifier(UNITS), condition)
-        rows = self._column(f"count(CASE WHEN {condition} THEN 1 END)")
+        rows = self._column(f"count({chosen(condition, '1')})")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
 
     def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
-        values = f"CASE WHEN {condition} THEN {added} END"
+        values = chosen(condition, added)
         figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
-        rows = self._column(f"count(CASE WHEN ({condition}) AND ({added}) <> 0 THEN 1 END)")
+        rows = self._column(f"count({chosen(both(condition, f'({added}) <> 0'), '1')})")
         repeated = f"greatest(sum({rows}) / nullif(count(CASE WHEN {rows} > 0 THEN 1 END), 0), 1)"
         return self.method.total_of_units(identifier(UNITS), figure, "true", called, repeated, exact=exact)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
-        return self.count(f"({condition}) AND ({added}) IS NOT NULL")
+        return self.count(both(condition, f"({added}) IS NOT NULL"))
 
     def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""
-        values = f"CASE WHEN {condition} THEN {measure} END"
+        values = chosen(condition, measure)
         rows, total = self._column(f"count({values})"), self._column(f"_sdc_exact_sum({values}, 4)")
         squares = self._column(f"_sdc_exact_squares({values})")
         return self.method.variance_of_units(identifier(UNITS), rows, total, squares, called)
 
     def quantile(self, measure: str, share: str, condition: str) -> str:
         """The value that this share of the rows lies below."""
-        bins = self._column(f"_sdc_bins(CASE WHEN {condition} THEN {measure} END)")
+        bins = self._column(f"_sdc_bins({chosen(condition, measure)})")
         return self.method.quantile_of_units(identifier(UNITS), bins, share)
 
     def grouping(self, asked: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sdcduck.catalog import Policy, identifier, literal
-from sdcduck.guard.calls import Steps
+from sdcduck.guard.calls import Steps, both, chosen
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CellKey:
         """NULL where fewer than `min_units` units stand behind a number."""
         if self.policy.min_units <= 1:
             return value
-        behind = f"count(DISTINCT CASE WHEN {condition} THEN {self._unit(records)} END)"
+        behind = f"count(DISTINCT {chosen(condition, self._unit(records))})"
         return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
 
     def unit(self) -> str:
@@ -57,8 +57,8 @@ class CellKey:
         """``sdc_count`` in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
         call, column = self.steps.call, self.steps.column
         key, ptable = self._key(records), literal(str(self.policy.ptable))
-        number, chosen = call(f"count(CASE WHEN {condition} THEN 1 END)"), f"CASE WHEN {condition} THEN {key} END"
-        of_keys = f"{call(f'count({chosen})')}, {call(f'sum({chosen})')}, typeof({call(f'max({key})')})"
+        number, keys = call(f"count({chosen(condition, '1')})"), chosen(condition, key)
+        of_keys = f"{call(f'count({keys})')}, {call(f'sum({keys})')}, typeof({call(f'max({key})')})"
         cell_key = column(1, f"_sdc_count_key({ptable}, {number}, {of_keys})")
         slot = column(1, f"_sdc_count_slot({ptable}, {number})")
         code = column(2, f"_sdc_count_code({ptable}, {slot}, {cell_key})")
@@ -90,16 +90,16 @@ class CellKey:
     ) -> str:
         """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         call, column = self.steps.call, self.steps.column
-        key, chosen = self._key(records), f"CASE WHEN {condition} THEN {measure} END"
+        key, values = self._key(records), chosen(condition, measure)
         ptable = literal(str(self.policy.magnitude_ptable))
-        added_up = call(f"sum({chosen})::DOUBLE" if exact else f"_sdc_grid_sum({chosen})")
-        number = call(f"count({chosen})")
+        added_up = call(f"sum({values})::DOUBLE" if exact else f"_sdc_grid_sum({values})")
+        number = call(f"count({values})")
         largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
         if not exact:
             largest = column(1, f"_sdc_clipped({largest})")
         # Where every record has a value that is not 0, this is the sum of keys of the published count.
         every = self._is_among(self.policy.without_zero, records, measure)
-        keys = call(f"sum(CASE WHEN {condition if every else f'({condition}) AND {measure} <> 0'} THEN {key} END)")
+        keys = call(f"sum({chosen(condition if every else both(condition, f'{measure} <> 0'), key)})")
         own = self._own(f"sum of {called}")
         value = f"{added_up} / {repeated}" if repeated else added_up
         own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {value}, {own})")
@@ -118,7 +118,7 @@ class CellKey:
     def _has_value(self, records: str, measure: str, condition: str) -> str:
         if self._is_among(self.policy.without_null, records, measure):
             return condition
-        return f"({condition}) AND {measure} IS NOT NULL"
+        return both(condition, f"{measure} IS NOT NULL")
 
     @staticmethod
     def _is_among(columns: frozenset[str], records: str, measure: str) -> bool:

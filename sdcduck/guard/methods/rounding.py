@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps
+from sdcduck.guard.calls import Steps, both, chosen
 from sdcduck.guard.refusals import Refused
 
 
@@ -31,7 +31,7 @@ class Rounding:
     def _rounded(self, records: str, condition: str, count: str) -> str:
         base = self.policy.base
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
         rounded = f"({self.steps.call(count)} + {base // 2}) // {base} * {base}"
         # Nobody is answered like too few: a 0 beside NULLs would tell that there is somebody where there is NULL.
         return (
@@ -42,12 +42,12 @@ class Rounding:
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-        return self._rounded(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
+        return self._rounded(records, condition, f"count({chosen(condition, '1')})")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._rounded(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        return self._rounded(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
     def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """Refused: a sum is not protected by rounding it."""
@@ -63,7 +63,7 @@ class Rounding:
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value, rounded."""
-        return self.count(records, f"({condition}) AND {measure} IS NOT NULL")
+        return self.count(records, both(condition, f"{measure} IS NOT NULL"))
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps
+from sdcduck.guard.calls import Steps, both, chosen
 from sdcduck.guard.refusals import Refused
 
 
@@ -27,27 +27,27 @@ class Threshold:
 
     def _enough(self, records: str, condition: str, value: str) -> str:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
         return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {self.steps.call(value)} END"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-        return self._enough(records, condition, f"count(CASE WHEN {condition} THEN 1 END)")
+        return self._enough(records, condition, f"count({chosen(condition, '1')})")
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
         unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._enough(records, condition, f"count(DISTINCT CASE WHEN {condition} THEN {unit} END)")
+        return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
     def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
         """The sum, where enough units have a value."""
-        known = f"({condition}) AND {measure} IS NOT NULL"
-        return self._enough(records, known, f"sum(CASE WHEN {condition} THEN {measure} END)")
+        known = both(condition, f"{measure} IS NOT NULL")
+        return self._enough(records, known, f"sum({chosen(condition, measure)})")
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance, where enough units have a value."""
-        known = f"({condition}) AND {measure} IS NOT NULL"
-        return self._enough(records, known, f"var_samp(CASE WHEN {condition} THEN {measure} END)")
+        known = both(condition, f"{measure} IS NOT NULL")
+        return self._enough(records, known, f"var_samp({chosen(condition, measure)})")
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
@@ -55,7 +55,7 @@ class Threshold:
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""
-        return self.count(records, f"({condition}) AND {measure} IS NOT NULL")
+        return self.count(records, both(condition, f"{measure} IS NOT NULL"))
 
     def kept(self, records: str) -> str:
         """Groups with enough units."""
