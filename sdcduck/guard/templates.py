@@ -21,7 +21,7 @@ from sdcduck.guard.rewritten import Rewritten
 
 _VALUES = {
     "date": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}'",
-    "time": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}\x20[0-9]{2}:[0-9]{2}:[0-9]{2}'",
+    "time": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}\x20[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?'",
     "text": r"'[\w\x20.,:;@%&+/()<>=!?*-]{0,24}'",
     "number": r"(?:[1-9][0-9]{1,8}|[0-9])",
     "decimal": r"(?:[1-9][0-9]{1,8}|[0-9])\.[0-9]{1,4}",
@@ -29,14 +29,17 @@ _VALUES = {
 """The kinds of constants: of one kind DuckDB has one type for all, and none is longer than an `_unheard_of` one."""
 
 _VALUE = rf"""(?: {"|".join(reversed(_VALUES.values()))} )"""
+_COMPARAND = rf"""(?: {_VALUE}
+    | (?: DATE | TIMESTAMP ) \s+ {_VALUE}
+    | CAST \s* \( \s* {_VALUE} \s+ AS \s+ \w+ \s* \)
+    | (?: MAKE_DATE | MAKE_TIMESTAMP ) \s* \( \s* {_VALUE} (?: \s* , \s* {_VALUE} )* \s* \) )"""
 _END = r"(?= \s* (?: [),;] | :: | $ | (?:AND|OR|THEN|ELSE|END|WHEN|AS|GROUP|ORDER|HAVING|LIMIT|QUALIFY|UNION)\b ))"
 _COMPARED = re.compile(
     rf"""
       (?P<odd> -- | /\* | [\\`\#] | \$(?!\d) )
-    | (?: (?<!\w) (?: [^\W\d]\w* | "(?:[^"]|"")*" ) | \) ) \s* (?: <> | != | <= | >= | = | < | > ) \s*
-        (?: (?: DATE | TIMESTAMP ) \s+ )? {_VALUE} {_END}
-    | (?<!\w) IN \s* \( \s* {_VALUE} \s* (?: , \s* {_VALUE} \s* )* \)
-    | (?<!\w) BETWEEN \s+ {_VALUE} \s+ AND \s+ {_VALUE} {_END}
+    | (?: (?<!\w) (?: [^\W\d]\w* | "(?:[^"]|"")*" ) | \) ) \s* (?: <> | [<>!=]= | [<>=] ) \s* {_COMPARAND} {_END}
+    | (?<!\w) IN \s* \( \s* {_COMPARAND} \s* (?: , \s* {_COMPARAND} \s* )* \)
+    | (?<!\w) BETWEEN \s+ {_COMPARAND} \s+ AND \s+ {_COMPARAND} {_END}
     | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" )
     | (?P<open> ['"] )
     """,
@@ -109,7 +112,7 @@ def _unheard_of(kind: str) -> str:
     if kind == "text":
         return f"'{secrets.token_hex(12)}'"
     if kind in ("date", "time"):
-        return f"'{day}'" if kind == "date" else f"'{day} {low(24):02}:{low(60):02}:{low(60):02}'"
+        return f"'{day}'" if kind == "date" else f"'{day} {low(24):02}:{low(60):02}:{low(60):02}.{low(1_000_000):06}'"
     return f"{100_000_000 + low(900_000_000)}" + (f".{1000 + low(9000)}" if kind == "decimal" else "")
 
 

@@ -152,7 +152,8 @@ def test_a_value_in_a_name(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT age = 5 -- x", "SELECT age = 'a\\n'", "SELECT age = e'a'", "SELECT age = 'a' 'b'", "SELECT age = 5e3", "SELECT age = 05",
         "SELECT age = $$a$$", "SELECT age = 'it''s'", "SELECT age = 1234567890", f"SELECT age = '{25 * 'a'}'", "SELECT age = 5.12345",
         "SELECT age = 5 /* ' */", "SELECT age = 'a", "SELECT age = 5_000", "SELECT age = 0x5", "SELECT age = 5 \x00", "SELECT f(x := 5)",
-        "SELECT age IN (5, x)", "SELECT age IN (SELECT 5)", "SELECT age = 5 + x", "SELECT age = 5 COLLATE x", "SELECT age = ٥",
+        "SELECT age IN (5, x)", "SELECT age IN (SELECT 5)", "SELECT age = 5 + x", "SELECT age = 5 COLLATE x", "SELECT age = ٥", "SELECT age = CAST(5 AS INTEGER) * age",
+        "SELECT age = CAST(5 AS DECIMAL(4, 1))", "SELECT age = CAST(5 + 1 AS INTEGER)", "SELECT day = MAKE_DATE(2023, age, 1)",
     ],
 )  # fmt: skip
 def test_what_is_no_constant_of_another_question(question: str) -> None:
@@ -167,6 +168,8 @@ def test_what_is_no_constant_of_another_question(question: str) -> None:
         ('WHERE "a "" b" = 5 AND p.age<>5.5 AND lower(region) != \'a b\'', ["5", "5.5", "'a b'"]),
         ("SELECT CASE WHEN age = 1 THEN 2 ELSE 3 END, age = 4 AS x, 'a = 5'", ["1", "4"]),
         ("WHERE t = TIMESTAMP '2023-01-01 00:00:00' HAVING count(*) > 10", ["'2023-01-01 00:00:00'", "10"]),
+        ("WHERE joined >= CAST('2024-03-01 00:00:00.5' AS TIMESTAMP) AND", ["'2024-03-01 00:00:00.5'"]),
+        ('WHERE "t0"."day" BETWEEN MAKE_DATE(2023, 1, 1) AND MAKE_DATE( 2023,12,31 )', ["2023", "1", "12", "31"]),
         ("WHERE region = 'Ærø' AND age = 5;", ["'Ærø'", "5"]),
     ],
 )
