@@ -188,6 +188,8 @@ def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: 
         kind = item.get("class")
         if item.get("sample"):
             raise Refused("SDC005", "sample")
+        if item.get("at_clause"):
+            raise Refused("SDC005", "a table as it was at another time")
         if kind is None:
             _check_shape(item, pivots)
         elif kind not in _CLASSES:

@@ -33,6 +33,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.quiet import quiet
+from sdcduck.guard.readings import BINDING_OTHERWISE, refuse_hidden_relations, same_operators, settle_readings
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
@@ -345,6 +346,10 @@ class Guard:
         reading = read(self._con, query)
         tree = _parsed(query)
         check_query(reading, pivots=True)
+        if BINDING_OTHERWISE.search(query) and not same_operators(
+            reading, read(self._con, tree.sql("duckdb", comments=False)), functions=True
+        ):
+            raise Refused("SDC005", "== or ~~, which bind otherwise than = and LIKE: write these")
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
@@ -365,6 +370,7 @@ class Guard:
         settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
+        refuse_hidden_relations(tree)
         subscripts = settle_fields(tree) or subscripts
         if _asks_for_columns(tree):
             empty = _empty(tree)
@@ -390,7 +396,7 @@ class Guard:
         if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
             plain = "" if again else _parsed(query).sql("duckdb", comments=False)
-            if plain in ("", query):
+            if plain in ("", query) or not same_operators(reading, read(self._con, plain)):
                 raise Refused("SDC005", "text that reads in two ways")
             return self._protected(plain, policies, again=True)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
@@ -536,6 +542,7 @@ def _parsed(query: str) -> exp.Expr:
     tree = trees[0]
     _check_size(tree)
     refuse_other_readings(tree, tokens)
+    settle_readings(tree, tokens)
     if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():

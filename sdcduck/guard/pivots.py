@@ -118,7 +118,13 @@ def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
         if not isinstance(value, (exp.Literal, exp.Boolean)):
             raise Refused("SDC005", "PIVOT takes a list of values: ON column IN ('a', 'b')")
         name = str(value.this).lower() if isinstance(value, exp.Boolean) else value.this
-        found.append((item.alias or name, exp.EQ(this=on.this.copy(), expression=value.copy())))
+        if isinstance(value, exp.Literal) and not value.is_string:
+            if not value.is_int:
+                raise Refused("SDC005", "PIVOT takes whole numbers and texts: ON column IN ('a', 'b')")
+            name = str(int(name))
+        # DuckDB compares texts here: of numbers that are equal to 20, none but 20 itself is '20'.
+        written = exp.cast(on.this.copy(), exp.DataType.Type.TEXT)
+        found.append((item.alias or name, exp.EQ(this=written, expression=exp.Literal.string(name))))
     return found
 
 

@@ -245,7 +245,10 @@ def normalize(tree: exp.Expr) -> None:
         ordered = within.expression.expressions
         if isinstance(within.this, (exp.PercentileCont, exp.PercentileDisc)) and len(ordered) == 1:
             share = within.this.this.copy()
-            if ordered[0].args.get("desc"):
+            backwards = bool(ordered[0].args.get("desc"))
+            if backwards and isinstance(within.this, exp.PercentileDisc):
+                continue  # a quarter from above need not be the value that is three quarters from below
+            if backwards:
                 share = exp.Literal.number(str(1 - float(share.this))) if isinstance(share, exp.Literal) else share
             plain = type(within.this)(this=ordered[0].this, expression=share)
             plain.type = within.type

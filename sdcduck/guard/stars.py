@@ -111,6 +111,8 @@ def _excluded(star: exp.Star) -> list[str]:
     """The names in EXCLUDE, which may be all that is said of a star."""
     if any(value and part != "except_" for part, value in star.args.items()):
         raise Refused("SDC005", "REPLACE or RENAME beside COLUMNS(..)")
+    if any(isinstance(name, exp.Column) and name.table for name in star.args.get("except_") or []):
+        raise Refused("SDC005", "EXCLUDE (table.column) beside COLUMNS(..)")
     return [name.name.lower() for name in star.args.get("except_") or []]
 
 

@@ -41,6 +41,8 @@ def settle_subscripts(tree: exp.Expr) -> bool:
         elif isinstance(node, exp.Bracket) and not node.args.get("offset"):
             node.set("expressions", _DUCKDB.generator().bracket_offset_expressions(node))
             node.set("offset", 1)
+    for field in tree.find_all(exp.ColumnDef):  # of a type: no name of a column, its capital letters stay
+        field.this.meta["case_sensitive"] = True
     return bool(found)
 
 

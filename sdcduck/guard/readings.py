@@ -1,0 +1,107 @@
+"""Forms that DuckDB and sqlglot read in two ways, other than subscripts: settled or refused.
+
+What is refused here would be answered as sqlglot reads it, which is another question than the one that was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sdcduck.guard.allowed import Reading
+from sdcduck.guard.refusals import Refused
+
+_DUCKDB = Dialect.get_or_raise("duckdb")
+_BEFORE_A_TEXT = frozenset(_DUCKDB.parser_class.TYPE_TOKENS) - {TokenType.INTERVAL} | {TokenType.R_PAREN, TokenType.VAR}
+_BINDING = (exp.Binary, exp.Unary, exp.In, exp.Between, exp.Cast, exp.Bracket)
+_LOOSE = (exp.Connector, exp.Not, exp.Paren)
+"""What binds less than NOT, or as much, or has brackets of its own."""
+BINDING_OTHERWISE = re.compile(r"==|~~")
+"""In DuckDB 1 these bind as || does, and = and LIKE less."""
+_OPERATORS = frozenset(["COMPARISON", "CONJUNCTION", "OPERATOR", "CASE", "BETWEEN", "SUBQUERY", "WINDOW"])
+_POSITIVE = {
+    "OPERATOR_IS_NOT_NULL": "OPERATOR_IS_NULL", "COMPARE_NOT_IN": "COMPARE_IN",
+    "COMPARE_DISTINCT_FROM": "COMPARE_NOT_DISTINCT_FROM", "COMPARE_NOT_BETWEEN": "COMPARE_BETWEEN",
+}  # fmt: skip
+
+
+def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Bring what reads in two ways into one form, in place.
+
+    sqlglot has ``a NOT IN (1) < b`` right, and writes NOT a IN (1) < b for it, which is NOT of all that follows.
+
+    >>> text = "SELECT a NOT IN (1) < b, NOT a < b, a NOT LIKE 'x' AND b FROM t"
+    >>> tree = exp.maybe_parse(text, dialect="duckdb")
+    >>> settle_readings(tree, _DUCKDB.tokenize(text))
+    >>> print(tree.sql("duckdb"))
+    SELECT (NOT a IN (1)) < b, NOT a < b, NOT a LIKE 'x' AND b FROM t
+
+    Raises:
+        Refused: it means something else for DuckDB.
+    """
+    for type_, text, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (text.token_type, cast.token_type) == (TokenType.STRING, TokenType.DCOLON) and (
+            type_.token_type in _BEFORE_A_TEXT
+        ):
+            raise Refused("SDC005", f"a cast of a value with its type before it: write ({type_.text} '..')::..")
+    for star in tree.find_all(exp.Star):
+        if isinstance(star.parent, exp.Predicate) or (
+            isinstance(star.parent, exp.Binary) and not isinstance(star.parent, exp.Dot)
+        ):
+            raise Refused("SDC005", "* LIKE: write COLUMNS('..') with a pattern, or the names of the columns")
+        select = star.parent
+        if star.args.get("replace") and isinstance(select, exp.Select) and select.args.get("joins"):
+            raise Refused("SDC005", "* REPLACE beside a join: write the names of the columns")
+    for name in tree.find_all(exp.Table, exp.TableAlias, exp.Column):
+        called = name.parts[0].name if isinstance(name, exp.Column) and len(name.parts) > 1 else ""
+        if (called if isinstance(name, exp.Column) else name.name).lower() == "alias":
+            raise Refused("SDC005", "alias.x, which DuckDB takes for a column of SELECT: take another name")
+    for found in tree.find_all(exp.Is):
+        if not isinstance(found.expression, (exp.Null, exp.Boolean)):
+            raise Refused("SDC005", "IS of more than NULL, TRUE and FALSE: put brackets around (x IS TRUE)")
+    for negation in list(tree.find_all(exp.Not)):
+        if isinstance(negation.parent, _BINDING) and not isinstance(negation.parent, _LOOSE):
+            around = exp.Paren()
+            negation.replace(around)
+            around.set("this", negation)
+
+
+def refuse_hidden_relations(tree: exp.Expr) -> None:
+    """Refuse fields of a column, in a tree with all its names in full, that are columns of a relation for DuckDB.
+
+    sqlglot does not see the relation that stands behind SEMI or ANTI JOIN where a column has its name.
+
+    Raises:
+        Refused: there is such a field.
+    """
+    for dot in tree.find_all(exp.Dot):
+        column, select = dot.this, dot.parent_select
+        joins = select.args.get("joins") if isinstance(select, exp.Select) else None
+        for join in joins or []:
+            hidden = join.kind in ("SEMI", "ANTI") and join.this.alias_or_name.lower()
+            if isinstance(column, exp.Column) and column.name.lower() == hidden:
+                raise Refused("SDC031", f"'{column.name}' is a column and a relation")
+
+
+def same_operators(one: Reading, other: Reading, *, functions: bool = False) -> bool:
+    """Whether DuckDB reads the same operators in the same order: a text that was written anew still means what it did.
+
+    Args:
+        functions: whether those count that are functions for DuckDB, such as ``||``.
+    """
+    return _operators(one, functions) == _operators(other, functions)
+
+
+def _operators(reading: Reading, functions: bool) -> list[str]:
+    """Operators, the outer ones first; NOT stands before or behind what it is of, and so is nothing to go by."""
+    found = []
+    for item in reading.items:
+        if item.get("class") in _OPERATORS and item["type"] != "OPERATOR_NOT":
+            found.append(_POSITIVE.get(str(item["type"]), str(item["type"])))
+        elif functions and item.get("class") == "FUNCTION" and not str(item["function_name"]).isidentifier():
+            found.append(str(item["function_name"]).lstrip("!"))
+    return found
