@@ -213,6 +213,8 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     elsewhere = item.get("schema") not in (None, "", "main", "pg_catalog")
     if elsewhere and name in known and not item.get("catalog"):
         raise Refused("SDC010", f"a function behind a dot: write {name}(x) for x.{name}()")
+    if name == "list_value" and not elsewhere and not (item.get("arguments") or item.get("children")):
+        return  # an end of a slice that is left out
     if name not in known or elsewhere or item.get("catalog"):
         raise Refused("SDC010", name)
 

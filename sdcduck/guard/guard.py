@@ -33,7 +33,13 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.quiet import quiet
-from sdcduck.guard.readings import BINDING_OTHERWISE, refuse_hidden_relations, same_operators, settle_readings
+from sdcduck.guard.readings import (
+    BINDING_OTHERWISE,
+    refuse_hidden_relations,
+    same_operators,
+    settle_readings,
+    without_brackets,
+)
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
@@ -344,7 +350,7 @@ class Guard:
     def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
         _check_text(query)
         reading = read(self._con, query)
-        tree = _parsed(query)
+        tree = _parsed(query, is_query=not reading.problem)
         check_query(reading, pivots=True)
         if BINDING_OTHERWISE.search(query) and not same_operators(
             reading, read(self._con, tree.sql("duckdb", comments=False)), functions=True
@@ -525,7 +531,8 @@ def _check_text(query: str) -> None:
             raise Refused("SDC002")
 
 
-def _parsed(query: str) -> exp.Expr:
+def _parsed(query: str, *, is_query: bool = False) -> exp.Expr:
+    """The tree of a text; it says so where DuckDB read a query that sqlglot does not."""
     try:
         tokens = _DUCKDB.tokenize(query)
         if len(tokens) > _MOST_TOKENS:
@@ -536,13 +543,14 @@ def _parsed(query: str) -> exp.Expr:
             raise Refused(
                 "SDC005", "PIVOT .. ORDER BY or LIMIT: write SELECT * FROM (PIVOT ..) ORDER BY .. LIMIT .."
             ) from None
-        raise Refused("SDC001") from None
+        raise (Refused("SDC005", "a text that only DuckDB reads") if is_query else Refused("SDC001")) from None
     if len(trees) != 1:
         raise Refused("SDC003")
     tree = trees[0]
     _check_size(tree)
     refuse_other_readings(tree, tokens)
     settle_readings(tree, tokens)
+    without_brackets(tree)
     if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
     for node in tree.walk():
@@ -622,18 +630,22 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
             raise Refused("SDC020", table["name"] if table is not None else name) from None
         if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
             raise Refused("SDC031", name) from None
-        raise unknown_column(name, {column for table in asked for column in schema.get(table, ())}) from None
+        visible = {column for table in asked for column in schema.get(table, ())}
+        if name.lower() in visible:
+            raise Refused("SDC044", name) from None
+        raise unknown_column(name, visible) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for named in tree.find_all(exp.Table, exp.Column):
         # main.people, as many programs write; a query's own relation of that name is not in a schema.
-        schema = named.args.get("db")
-        if isinstance(schema, exp.Identifier) and schema.name.lower() == "main" and not named.args.get("catalog"):
-            relation = named.name if isinstance(named, exp.Table) else named.text("table")
-            if relation.lower() not in ctes:
+        schema, relation = named.args.get("db"), named.name if isinstance(named, exp.Table) else named.text("table")
+        if isinstance(schema, exp.Identifier) and schema.name.lower() == "main" and relation.lower() not in ctes:
+            if not named.args.get("catalog"):
                 named.set("db", None)
+            elif relation.lower() in policies:  # else it may be a field of a field
+                raise Refused("SDC020", f"{named.text('catalog')}.main.{relation}: write {relation}")
     for table in tree.find_all(exp.Table):
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
             raise Refused("SDC020", table.name)

@@ -28,7 +28,8 @@ def without_pivots(tree: exp.Expr) -> exp.Expr:
     >>> from sqlglot import parse_one
     >>> query = "PIVOT t ON sex IN ('f', 'm') USING sum(n) GROUP BY region"
     >>> print(without_pivots(parse_one(query, "duckdb")).sql("duckdb"))
-    SELECT region, SUM(n) FILTER(WHERE sex = 'f') AS "f", SUM(n) FILTER(WHERE sex = 'm') AS "m" FROM t GROUP BY region
+    SELECT region, SUM(n) FILTER(WHERE CAST(sex AS TEXT) = 'f') AS "f",
+    SUM(n) FILTER(WHERE CAST(sex AS TEXT) = 'm') AS "m" FROM t GROUP BY region
 
     >>> print(without_pivots(parse_one("FROM t UNPIVOT (v FOR k IN (a, b))", "duckdb")).sql("duckdb"))
     SELECT * FROM (WITH "_sdc_unpivoted0" AS (SELECT * FROM t) SELECT * EXCLUDE ("a", "b"), 'a' AS "k", "a" AS "v" FROM

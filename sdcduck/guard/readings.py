@@ -34,11 +34,11 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
 
     sqlglot has ``a NOT IN (1) < b`` right, and writes NOT a IN (1) < b for it, which is NOT of all that follows.
 
-    >>> text = "SELECT a NOT IN (1) < b, NOT a < b, a NOT LIKE 'x' AND b FROM t"
+    >>> text = "SELECT a NOT IN (1) < b, NOT a < b FROM t"
     >>> tree = exp.maybe_parse(text, dialect="duckdb")
     >>> settle_readings(tree, _DUCKDB.tokenize(text))
     >>> print(tree.sql("duckdb"))
-    SELECT (NOT a IN (1)) < b, NOT a < b, NOT a LIKE 'x' AND b FROM t
+    SELECT (NOT a IN (1)) < b, NOT a < b FROM t
 
     Raises:
         Refused: it means something else for DuckDB.
@@ -68,6 +68,42 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
             around = exp.Paren()
             negation.replace(around)
             around.set("this", negation)
+
+
+def without_brackets(tree: exp.Expr) -> None:
+    """Take brackets around the first joins of FROM away, in place: joins come from left to right without them, too.
+
+    >>> text = "SELECT * FROM ((a JOIN b USING (x)) LEFT JOIN c USING (y)) JOIN d USING (z)"
+    >>> tree = exp.maybe_parse(text, dialect="duckdb")
+    >>> without_brackets(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT * FROM a JOIN b USING (x) LEFT JOIN c USING (y) JOIN d USING (z)
+
+    Raises:
+        Refused: there are others.
+    """
+    for from_ in tree.find_all(exp.From):
+        joins: list[exp.Expr] = []
+        while _is_bracket(from_.this):
+            relation = from_.this.this
+            joins = [*(relation.args.get("joins") or []), *joins]
+            relation.set("joins", None)
+            from_.set("this", relation)
+        if joins and isinstance(from_.parent, exp.Select):
+            from_.parent.set("joins", [*joins, *(from_.parent.args.get("joins") or [])])
+    for join in tree.find_all(exp.Join):
+        while _is_bracket(join.this) and not join.this.this.args.get("joins"):
+            join.set("this", join.this.this)
+    if any(_is_bracket(relation) for relation in tree.find_all(exp.Subquery)):
+        raise Refused("SDC005", "brackets around joins: write (SELECT .. FROM .. JOIN ..) AS name")
+
+
+def _is_bracket(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Subquery) or not isinstance(node.this, (exp.Table, exp.Subquery)):
+        return False
+    return isinstance(node.parent, (exp.From, exp.Join)) and not any(
+        node.args.get(part) for part in node.args if part != "this"
+    )
 
 
 def refuse_hidden_relations(tree: exp.Expr) -> None:

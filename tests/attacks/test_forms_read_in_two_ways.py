@@ -123,7 +123,7 @@ EXPRESSIONS = (
     "d + INTERVAL 1 DAY", "d - INTERVAL '1 month 2 days'", "d + INTERVAL (age) DAY", "extract('dow' FROM d)", "extract(isodow FROM d)",
     "date_trunc('week', d)", "date_diff('week', DATE '2020-01-01', d)", "ts - INTERVAL '2' HOURS",
     # subscripts, structs, names
-    "l[1]", "l[-1]", "l[1:2]", "l[age - 19]", "region[1]", "region[-1]", "st.a", "st.\"Region\"", "st.REGION", "(st).a",
+    "l[1]", "l[-1]", "l[1:2]", "l[:2]", "region[2:]", "region[-2:]", "region[:-2]", "l[:]", "l[age - 19]", "region[1]", "region[-1]", "st.a", "st.\"Region\"", "st.REGION", "(st).a",
     "people.st.income", "people.region", "main.people.region", "PEOPLE.\"REGION\"", "st['a'] + 1", "7 IN l", "age IN [20, 21]", "age == 20 AND sex IS NOT NULL", "NOT age == 20",
     "CASE sex WHEN 'f' THEN 1 WHEN NULL THEN 2 ELSE 3 END", "if(ok, 1, 2)", "(age, region) = (20, 'N')", "(age, sex) = (20, NULL)",
     "(age, region) IN ((20, 'N'), (21, 'S'))", "st::STRUCT(a VARCHAR, \"Region\" VARCHAR, income INT)", "ifnull(sex, 'u')",
@@ -180,6 +180,11 @@ QUERIES = (
     "SELECT count(*) FROM people SEMI JOIN nums q ON people.age = q.a",
     "SELECT count(*) n FROM people ANTI JOIN (SELECT * FROM regions WHERE num > 2) q USING (region)",
     "SELECT region, a.region x, b.region y FROM regions a FULL JOIN (SELECT 'Q' AS region, 9 AS z) b USING (region)",
+    # brackets around joins
+    "SELECT label, count(*) FROM (people p JOIN regions USING (region)) GROUP BY label",
+    "SELECT b, count(*) n FROM ((people p INNER JOIN regions r ON p.region = r.region) LEFT JOIN nums q ON r.num = q.a) GROUP BY b",
+    "SELECT count(*) n FROM (people p LEFT JOIN regions r ON p.region = r.region AND r.num < 3) INNER JOIN nums ON num = a",
+    "SELECT label, b FROM (regions LEFT JOIN nums ON num = a), (VALUES (1)) v(x) WHERE x <= num",
     # aggregates and windows
     "SELECT sum(income / 4), sum(-income) / 3, -count(*) ** 2, 2 ^ 3 ^ 2, count(*) - (1 - 2) FROM people",
     "SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY num DESC), percentile_cont(0.25) WITHIN GROUP (ORDER BY num DESC) FROM regions",
@@ -207,6 +212,13 @@ def test_a_query_means_what_duckdb_reads(read: Read) -> None:
         assert read.answer(text) == read.wanted(text), text
 
 
+@pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 does not read brackets around one table")
+def test_brackets_around_one_table(read: Read) -> None:
+    for source in ("(people)", "((people)) AS people", "(people) JOIN (regions) ON people.region = regions.region"):
+        text = f"SELECT people.region, count(*) AS n FROM {source} GROUP BY ALL"
+        assert read.answer(text) == read.wanted(text), text
+
+
 REFUSED = {
     "SELECT age // 2 AS age, count(*) FROM people AS alias GROUP BY alias.age": "alias.x",
     "SELECT -num AS num FROM regions AS alias ORDER BY num + 1": "alias.x",
@@ -219,6 +231,8 @@ REFUSED = {
     "SELECT COLUMNS(* EXCLUDE (r.region)) FROM regions p JOIN regions r ON p.num = r.num": "EXCLUDE",
     "SELECT count(*) FROM people SEMI JOIN nums st ON people.age = st.a": "'st' is a column and a relation",
     "SELECT * FROM regions a SEMI JOIN nums b ON a.num = b.a": "'b' is a column and a relation",
+    "SELECT count(*) FROM people p JOIN (regions r LEFT JOIN nums ON num = a) ON p.region = r.region": "brackets around joins",
+    "SELECT count(*) FROM people p LEFT JOIN ((regions r JOIN nums ON num = a)) ON p.region = r.region": "brackets around joins",
     "SELECT count(*) FROM people AT (VERSION => 1)": "at another time",
     "SELECT sex IS NOT TRUE || 'x' AS x FROM (SELECT true AS sex)": "IS of more than",
     "PIVOT people ON age IN (20.0, 21) USING count(*) GROUP BY region": "whole numbers",
