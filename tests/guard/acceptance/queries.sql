@@ -317,6 +317,10 @@ SELECT "q"."region" AS "region", COUNT(*) AS "COUNT(*)" FROM (SELECT * FROM peop
 
 --| With public tables
 
+-- joins in brackets
+SELECT zone, count(*) AS n FROM (people INNER JOIN regions ON people.region = regions.region)
+INNER JOIN zones ON regions.climate = zones.climate GROUP BY zone;
+
 -- JOIN USING
 SELECT climate, count(*) AS n FROM people JOIN regions USING (region) GROUP BY climate;
 
