@@ -632,7 +632,7 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
             raise Refused("SDC031", name) from None
         visible = {column for table in asked for column in schema.get(table, ())}
         if name.lower() in visible:
-            raise Refused("SDC044", name) from None
+            raise Refused("SDC030", f"'{name}' is not in the FROM of its SELECT") from None
         raise unknown_column(name, visible) from None
 
 
