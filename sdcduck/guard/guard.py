@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,10 +43,11 @@ from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
-from sdcduck.guard.shapes import RELEASED, by_name, conjuncts, has_aggregate, is_number
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 from sdcduck.guard.templates import Templates, asked
+from sdcduck.guard.unnamed import name_all, output_names
 from sdcduck.guard.written import written
 
 _LONGEST = 100_000  # characters
@@ -364,15 +364,15 @@ class Guard:
             policies[name]
             for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
         ]
-        _name_all(tree)
-        names = _output_names(tree)
+        name_all(tree)
+        names = output_names(tree)
         shapes = self._known.shapes(named)
         schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
         if tree.find(exp.Columns) is not None:
             without_columns(tree, schema, self._known.names_and_numbers)
             _check_size(tree)
-            _name_all(tree)
-            names = _output_names(tree)
+            name_all(tree)
+            names = output_names(tree)
         settle_names(tree, schema)
         tree = _qualified(tree, schema)
         _number_placeholders(tree)
@@ -397,7 +397,7 @@ class Guard:
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
         columns = origins(tree, protection.blocks)
-        now, grouped, constant = _output_names(tree), _is_grouped(tree), _is_constant(tree)
+        now, grouped, constant = output_names(tree), _is_grouped(tree), _is_constant(tree)
         text = written(tree, protection.numbers, subscripts=subscripts)
         if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
@@ -652,81 +652,6 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
         if table.name.lower() not in ctes | set(policies):
             hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
             raise Refused("SDC020", f"'{table.name}'; {hint}")
-
-
-def _output_names(tree: exp.Expr) -> list[str] | None:
-    """The names of the result's columns as the analyst wrote them; None where a star hides them."""
-    if isinstance(tree, exp.Subquery):
-        return _output_names(tree.this)
-    if isinstance(tree, exp.SetOperation) and tree.args.get("by_name"):
-        left, right = _output_names(tree.this), _output_names(tree.expression)
-        return None if left is None or right is None else by_name(left, right)
-    selects = tree.selects if isinstance(tree, exp.Query) else []
-    if any(item.is_star for item in selects):
-        return None
-    names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
-    return names if len({name.lower() for name in names}) == len(names) else None
-
-
-def _name_all(tree: exp.Expr) -> None:
-    """Name columns without a name that something may ask for: of subqueries and CTEs, and those of UNION BY NAME.
-
-    Those that UNION BY NAME brings together would be taken for one another otherwise.
-    """
-    for query in tree.find_all(exp.Subquery, exp.CTE):
-        if isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)):
-            inner = query.this
-            while isinstance(inner, (exp.SetOperation, exp.Subquery)):
-                inner = inner.this
-            if isinstance(inner, exp.Select):
-                _name_as_duckdb(inner)
-    for operation in tree.find_all(exp.SetOperation):
-        if not operation.args.get("by_name"):
-            continue
-        for select in operation.find_all(exp.Select):
-            for item in select.expressions:
-                unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
-                if unnamed and item.find(exp.Columns) is None:
-                    item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
-
-
-def _name_as_duckdb(select: exp.Select) -> None:
-    """Name the columns without a name whose name in DuckDB is known, unless two had the same."""
-    if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
-        return
-    names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
-    made = [name or _name_in_duckdb(item) for name, item in zip(names, select.expressions, strict=True)]
-    taken = Counter(name.lower() for name in made)
-    for item, name, new in zip(list(select.expressions), names, made, strict=True):
-        if not name and new and taken[new.lower()] == 1:
-            item.replace(exp.alias_(item.copy(), new, quoted=True))
-
-
-_CALLS: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
-    exp.Lower: "lower",
-}  # fmt: skip
-
-
-def _name_in_duckdb(item: exp.Expr) -> str:
-    """What DuckDB calls a column without a name: a plain count, or a call with one plain column; else empty.
-
-    >>> [_name_in_duckdb(_parsed(f"SELECT {text}").selects[0]) for text in ("count(*)", "sum(Age)", "1 + 1")]
-    ['count_star()', 'sum(Age)', '']
-    """
-    call = _CALLS.get(type(item))
-    if call is None or any(value for part, value in item.args.items() if part not in ("this", "big_int")):
-        return ""
-    column = item.this
-    if isinstance(column, exp.Star) and call == "count":
-        return "count_star()"
-    plain = isinstance(column, exp.Column) and all(_WORD.fullmatch(part.name) for part in column.parts)
-    return f"{call}({'.'.join(part.name for part in column.parts)})" if plain else ""
-
-
-def _default_name(item: exp.Expr) -> str:
-    """The name of a column without one: as DuckDB has it for a plain count, else the text."""
-    return _name_in_duckdb(item) or item.sql("duckdb").lower()
 
 
 def _number_placeholders(tree: exp.Expr) -> None:

@@ -1,0 +1,88 @@
+"""Columns without a name: DuckDB has one for them, by which an answer shows them and a query asks for them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from sqlglot import exp
+
+from sdcduck.guard.shapes import by_name
+
+_WORD = re.compile(r"\w+")
+
+
+def output_names(tree: exp.Expr) -> list[str] | None:
+    """The names of the result's columns as the analyst wrote them; None where a star hides them."""
+    if isinstance(tree, exp.Subquery):
+        return output_names(tree.this)
+    if isinstance(tree, exp.SetOperation) and tree.args.get("by_name"):
+        left, right = output_names(tree.this), output_names(tree.expression)
+        return None if left is None or right is None else by_name(left, right)
+    selects = tree.selects if isinstance(tree, exp.Query) else []
+    if any(item.is_star for item in selects):
+        return None
+    names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
+    return names if len({name.lower() for name in names}) == len(names) else None
+
+
+def name_all(tree: exp.Expr) -> None:
+    """Name columns without a name that something may ask for: of subqueries and CTEs, and those of UNION BY NAME.
+
+    Those that UNION BY NAME brings together would be taken for one another otherwise.
+    """
+    for query in tree.find_all(exp.Subquery, exp.CTE):
+        if isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)):
+            inner = query.this
+            while isinstance(inner, (exp.SetOperation, exp.Subquery)):
+                inner = inner.this
+            if isinstance(inner, exp.Select):
+                _name_as_duckdb(inner)
+    for operation in tree.find_all(exp.SetOperation):
+        if not operation.args.get("by_name"):
+            continue
+        for select in operation.find_all(exp.Select):
+            for item in select.expressions:
+                unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
+                if unnamed and item.find(exp.Columns) is None:
+                    item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
+
+
+def _name_as_duckdb(select: exp.Select) -> None:
+    """Name the columns without a name whose name in DuckDB is known, unless two had the same."""
+    if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
+        return
+    names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
+    made = [name or _name_in_duckdb(item) for name, item in zip(names, select.expressions, strict=True)]
+    taken = Counter(name.lower() for name in made)
+    for item, name, new in zip(list(select.expressions), names, made, strict=True):
+        if not name and new and taken[new.lower()] == 1:
+            item.replace(exp.alias_(item.copy(), new, quoted=True))
+
+
+_CALLS: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
+    exp.Lower: "lower",
+}  # fmt: skip
+
+
+def _name_in_duckdb(item: exp.Expr) -> str:
+    """What DuckDB calls a column without a name: a plain count, or a call with one plain column; else empty.
+
+    >>> from sqlglot import parse_one
+    >>> [_name_in_duckdb(parse_one(text, "duckdb")) for text in ("count(*)", "sum(Age)", "1 + 1")]
+    ['count_star()', 'sum(Age)', '']
+    """
+    call = _CALLS.get(type(item))
+    if call is None or any(value for part, value in item.args.items() if part not in ("this", "big_int")):
+        return ""
+    column = item.this
+    if isinstance(column, exp.Star) and call == "count":
+        return "count_star()"
+    plain = isinstance(column, exp.Column) and all(_WORD.fullmatch(part.name) for part in column.parts)
+    return f"{call}({'.'.join(part.name for part in column.parts)})" if plain else ""
+
+
+def _default_name(item: exp.Expr) -> str:
+    """The name of a column without one: as DuckDB has it for a plain count, else the text."""
+    return _name_in_duckdb(item) or item.sql("duckdb").lower()
