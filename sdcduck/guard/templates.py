@@ -2,7 +2,8 @@
 
 A filter of a dashboard asks ``.. WHERE region = 'north'`` and next ``.. WHERE region = 'south'``. What is protected and
 how depends on neither value. Only values that columns are compared with are taken for such constants; a limit, a place
-in GROUP BY or a factor says what is to be done.
+in GROUP BY or a factor says what is to be done. Nor is a value that stands in the text elsewhere, too: an expression
+that is there twice may be another question than two expressions.
 
 Nothing is trusted to look right: the question is rewritten once more with values that stand nowhere else, and where
 these come out they must be literals of their own; with the constants in these places it must be what the question was
@@ -22,13 +23,15 @@ from sdcduck.guard.rewritten import Rewritten
 _VALUES = {
     "date": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}'",
     "time": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}\x20[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?'",
-    "text": r"'[\w\x20.,:;@%&+/()<>=!?*-]{0,24}'",
+    "text": r"'(?:[\w\x20.,:;@%&+/()<>!?*-]|=(?!=)){0,24}'",  # a text with == somewhere is read once more
     "number": r"(?:[1-9][0-9]{1,8}|[0-9])",
     "decimal": r"(?:[1-9][0-9]{1,8}|[0-9])\.[0-9]{1,4}",
 }
 """The kinds of constants: of one kind DuckDB has one type for all, and none is longer than an `_unheard_of` one."""
 
-_VALUE = rf"""(?: {"|".join(reversed(_VALUES.values()))} )"""
+# Each is read in one way: a date is a text, too, and a list of dates that fails in the end would be tried in all ways.
+_VALUE = rf"""(?> {"|".join(reversed(_VALUES.values()))} )"""
+_DIGITS = frozenset(".0123456789")
 _COMPARAND = rf"""(?: {_VALUE}
     | (?: DATE | TIMESTAMP ) \s+ {_VALUE}
     | CAST \s* \( \s* {_VALUE} \s+ AS \s+ \w+ \s* \)
@@ -46,6 +49,13 @@ _COMPARED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ONE = re.compile(rf"""(?P<name> "(?:[^"]|"")*" | [^\W\d]\w* ) | (?P<value> {_VALUE} )""", re.VERBOSE)
+_ELSEWHERE = re.compile(
+    r"""
+      (?P<mark> \x00[^\x00]*\x00 ) | (?P<joined> '(?:[^']|'')*' \s+ ' ) | '(?P<text> (?:[^']|'')* )' | "(?:[^"]|"")*"
+    | [^\W\d]\w* | (?P<number> \d[\d_]*(?:\.[\d_]*)? | \.\d[\d_]* )
+    """,
+    re.VERBOSE,
+)
 _LITERALS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?|[^\W\d]\w*|[^'"\w]+|.""", re.DOTALL)
 
 
@@ -82,6 +92,7 @@ def asked(text: str) -> Asked | None:
     >>> asked("SELECT sum(2 * income), 'a = 5' FROM people WHERE 1 = 0 GROUP BY 1")
     """
     places: dict[str, int] = {}
+    elsewhere: set[str | float] = set()
 
     def without(found: re.Match[str]) -> str:
         if found["odd"] or found["open"]:
@@ -90,15 +101,44 @@ def asked(text: str) -> Asked | None:
 
     def mark(one: re.Match[str]) -> str:
         value = one["value"]
-        return one[0] if value is None else f"\x00{places.setdefault(value, len(places))}{_kind(value)}\x00"
+        if value is None or _meant(value.strip("'")) in elsewhere:
+            return one[0]
+        return f"\x00{places.setdefault(value, len(places))}{_kind(value)}\x00"
 
     if "\x00" in text:
         return None
     try:
         pattern = _COMPARED.sub(without, text)
+        elsewhere |= _elsewhere(pattern)
+        if any(_meant(value.strip("'")) in elsewhere for value in places):
+            places.clear()
+            pattern = _COMPARED.sub(without, text)
     except ValueError:  # comments and other quotes: what is a constant could be read in another way than here
         return None
     return Asked(pattern, tuple(places), tuple(map(_kind, places))) if places else None
+
+
+def _elsewhere(pattern: str) -> set[str | float]:
+    """What the values that are no constants mean.
+
+    Raises:
+        ValueError: of texts with only space between them, which are one.
+    """
+    found: set[str | float] = set()
+    for literal in _ELSEWHERE.finditer(pattern):
+        if literal["joined"]:
+            raise ValueError
+        if literal["text"] is not None or literal["number"]:
+            found.add(_meant(literal["text"] or literal["number"] or ""))
+    return found
+
+
+def _meant(value: str) -> str | float:
+    """What is the same for values that may be written as one: 0.5, .5 and '0.5'."""
+    try:
+        return float(value) if value[:1] in _DIGITS else value
+    except ValueError:
+        return value
 
 
 def _kind(value: str) -> str:
@@ -153,9 +193,9 @@ def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritt
     parts = [places.get(part, part) for part in _LITERALS.findall(other.sql)]
     rest = "\n".join(part for part in parts if isinstance(part, str))
     found = Template(other, tuple(parts))
-    # In a name, or in a longer text, a constant is no longer a constant.
-    usable = not any(one in rest for one in bare) and found.filled(question.constants) == known
-    return found if usable else None
+    # In a name, or in a longer text, a constant is no longer a constant. One that is gone decided about something.
+    usable = not any(one in rest for one in bare) and set(places.values()) <= set(parts)
+    return found if usable and found.filled(question.constants) == known else None
 
 
 class Templates:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -134,6 +135,81 @@ def test_constants_that_are_the_same_are_so_in_another_question(con: duckdb.Duck
     assert has_template(one, question.format(40, 40))
     assert becomes(one, question.format(40, 50)) == "SDC042"
     assert becomes(one, question.format(50, 60)) == "SDC042"
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "value", "others"),
+    [
+        ("age % 2 = 1", "1", "034"), ("mod(age, 2) = .5", "0.5", ("1.5", "2.5", "3.5")),
+        ("mod(age, 2) = 5_0", "50", ("10", "20", "30")), ("mod(age, 2) = 'a'\n'b'", "'ab'", ("'a'", "'b'", "'c'")),
+    ],
+)  # fmt: skip
+def test_values_that_are_the_same_as_one_that_is_no_constant(
+    con: duckdb.DuckDBPyConnection, elsewhere: str, value: str, others: Sequence[str]
+) -> None:
+    """A grouping set that is there twice would count units twice, with the noise of one."""
+    con.execute("""
+        CREATE TABLE visits AS SELECT id % 300 AS id, age FROM people;
+        FROM sdc_add_record_key('visits', unit := 'id');
+        FROM sdc_protect('visits', unit := 'id', dimensions := ['age']);
+    """)
+    one = sdcduck.guard(con)
+    for table in ("people", "visits"):
+        question = f"SELECT count(*) FROM {table} GROUP BY GROUPING SETS ((mod(age, 2) = {{}}), ({elsewhere}))"
+        for other in others:
+            becomes(one, question.format(other))
+        assert becomes(one, question.format(value)) == becomes(sdcduck.guard(con), question.format(value))
+    assert becomes(one, question.format(value)) in ("SDC005", "SDC001")
+
+
+def test_a_value_that_stands_elsewhere_too_is_no_constant() -> None:
+    found = asked("SELECT region, 'a' FROM people WHERE age = 1 AND age <> 2 AND region IN ('a', 'b') LIMIT 1")
+    assert found is not None
+    assert found.constants == ("2", "'b'")
+
+
+def test_a_value_that_decides_whether_rows_are_asked_for(con: duckdb.DuckDBPyConnection) -> None:
+    """1 = 5 is never so, 1 = 1 always: a says which, as an alias does in WHERE."""
+    one = sdcduck.guard(con)
+    for question in (
+        "SELECT 1 AS a, region, count(*) AS n FROM people WHERE a = {} GROUP BY region",
+        "SELECT 1 AS a, 0 AS b, id FROM people WHERE a = {}",
+    ):
+        for value in (5, 6, 7, 1, 0):
+            text = question.format(value)
+            assert becomes(one, text) == becomes(sdcduck.guard(con), text), text
+
+
+@pytest.mark.parametrize("value", ["unnest", "a == b", "UNNEST", "=="])
+def test_values_that_are_found_in_a_text(con: duckdb.DuckDBPyConnection, value: str) -> None:
+    one = sdcduck.guard(con)
+    for question in (
+        "SELECT region, count(*) AS n FROM people WHERE region = '{}' GROUP BY region",
+        "SELECT n ** 2 AS n FROM (SELECT count(*) AS n FROM people WHERE region = '{}') AS t",
+    ):
+        for text in map(question.format, (*REGIONS, "nowhere", value)):
+            assert becomes(one, text) == becomes(sdcduck.guard(con), text), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a IN (" + 24 * "'2023-01-01', " + "x)", "a IN (" + 24 * "CAST('2023-01-01 00:00:00' AS DATE), " + "x)",
+        "a = MAKE_DATE(" + 24 * "'2023-01-01', " + "x)", "a IN (" + 7000 * "'2023-01-01', " + "x)", 20_000 * "a = ", 20_000 * "a IN (",
+        "a =" + 100_000 * " " + "x", 50_000 * "''", 50_000 * '""' + "'", 5000 * "a BETWEEN 1 AND ", 50_000 * "a ", 50_000 * "1_", 30_000 * "'' ",
+    ],
+)  # fmt: skip
+def test_no_text_takes_long_to_be_searched(text: str) -> None:
+    start = time.perf_counter()
+    asked(text)
+    assert time.perf_counter() - start < 2
+
+
+def test_a_text_that_is_too_long_is_not_searched(con: duckdb.DuckDBPyConnection) -> None:
+    one = sdcduck.guard(con)
+    start = time.perf_counter()
+    assert becomes(one, f"SELECT count(*) FROM people WHERE {1_000_000 * 'age = 5 AND '} true") == "SDC002"
+    assert time.perf_counter() - start < 2
 
 
 def test_a_value_in_a_name(con: duckdb.DuckDBPyConnection) -> None:
