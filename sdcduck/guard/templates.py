@@ -1,12 +1,12 @@
 """Questions that differ in constants: what one is rewritten to, with the places where the constants of another one go.
 
 A filter of a dashboard asks ``.. WHERE region = 'north'`` and next ``.. WHERE region = 'south'``. What is protected and
-how depends on neither value. Only values that columns are compared with are taken for such constants; a limit, a place
-in GROUP BY or a factor says what is to be done. Nor is a value that stands in the text elsewhere, too: an expression
-that is there twice may be another question than two expressions.
+how depends on neither value. Only values that columns are compared with in WHERE are taken for such constants. A value
+elsewhere may say what is to be done, as a limit, a place in GROUP BY or a factor does, or be part of an expression that
+is the same as another one, as a group key is that stands in SELECT, too.
 
-Nothing is trusted to look right: the question is rewritten once more with values that stand nowhere else, and where
-these come out they must be literals of their own; with the constants in these places it must be what the question was
+Nothing is trusted to look right: the question is rewritten once more with values that stand nowhere else, and all of
+these must come out as literals of their own; with the constants in these places it must be what the question was
 rewritten to, in all its parts.
 """
 
@@ -31,31 +31,28 @@ _VALUES = {
 
 # Each is read in one way: a date is a text, too, and a list of dates that fails in the end would be tried in all ways.
 _VALUE = rf"""(?> {"|".join(reversed(_VALUES.values()))} )"""
-_DIGITS = frozenset(".0123456789")
 _COMPARAND = rf"""(?: {_VALUE}
     | (?: DATE | TIMESTAMP ) \s+ {_VALUE}
     | CAST \s* \( \s* {_VALUE} \s+ AS \s+ \w+ \s* \)
     | (?: MAKE_DATE | MAKE_TIMESTAMP ) \s* \( \s* {_VALUE} (?: \s* , \s* {_VALUE} )* \s* \) )"""
 _END = r"(?= \s* (?: [),;] | :: | $ | (?:AND|OR|THEN|ELSE|END|WHEN|AS|GROUP|ORDER|HAVING|LIMIT|QUALIFY|UNION)\b ))"
+_CLAUSES = """
+    WHERE | SELECT | (?<!DISTINCT\\s) FROM | USING | ON | FOR | GROUP | HAVING | WINDOW | QUALIFY | ORDER | LIMIT
+    | OFFSET | FETCH | UNION | INTERSECT | EXCEPT | VALUES | WITH | SAMPLE | TABLESAMPLE | PIVOT | UNPIVOT"""
 _COMPARED = re.compile(
     rf"""
       (?P<odd> -- | /\* | [\\`\#] | \$(?!\d) )
     | (?: (?<!\w) (?: [^\W\d]\w* | "(?:[^"]|"")*" ) | \) ) \s* (?: <> | [<>!=]= | [<>=] ) \s* {_COMPARAND} {_END}
     | (?<!\w) IN \s* \( \s* {_COMPARAND} \s* (?: , \s* {_COMPARAND} \s* )* \)
     | (?<!\w) BETWEEN \s+ {_COMPARAND} \s+ AND \s+ {_COMPARAND} {_END}
+    | (?<!\w) (?P<clause> FILTER \s* \( | (?: {_CLAUSES} ) (?!\w) )
+    | (?P<bracket> [()] )
     | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" )
     | (?P<open> ['"] )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _ONE = re.compile(rf"""(?P<name> "(?:[^"]|"")*" | [^\W\d]\w* ) | (?P<value> {_VALUE} )""", re.VERBOSE)
-_ELSEWHERE = re.compile(
-    r"""
-      (?P<mark> \x00[^\x00]*\x00 ) | (?P<joined> '(?:[^']|'')*' \s+ ' ) | '(?P<text> (?:[^']|'')* )' | "(?:[^"]|"")*"
-    | [^\W\d]\w* | (?P<number> \d[\d_]*(?:\.[\d_]*)? | \.\d[\d_]* )
-    """,
-    re.VERBOSE,
-)
 _LITERALS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?|[^\W\d]\w*|[^'"\w]+|.""", re.DOTALL)
 
 
@@ -82,63 +79,48 @@ _MARK = re.compile(r"\x00(\d+)[a-z]+\x00")
 
 
 def asked(text: str) -> Asked | None:
-    """The constants that columns are compared with, and the question without them; None where there are none.
+    """The constants that columns are compared with in WHERE, and the question without them; None where there are none.
 
-    >>> found = asked("SELECT age > 5, count(*) FROM people WHERE region IN ('a', 'b') AND age > 5 LIMIT 3")
+    >>> found = asked("SELECT age > 5, count(*) FROM people WHERE region IN ('a', 'b') AND (age > 5) GROUP BY age > 5")
     >>> found.constants
-    ('5', "'a'", "'b'")
-    >>> found.with_constants(["7", "'c'", "'d'"])
-    "SELECT age > 7, count(*) FROM people WHERE region IN ('c', 'd') AND age > 7 LIMIT 3"
-    >>> asked("SELECT sum(2 * income), 'a = 5' FROM people WHERE 1 = 0 GROUP BY 1")
+    ("'a'", "'b'", '5')
+    >>> found.with_constants(["'c'", "'d'", "7"])
+    "SELECT age > 5, count(*) FROM people WHERE region IN ('c', 'd') AND (age > 7) GROUP BY age > 5"
+    >>> asked("SELECT sum(2 * income) FILTER (WHERE age = 5), 'WHERE a = 5' FROM people WHERE 1 = 0 LIMIT 1")
     """
     places: dict[str, int] = {}
-    elsewhere: set[str | float] = set()
+    where: list[bool | None] = [
+        False
+    ]  # whether this is WHERE, for each bracket that is open; None: there is none in it
 
     def without(found: re.Match[str]) -> str:
         if found["odd"] or found["open"]:
             raise ValueError
-        return found[0] if found["quoted"] else _ONE.sub(mark, found[0])
+        if found["quoted"]:
+            return found[0]
+        if found["clause"]:
+            if found[0].endswith("("):
+                where.append(None)
+            elif where[-1] is not None:
+                where[-1] = found[0].upper() == "WHERE"
+            return found[0]
+        if found[0] == "(":
+            where.append(where[-1])
+        elif found[0].startswith(")"):
+            where.pop()
+        return _ONE.sub(mark, found[0]) if where[-1] else found[0]
 
     def mark(one: re.Match[str]) -> str:
         value = one["value"]
-        if value is None or _meant(value.strip("'")) in elsewhere:
-            return one[0]
-        return f"\x00{places.setdefault(value, len(places))}{_kind(value)}\x00"
+        return one[0] if value is None else f"\x00{places.setdefault(value, len(places))}{_kind(value)}\x00"
 
     if "\x00" in text:
         return None
     try:
         pattern = _COMPARED.sub(without, text)
-        elsewhere |= _elsewhere(pattern)
-        if any(_meant(value.strip("'")) in elsewhere for value in places):
-            places.clear()
-            pattern = _COMPARED.sub(without, text)
-    except ValueError:  # comments and other quotes: what is a constant could be read in another way than here
+    except (ValueError, IndexError):  # comments, other quotes, brackets: it could be read in another way than here
         return None
     return Asked(pattern, tuple(places), tuple(map(_kind, places))) if places else None
-
-
-def _elsewhere(pattern: str) -> set[str | float]:
-    """What the values that are no constants mean.
-
-    Raises:
-        ValueError: of texts with only space between them, which are one.
-    """
-    found: set[str | float] = set()
-    for literal in _ELSEWHERE.finditer(pattern):
-        if literal["joined"]:
-            raise ValueError
-        if literal["text"] is not None or literal["number"]:
-            found.add(_meant(literal["text"] or literal["number"] or ""))
-    return found
-
-
-def _meant(value: str) -> str | float:
-    """What is the same for values that may be written as one: 0.5, .5 and '0.5'."""
-    try:
-        return float(value) if value[:1] in _DIGITS else value
-    except ValueError:
-        return value
 
 
 def _kind(value: str) -> str:
@@ -193,7 +175,7 @@ def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritt
     parts = [places.get(part, part) for part in _LITERALS.findall(other.sql)]
     rest = "\n".join(part for part in parts if isinstance(part, str))
     found = Template(other, tuple(parts))
-    # In a name, or in a longer text, a constant is no longer a constant. One that is gone decided about something.
+    # In a name, or in a longer text, a constant is no longer one. One that does not come out decided about something.
     usable = not any(one in rest for one in bare) and set(places.values()) <= set(parts)
     return found if usable and found.filled(question.constants) == known else None
 

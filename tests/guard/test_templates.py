@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -66,11 +66,11 @@ def test_the_questions_of_the_acceptance_page_with_other_constants(method: str) 
             for text in (query.sql, *others(question, chosen, 6)):
                 assert becomes(one, text) == anew(alone, text), text
             if not isinstance(becomes(one, query.sql), str):
-                # A value is the name of a column, or stands in what is asked about a public table beforehand.
-                named = "PIVOT" in query.sql.replace("UNPIVOT", "") or "JOIN (SELECT region, climate" in query.sql
+                # A value stands in what is asked about a public table beforehand.
+                named = "JOIN (SELECT region, climate" in query.sql
                 assert has_template(one, query.sql) != named, query.sql
                 with_one += not named
-    assert with_one > 20
+    assert with_one > 8
 
 
 REGIONS = ("north", "south")
@@ -129,12 +129,27 @@ def test_policies_and_tables_that_change(con: duckdb.DuckDBPyConnection) -> None
 
 def test_constants_that_are_the_same_are_so_in_another_question(con: duckdb.DuckDBPyConnection) -> None:
     one = sdcduck.guard(con)
-    question = "SELECT age > {} AS old, count(*) AS n FROM people GROUP BY age > {}"
+    question = "SELECT age > {} AS old, count(*) AS n FROM people WHERE age < {} GROUP BY age > {}"
     for age in (10, 20, 30):
-        assert one.sql(question.format(age, age)).num_rows == 2
-    assert has_template(one, question.format(40, 40))
-    assert becomes(one, question.format(40, 50)) == "SDC042"
-    assert becomes(one, question.format(50, 60)) == "SDC042"
+        assert one.sql(question.format(age, 7, age)).num_rows == 1
+    for first, second in ((40, 50), (30, 50), (50, 30), (10, 30)):
+        assert becomes(one, question.format(first, 7, second)) == "SDC042"
+
+
+def test_only_what_is_in_where(con: duckdb.DuckDBPyConnection) -> None:
+    found = asked(
+        "WITH a AS (SELECT age = 1 AS x FROM people WHERE (lower(region) = 'a' OR age IN (2, 3)) AND year(day) = 4 GROUP BY age = 1) "
+        "SELECT count(*) FILTER (WHERE age = 5), count(*) FILTER (day = (SELECT 6 WHERE x = 6)), CASE WHEN age = 7 THEN 8 END FROM p "
+        "JOIN q ON p.x = 9 WHERE extract(month FROM day) = 10 AND x IN (SELECT y FROM z WHERE y > 11 HAVING count(*) > 12) AND x = 13 "
+        "AND age IS DISTINCT FROM 14 AND age = 15 GROUP BY age = 16 HAVING count(*) > 17 QUALIFY n = 18 ORDER BY age = 19 LIMIT 20"
+    )
+    assert found is not None
+    assert found.constants == ("'a'", "2", "3", "4", "10", "11", "13", "15")
+
+
+@pytest.mark.parametrize("text", ["SELECT (1)) WHERE x = 5", "SELECT ((1) WHERE x = 5) FROM t) WHERE x = 6"])
+def test_brackets_that_do_not_match(text: str) -> None:
+    assert asked(text) is None
 
 
 @pytest.mark.parametrize(
@@ -160,12 +175,6 @@ def test_values_that_are_the_same_as_one_that_is_no_constant(
             becomes(one, question.format(other))
         assert becomes(one, question.format(value)) == becomes(sdcduck.guard(con), question.format(value))
     assert becomes(one, question.format(value)) in ("SDC005", "SDC001")
-
-
-def test_a_value_that_stands_elsewhere_too_is_no_constant() -> None:
-    found = asked("SELECT region, 'a' FROM people WHERE age = 1 AND age <> 2 AND region IN ('a', 'b') LIMIT 1")
-    assert found is not None
-    assert found.constants == ("2", "'b'")
 
 
 def test_a_value_that_decides_whether_rows_are_asked_for(con: duckdb.DuckDBPyConnection) -> None:
@@ -200,40 +209,40 @@ def test_values_that_are_found_in_a_text(con: duckdb.DuckDBPyConnection, value: 
     ],
 )  # fmt: skip
 def test_no_text_takes_long_to_be_searched(text: str) -> None:
-    start = time.perf_counter()
-    asked(text)
-    assert time.perf_counter() - start < 2
+    """Tried in all ways that it can be read in, any of these would take for ever."""
+    assert asked(f"SELECT 1 WHERE {text}") is None
 
 
-def test_a_text_that_is_too_long_is_not_searched(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
-    start = time.perf_counter()
-    assert becomes(one, f"SELECT count(*) FROM people WHERE {1_000_000 * 'age = 5 AND '} true") == "SDC002"
-    assert time.perf_counter() - start < 2
+def test_a_text_that_is_too_long_is_not_searched(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, long = sdcduck.guard(con), f"SELECT count(*) FROM people WHERE {20_000 * 'age = 5 AND '} true"
+    assert asked(long) is not None
+    monkeypatch.setattr(importlib.import_module("sdcduck.guard.guard"), "asked", pytest.fail)
+    assert becomes(one, long) == "SDC002"
 
 
 def test_a_value_in_a_name(con: duckdb.DuckDBPyConnection) -> None:
     one = sdcduck.guard(con)
     for age in (10, 20, 30):
-        question = f"SELECT age > {age}, count(*) FROM people GROUP BY ALL"
+        question = f"SELECT sum((SELECT count(*) FROM people WHERE age > {age}))"
         assert one.sql(question).column_names == sdcduck.guard(con).sql(question).column_names
         assert str(age) in one.sql(question).column_names[0]
+        assert not has_template(one, question)
 
 
 @pytest.mark.parametrize(
-    "question",
+    "condition",
     [
-        "SELECT count(*) FROM people LIMIT 5", "SELECT sum(5 * age) FROM people", "SELECT region FROM people WHERE 1 = 0",
-        "SELECT 'age = 5', \"age = 5\" FROM people", "SELECT age = 5 * age FROM people", "SELECT age = -5 FROM people",
-        "SELECT age = 5 -- x", "SELECT age = 'a\\n'", "SELECT age = e'a'", "SELECT age = 'a' 'b'", "SELECT age = 5e3", "SELECT age = 05",
-        "SELECT age = $$a$$", "SELECT age = 'it''s'", "SELECT age = 1234567890", f"SELECT age = '{25 * 'a'}'", "SELECT age = 5.12345",
-        "SELECT age = 5 /* ' */", "SELECT age = 'a", "SELECT age = 5_000", "SELECT age = 0x5", "SELECT age = 5 \x00", "SELECT f(x := 5)",
-        "SELECT age IN (5, x)", "SELECT age IN (SELECT 5)", "SELECT age = 5 + x", "SELECT age = 5 COLLATE x", "SELECT age = ٥", "SELECT age = CAST(5 AS INTEGER) * age",
-        "SELECT age = CAST(5 AS DECIMAL(4, 1))", "SELECT age = CAST(5 + 1 AS INTEGER)", "SELECT day = MAKE_DATE(2023, age, 1)",
+        "1 = 0", "'age = 5' = \"age = 5\"", "age = 5 * age", "age = -5", "age = 5 -- x", "age = 'a\\n'", "age = e'a'", "age = 'a' 'b'",
+        "age = 5e3", "age = 05", "age = $$a$$", "age = 'it''s'", "age = 1234567890", f"age = '{25 * 'a'}'", "age = 5.12345", "age = 'a",
+        "age = 5 /* ' */", "age = 5_000", "age = 0x5", "age = 5 \x00", "f(x := 5)", "age IN (5, x)", "age IN (SELECT 5)", "age = 5 + x",
+        "age = 5 COLLATE x", "age = ٥", "age = CAST(5 AS INTEGER) * age", "age = CAST(5 AS DECIMAL(4, 1))", "age = CAST(5 + 1 AS INTEGER)",
+        "day = MAKE_DATE(2023, age, 1)", "age = 'a == b'",
     ],
 )  # fmt: skip
-def test_what_is_no_constant_of_another_question(question: str) -> None:
-    assert asked(question) is None
+def test_what_is_no_constant_of_another_question(condition: str) -> None:
+    assert asked(f"SELECT count(*) FROM people WHERE {condition}") is None
 
 
 @pytest.mark.parametrize(
@@ -242,8 +251,8 @@ def test_what_is_no_constant_of_another_question(question: str) -> None:
         ("WHERE day >= DATE '2023-01-01' AND day < '2023-02-01'::DATE", ["'2023-01-01'", "'2023-02-01'"]),
         ("WHERE age BETWEEN 5 AND 7 OR age IN ( 1,2 , 3 )", ["5", "7", "1", "2", "3"]),
         ('WHERE "a "" b" = 5 AND p.age<>5.5 AND lower(region) != \'a b\'', ["5", "5.5", "'a b'"]),
-        ("SELECT CASE WHEN age = 1 THEN 2 ELSE 3 END, age = 4 AS x, 'a = 5'", ["1", "4"]),
-        ("WHERE t = TIMESTAMP '2023-01-01 00:00:00' HAVING count(*) > 10", ["'2023-01-01 00:00:00'", "10"]),
+        ("WHERE CASE WHEN age = 1 THEN 2 ELSE 3 END = 4 AND 'a = 5' <> x", ["1", "4"]),
+        ("WHERE t = TIMESTAMP '2023-01-01 00:00:00' HAVING count(*) > 10", ["'2023-01-01 00:00:00'"]),
         ("WHERE joined >= CAST('2024-03-01 00:00:00.5' AS TIMESTAMP) AND", ["'2024-03-01 00:00:00.5'"]),
         ('WHERE "t0"."day" BETWEEN MAKE_DATE(2023, 1, 1) AND MAKE_DATE( 2023,12,31 )', ["2023", "1", "12", "31"]),
         ("WHERE region = 'Ærø' AND age = 5;", ["'Ærø'", "5"]),
@@ -263,31 +272,8 @@ def twice() -> Iterator[tuple[Guard, Guard]]:
 
 
 PIECES = st.sampled_from(
-    [
-        "'",
-        "''",
-        '"',
-        "\\",
-        "--",
-        "/*",
-        "*/",
-        "a",
-        "5",
-        ")",
-        "(",
-        ",",
-        " ",
-        ";",
-        "\n",
-        "OR",
-        "= ",
-        "é",
-        "$1",
-        "\x00",
-        "%",
-        "::DATE",
-    ]
-)
+    ["'", "''", '"', "\\", "--", "/*", "*/", "a", "5", ")", "(", ",", " ", ";", "\n", "OR", "= ", "é", "$1", "\x00", "%", "::DATE"]
+)  # fmt: skip
 CONSTANTS = st.one_of(
     st.lists(PIECES, max_size=6).map(lambda pieces: f"'{''.join(pieces)}'"),
     st.lists(PIECES, max_size=4).map("".join),
@@ -305,7 +291,7 @@ def test_texts_that_may_break_out_of_constants(
     one, alone = twice
     for value in (["'North'", "30", "5"], ["'East'", "40", "6"], *values):
         where = f"WHERE region = {value[0]} AND age IN (10, {value[1]})"
-        question = f"SELECT sex, count(*) AS n FROM people {where} GROUP BY sex HAVING count(*) > {value[2]}"
+        question = f"SELECT sex, count(*) AS n FROM people {where} OR age = {value[2]} GROUP BY sex"
         if inside:
             question = f"SELECT sex, n FROM ({question}) AS x WHERE n > {value[2]} AND sex <> {value[0]}"
         assert becomes(one, question) == anew(alone, question), question
