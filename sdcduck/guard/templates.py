@@ -37,8 +37,8 @@ _COMPARAND = rf"""(?: {_VALUE}
     | (?: MAKE_DATE | MAKE_TIMESTAMP ) \s* \( \s* {_VALUE} (?: \s* , \s* {_VALUE} )* \s* \) )"""
 _END = r"(?= \s* (?: [),;] | :: | $ | (?:AND|OR|THEN|ELSE|END|WHEN|AS|GROUP|ORDER|HAVING|LIMIT|QUALIFY|UNION)\b ))"
 _CLAUSES = """
-    WHERE | SELECT | (?<!DISTINCT\\s) FROM | USING | ON | FOR | GROUP | HAVING | WINDOW | QUALIFY | ORDER | LIMIT
-    | OFFSET | FETCH | UNION | INTERSECT | EXCEPT | VALUES | WITH | SAMPLE | TABLESAMPLE | PIVOT | UNPIVOT"""
+    WHERE (?!\\s*:) | SELECT | (?<!DISTINCT\\s) FROM | USING | ON | FOR | GROUP | HAVING | WINDOW | QUALIFY | ORDER
+    | LIMIT | OFFSET | FETCH | UNION | INTERSECT | EXCEPT | VALUES | WITH | SAMPLE | TABLESAMPLE | PIVOT | UNPIVOT"""
 _COMPARED = re.compile(
     rf"""
       (?P<odd> -- | /\* | [\\`\#] | \$(?!\d) )
@@ -47,7 +47,7 @@ _COMPARED = re.compile(
     | (?<!\w) BETWEEN \s+ {_COMPARAND} \s+ AND \s+ {_COMPARAND} {_END}
     | (?<!\w) (?P<clause> FILTER \s* \( | (?: {_CLAUSES} ) (?!\w) )
     | (?P<bracket> [()] )
-    | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" )
+    | (?P<quoted> '(?:[^']|'')*' | "(?:[^"]|"")*" | (?: (?<!\w) AS \s+ | \. \s* ) WHERE (?!\w) )
     | (?P<open> ['"] )
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -89,14 +89,13 @@ def asked(text: str) -> Asked | None:
     >>> asked("SELECT sum(2 * income) FILTER (WHERE age = 5), 'WHERE a = 5' FROM people WHERE 1 = 0 LIMIT 1")
     """
     places: dict[str, int] = {}
-    where: list[bool | None] = [
-        False
-    ]  # whether this is WHERE, for each bracket that is open; None: there is none in it
+    # Whether this is WHERE, for each bracket that is open; None: nothing in it is.
+    where: list[bool | None] = [False]
 
     def without(found: re.Match[str]) -> str:
         if found["odd"] or found["open"]:
             raise ValueError
-        if found["quoted"]:
+        if found["quoted"]:  # or a name
             return found[0]
         if found["clause"]:
             if found[0].endswith("("):

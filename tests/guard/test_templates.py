@@ -147,6 +147,13 @@ def test_only_what_is_in_where(con: duckdb.DuckDBPyConnection) -> None:
     assert found.constants == ("'a'", "2", "3", "4", "10", "11", "13", "15")
 
 
+@pytest.mark.parametrize(
+    "alias", ["age AS where", "age AS\n WHERE", "p.where", "p. where", "where: age", "where : age"]
+)
+def test_a_name_that_is_a_word_of_sql(alias: str) -> None:
+    assert asked(f"SELECT {alias}, mod(age, 2) = 1 AS a FROM people p GROUP BY ALL") is None
+
+
 @pytest.mark.parametrize("text", ["SELECT (1)) WHERE x = 5", "SELECT ((1) WHERE x = 5) FROM t) WHERE x = 6"])
 def test_brackets_that_do_not_match(text: str) -> None:
     assert asked(text) is None
