@@ -231,6 +231,11 @@ def test_quantiles_are_those_of_numpy(values: list[float], buckets: int) -> None
         assert found == pytest.approx(wanted, rel=1e-12, abs=1e-300)
 
 
+def test_quantiles_between_values_that_are_further_apart_than_there_are_numbers() -> None:
+    assert quantile_breaks(np.array([1e308, -1e308]), 1).tolist() == [-1e308, 1e308]
+    assert quantile_breaks(np.array([1e308, -1e308]), 4).tolist() == [-1e308, -5e307, 0, 5e307, 1e308]
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from(["normal", "spike", "heavy", "whole"]))
 def test_order_statistics_of_many_values_are_those_of_sorting(seed: int, law: str) -> None:

@@ -75,8 +75,11 @@ def quantile_breaks(values: Floats, buckets: int) -> Floats:
     lower, upper = known[np.searchsorted(ranks, below)], known[np.searchsorted(ranks, above)]
     share = places - below
     # As numpy does it: from the nearer end, so that equal neighbours give exactly their value.
-    step = upper - lower
-    quantiles = np.where(share < 0.5, lower + step * share, upper - step * (1 - share))
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = upper - lower
+        near = np.where(share < 0.5, lower + step * share, upper - step * (1 - share))
+    # Neighbours that are further apart than there are numbers.
+    quantiles = np.where(np.isfinite(step), near, lower * (1 - share) + upper * share)
     breaks: Floats = np.unique(quantiles)
     return breaks
 
