@@ -314,9 +314,10 @@ class Guard:
     def _anew(self, query: str, text: str, version: str) -> Rewritten:
         """What a question becomes that is not remembered; another one may be that differs only in its constants."""
         question = asked(text) if len(text) <= _LONGEST else None
-        found = None if question is None else self._templates.find(question, version)
-        if question is not None and found is not None and self._known.have(found.rewritten.shapes):
-            return found.filled(question.constants)
+        if question is not None:
+            found = self._templates.find(question, version)
+            if found is not None and self._known.have(found.rewritten.shapes):
+                return found.filled(question.constants)
         with self._alone:
             policies = self._known.policies(version)
             rewritten = self._made(query, policies)

@@ -83,14 +83,14 @@ def without_brackets(tree: exp.Expr) -> None:
         Refused: there are others.
     """
     for from_ in tree.find_all(exp.From):
-        joins: list[exp.Expr] = []
-        while _is_bracket(from_.this):
+        select, joins = from_.parent, list[exp.Expr]()
+        while isinstance(select, exp.Select) and _is_bracket(from_.this):
             relation = from_.this.this
             joins = [*(relation.args.get("joins") or []), *joins]
             relation.set("joins", None)
             from_.set("this", relation)
-        if joins and isinstance(from_.parent, exp.Select):
-            from_.parent.set("joins", [*joins, *(from_.parent.args.get("joins") or [])])
+        if joins and select is not None:
+            select.set("joins", [*joins, *(select.args.get("joins") or [])])
     for join in tree.find_all(exp.Join):
         while _is_bracket(join.this) and not join.this.this.args.get("joins"):
             join.set("this", join.this.this)
