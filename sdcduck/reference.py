@@ -1,7 +1,8 @@
 """The reference of the SQL functions, read from the comments beside the macros.
 
 A comment block of lines ``--|`` describes the macro that follows it: the signature, a one-line summary, a description,
-and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. The command line,
+and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. What an argument or a column means
+goes on in lines that begin with more spaces. The command line,
 ``sdc_functions()``, the documentation site and the tests all read it from here.
 """
 
@@ -105,14 +106,21 @@ def _parse(lines: Sequence[str], temporary: str, file: str) -> SQLFunction:
     sections: dict[str, list[str]] = {"description": []}
     pairs: dict[str, list[tuple[str, str]]] = {"arg": [], "column": []}
     current = "description"
+    continued: list[tuple[str, str]] | None = None
     for line in rest:
         tag = re.match(r"@(\w+) ?(.*)", line)
-        if tag is None:
+        if tag is None and continued is not None and line.startswith(" "):
+            name, meaning = continued.pop()
+            continued.append((name, f"{meaning} {line.strip()}"))
+        elif tag is None:
+            continued = None
             sections[current].append(line)
         elif tag[1] in pairs:
+            continued = pairs[tag[1]]
             name, _, meaning = tag[2].partition(" ")
-            pairs[tag[1]].append((name, meaning))
+            continued.append((name, meaning))
         else:
+            continued = None
             current = tag[1]
             sections[current] = [tag[2]] if tag[2] else []
 

@@ -20,13 +20,14 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter, Signature, signature
 from typing import Any, Protocol
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
 
 from sdcduck.catalog import literal
 from sdcduck.ending import CALLS
@@ -136,6 +137,12 @@ def message_of(problem: BaseException, where: str) -> str:
     return f"{where}: internal error ({type(problem).__name__}); please report it"
 
 
+@cache
+def _sql_type(text: str) -> DuckDBPyType:
+    """A type of SQL; DuckDB reads its text as long as it takes to create a function."""
+    return DuckDBPyType(text)
+
+
 def create_functions(
     con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]
 ) -> dict[str, Callable[..., object]]:
@@ -151,7 +158,8 @@ def create_functions(
         # The stubs name the accepted texts one by one; ours are checked by DuckDB itself.
         create_function: Any = con.create_function
         created[name] = _with_arity(CALLS.counted(function), len(arguments))
-        create_function(name, created[name], list(arguments), returns, null_handling="special", **how)
+        kinds = [_sql_type(kind) for kind in arguments]
+        create_function(name, created[name], kinds, _sql_type(returns), null_handling="special", **how)
 
     for family in families:
         for scalar in family.scalars:

@@ -131,8 +131,11 @@ class DatabaseSession:
         cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_HIDDEN} (HIDDEN, READ_WRITE)")
         path = f"{catalog.identifier(row[0])}.{catalog.identifier(row[1])},{_HIDDEN}.main"
         cursor.execute(f"SET search_path = {catalog.literal(path)}")
-        for statements in self._temporary_macros():
-            cursor.execute(_TEMPORARY_MACRO.sub(f"CREATE OR REPLACE MACRO {_HIDDEN}.main.", statements))
+        hidden = f"CREATE OR REPLACE MACRO {_HIDDEN}.main."
+        for statement in _parsed(cursor, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
+            cursor.execute(statement)
+        for text in self.temporary:
+            cursor.execute(_TEMPORARY_MACRO.sub(hidden, text))
         return path
 
     def _bare_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -150,11 +153,10 @@ class DatabaseSession:
         """Create the macros that belong to one connection: those that call Python, and in a database that cannot be
         written to all the others too.
         """
-        for statements in self._temporary_macros():
-            con.execute(statements)
-
-    def _temporary_macros(self) -> tuple[str, ...]:
-        return (_sql(tuple(name for family in FAMILIES for name in family.temporary)), *self.temporary)
+        for statement in _parsed(con, _temporary_sql()):
+            con.execute(statement)
+        for text in self.temporary:
+            con.execute(text)
 
     def remove_functions(self) -> None:
         """Take the Python functions off the database, and forget the secret.
@@ -234,6 +236,7 @@ def connect(
     >>> con.execute("SELECT sdc_ckm_count(0, 0)").fetchall()
     [(0,)]
     """
+    _check_duckdb()
     if secret is not None:
         _checked_secret(secret)
     config = {**duckdb_options.pop("config", {}), **duckdb_options}
@@ -243,6 +246,8 @@ def connect(
         duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
     con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
+        if str(path) == ":memory:":  # nobody else has it, and there is nothing in it
+            return _set_up(con, _new_session(con), current=False, secret=secret, progress=progress)
         return install(con, secret=secret, progress=progress)
     except BaseException:
         con.close()
@@ -273,8 +278,14 @@ def install(
     session = _known_session(con)
     if (session is None or not current) and _in_transaction(con):
         raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
-    if session is None:
-        session = _new_session(con)
+    return _set_up(con, session or _new_session(con), current=current, secret=secret, progress=progress)
+
+
+def _set_up(
+    con: duckdb.DuckDBPyConnection, session: DatabaseSession, *, current: bool, secret: str | bytes | None,
+    progress: bool | Show | None,
+) -> duckdb.DuckDBPyConnection:  # fmt: skip
+    """Put the functions on a connection; ``current``: the database has the pure-SQL functions already."""
     session.add(con)
     _hold(con, session)
     if secret is not None:
@@ -418,8 +429,14 @@ def _sql(names: tuple[str, ...]) -> str:
     return "\n".join((files("sdcduck.sql") / name).read_text(encoding="utf-8") for name in names)
 
 
-def _statements(con: duckdb.DuckDBPyConnection, names: tuple[str, ...]) -> list[str]:
-    return [statement.query.strip() for statement in con.extract_statements(_sql(names))]
+_PARSED: dict[str, list[duckdb.Statement]] = {}
+
+
+def _parsed(con: duckdb.DuckDBPyConnection, text: str) -> list[duckdb.Statement]:
+    """The statements of a text of ours. DuckDB reads it once for all databases: that takes as long as creating them."""
+    if text not in _PARSED:
+        _PARSED[text] = con.extract_statements(text)
+    return _PARSED[text]
 
 
 def _has_catalog(con: duckdb.DuckDBPyConnection) -> bool:
@@ -431,12 +448,16 @@ def _has_catalog(con: duckdb.DuckDBPyConnection) -> bool:
     return row is not None and bool(row[0])
 
 
-def _pure_sql_files() -> tuple[str, ...]:
-    return tuple(name for family in FAMILIES for name in family.stored)
+def _pure_sql() -> str:
+    return _sql(tuple(name for family in FAMILIES for name in family.stored))
+
+
+def _temporary_sql() -> str:
+    return _sql(tuple(name for family in FAMILIES for name in family.temporary))
 
 
 def _pure_sql_version() -> str:
-    return f"{_VERSION} {hashlib.sha256(_sql(_pure_sql_files()).encode()).hexdigest()[:16]}"
+    return f"{_VERSION} {hashlib.sha256(_pure_sql().encode()).hexdigest()[:16]}"
 
 
 def _has_current_sql(con: duckdb.DuckDBPyConnection) -> bool:
@@ -449,7 +470,7 @@ def _has_current_sql(con: duckdb.DuckDBPyConnection) -> bool:
 
 def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     """Store the pure-SQL functions in the database, all or nothing."""
-    statements = _statements(con, _pure_sql_files())
+    statements = _parsed(con, _pure_sql())
     con.begin()
     try:
         for statement in statements:
@@ -468,7 +489,7 @@ def _temporary_pure_sql(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     The p-tables are those of the database. Where it has no catalog, one in memory is attached under the name of the
     schema, so that everything finds ``sdc.ptables``.
     """
-    statements = _statements(con, _pure_sql_files())
+    statements = [statement.query.strip() for statement in _parsed(con, _pure_sql())]
     if not _has_catalog(con):
         con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_CATALOG_IN_MEMORY} (READ_WRITE)")
         for statement in statements:

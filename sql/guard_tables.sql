@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound, so they are temporary.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
@@ -16,7 +16,7 @@
 --| @arg method VARCHAR: cell_key, suppression, threshold or rounding
 --| @arg ptable VARCHAR: p-table for counts (cell_key)
 --| @arg magnitude_ptable VARCHAR: p-table for sums (cell_key)
---| @arg min_units INTEGER: groups of fewer units are left out
+--| @arg min_units INTEGER: groups of fewer units are left out; threshold needs it, elsewhere NULL is 1
 --| @arg base INTEGER: counts become multiples of it (rounding)
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
@@ -38,7 +38,7 @@
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_protect(
     tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
-    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := 1, base := 3, publication := NULL,
+    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL,
     population := NULL, role := '', preview := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_protect(

@@ -23,6 +23,13 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same for all tests of a module and all examples of a property, which make their tables anew."""
+    with sdcduck.connect(secret=SECRET) as connection:
+        yield connection
+
+
 @pytest.fixture(scope="session")
 def reference_data() -> Path:
     """The folder with reference inputs and outputs; tests that need it are skipped where it is absent."""

@@ -247,3 +247,11 @@ def test_the_reference_reads_the_files_of_the_families() -> None:
 def test_the_built_in_p_tables_are_those_of_the_kernel() -> None:
     text = (files("sdcduck.sql") / "perturbation.sql").read_text(encoding="utf-8")
     assert with_built_in(text) == text, "run `make ptables`"
+
+
+def test_what_an_argument_means_may_have_several_lines() -> None:
+    protect = {function.name: function for function in sql_functions()}["sdc_protect"]
+    meanings = dict(protect.arguments)
+    assert meanings["population"].endswith("NULL: with no other table")
+    assert meanings["preview"].endswith("NULL: nothing does")
+    assert not any(line.startswith(" ") for function in sql_functions() for line in function.description.splitlines())

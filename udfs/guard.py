@@ -33,27 +33,36 @@ def plan_protect(
         raise unknown("method", str(method), METHODS)
     if not dimensions:
         raise SDCError("argument 'dimensions' must list the columns to group by and filter on")
-    if min_units is None or min_units < 1:
+    if min_units is None and method == "threshold":
+        # One unit would be enough without it: every number as it is, which nobody means who asks for a threshold.
+        raise SDCError("argument 'min_units' must say how many units a number needs (method := 'threshold')")
+    min_units = 1 if min_units is None else min_units
+    if min_units < 1:
         raise SDCError("argument 'min_units' must be at least 1")
     if base is None or base < 2:
         raise SDCError("argument 'base' must be at least 2")
     who = _plain(table, unit, "unit")
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
-    key = _plain(table, record_key, "record_key") if method == "cell_key" else None
+    if publication is not None and method != "suppression":
+        raise SDCError("argument 'publication' goes with method := 'suppression'")
+    key = _key(table, record_key, who) if method == "cell_key" else None
     for name, part in [(who, "the unit"), (key, "the record key")]:
         if name is not None and name in (*shown, *summed):
             raise SDCError(f"column '{name}' is {part}; it can be neither a dimension nor a measure")
+    for argument, names in (("dimensions", shown), ("measures", summed)):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise SDCError(f"argument '{argument}' has column '{twice}' twice")
     for name in shown:
         if name in summed:
             raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
     for name in summed:
         if table.type_of(name).split("(")[0] not in _NUMERIC:
             raise SDCError(f"column '{name}' cannot be a measure: it is not numeric")
-    stored = [row[0] for row in cursor.execute("SELECT name FROM sdc.ptables").fetchall()]
-    for name in (ptable, magnitude_ptable):
-        if method == "cell_key" and name not in stored:
-            raise unknown("p-table", str(name), stored)
+    if method == "cell_key":
+        _check_ptable(cursor, ptable, "ptable", "counts")
+        _check_ptable(cursor, magnitude_ptable, "magnitude_ptable", "magnitudes")
     count_column: str | None = None
     complete: tuple[str, ...] = ()
     if method == "suppression":
@@ -111,6 +120,23 @@ def plan_protect(
     return Rows(store)
 
 
+def _key(table: Source, name: str | None, unit: str) -> str:
+    """The name of the column with the record keys, as the table has it."""
+    if name is not None and name.lower() not in {known.lower() for known in table.columns}:
+        missing = unknown("column", name, table.columns, where=table.described)
+        raise SDCError(f"{missing}; sdc_add_record_key('{table.text}', unit := '{unit}') makes record keys")
+    return _plain(table, name, "record_key")
+
+
+def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument: str, kind: str) -> None:
+    """Refuse a p-table that is not stored, or of the other kind: every number would be NULL, or 0."""
+    stored = dict(cursor.execute("SELECT name, kind FROM sdc.ptables").fetchall())
+    if name not in stored:
+        raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
+    if stored[name] != kind:
+        raise SDCError(f"argument '{argument}' must name a p-table for {kind}: '{name}' is one for {stored[name]}")
+
+
 def _noise_secret(session: Session, table: Source, key: str) -> str:
     """What the keys of quantities are made of: what the database has, or what it is to keep from now on.
 
@@ -154,9 +180,20 @@ def _preview(session: Session, table: Source, text: str, shown: Sequence[str], s
 
 
 def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
-    table = source(session.cursor(), text, argument)
-    if table.text.startswith("(") or not table.text.replace("_", "a").isalnum():
+    cursor = session.cursor()
+    table = source(cursor, text, argument)
+    if table.text.startswith("("):
         raise SDCError(f"argument '{argument}' must name a table or view of the main schema; for a query make a view")
+    if not table.text.replace("_", "a").isalnum():
+        raise SDCError(
+            f"argument '{argument}' must name a table or view of the main schema, by its name alone, of letters, "
+            "digits and _; for any other make a view: CREATE VIEW name AS FROM .."
+        )
+    # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
+    views = "SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views() WHERE lower(view_name) = lower(?)"
+    tables = "SELECT count(*) = 0 FROM duckdb_tables() WHERE lower(table_name) = lower(?)"
+    if cursor.execute(f"SELECT ({views}) AND ({tables})", [table.text, table.text]).fetchall() == [(True,)]:
+        raise SDCError(f"'{table.text}' is a view of DuckDB's own catalog, which tells of all tables")
     return table
 
 

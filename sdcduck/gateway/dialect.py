@@ -9,10 +9,17 @@ from sqlglot.errors import SqlglotError
 _POSTGRES = Dialect.get_or_raise("postgres")
 
 
+def ended(text: str) -> str:
+    """A text that ends with its line: after a $, sqlglot takes an empty text at the very end for one without an end."""
+    return f"{text}\n"
+
+
 def semicolons(text: str) -> list[int] | None:
     """Where statements of a text end; None: it cannot be told."""
     try:
-        found: list[int] = [word.start for word in _POSTGRES.tokenize(text) if word.token_type == TokenType.SEMICOLON]
+        found: list[int] = [
+            word.start for word in _POSTGRES.tokenize(ended(text)) if word.token_type == TokenType.SEMICOLON
+        ]
     except SqlglotError:
         return None
     return found

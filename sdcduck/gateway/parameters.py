@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from sdcduck.gateway.dialect import is_large, number_of
+from sdcduck.gateway.dialect import ended, is_large, number_of
 from sdcduck.gateway.types import (
     BOOL,
     BY_OID,
@@ -42,6 +42,7 @@ from sdcduck.gateway.types import (
     array_of,
     type_of,
 )  # fmt: skip
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 
 _MOST_NODES = 5_000
 
@@ -79,14 +80,15 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
 
 def _tree(sql: str, schema: Mapping[str, Mapping[str, str]]) -> exp.Expr:
     try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        tree = sqlglot.parse_one(ended(sql), read="duckdb")
     except (SqlglotError, RecursionError):
         return exp.Select()
     if sum(1 for _ in tree.walk()) > _MOST_NODES:
         return tree
     known: dict[str, object] = {name: dict(columns) for name, columns in schema.items()}
     try:
-        return annotate_types(qualify(tree.copy(), schema=known, dialect="duckdb"), schema=known, dialect="duckdb")
+        qualified = qualify(tree.copy(), schema=known, dialect="duckdb")
+        return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect="duckdb")
     except Exception:  # whatever the optimizer stumbles over, the guard says what is wrong with the query
         return tree
 

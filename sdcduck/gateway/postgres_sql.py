@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sdcduck.gateway.dialect import is_large
+from sdcduck.gateway.dialect import ended, is_large
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
@@ -24,6 +24,10 @@ _ONLY_POSTGRES = re.compile(
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
     re.I,
 )
+
+
+_LOOSE = (exp.Where, exp.Having, exp.Connector, exp.Not, exp.Paren)  # around these IN means what = ANY does
+_LIST = re.compile(r"=\s*any\s*\(\s*array\s*\[", re.I)
 
 
 def to_duckdb(sql: str, database: str) -> str:
@@ -36,6 +40,8 @@ def to_duckdb(sql: str, database: str) -> str:
     "SELECT STRFTIME(born, '%Y') FROM people"
     >>> to_duckdb("SELECT count(*) FROM people WHERE born < to_timestamp('1990-05-01 06:00', 'YYYY-MM-DD HH24:MI')", "")
     "SELECT COUNT(*) FROM people WHERE born < CAST('1990-05-01 06:00:00' AS TIMESTAMP)"
+    >>> to_duckdb("SELECT count(*) FROM people WHERE region = ANY (ARRAY['North', 'South'])", "census")
+    "SELECT COUNT(*) FROM people WHERE region IN ('North', 'South')"
     >>> to_duckdb("FROM people SELECT count(*)", "census")
     'FROM people SELECT count(*)'
     """
@@ -47,12 +53,14 @@ def _read(sql: str, database: str) -> str:
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
     schemas = {*_OUR_SCHEMAS, database.lower()}
-    named = any(f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas)
+    changed = _LIST.search(sql) is not None or any(
+        f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas
+    )
     try:
-        if dialect == "duckdb" and not named:
-            sqlglot.parse(sql, read="duckdb")
+        if dialect == "duckdb" and not changed:
+            sqlglot.parse(ended(sql), read="duckdb")
             return sql
-        trees = sqlglot.parse(sql, read=dialect)
+        trees = sqlglot.parse(ended(sql), read=dialect)
     except (SqlglotError, RecursionError):
         return _read_as_postgres(sql, database)
     return _written(trees, sql, database)
@@ -63,7 +71,7 @@ _known = lru_cache(maxsize=2000)(_read)
 
 def _read_as_postgres(sql: str, database: str) -> str:
     try:
-        return _written(sqlglot.parse(sql, read="postgres"), sql, database)
+        return _written(sqlglot.parse(ended(sql), read="postgres"), sql, database)
     except (SqlglotError, RecursionError):
         return sql
 
@@ -99,6 +107,11 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
         if ours and (catalog is None or catalog.name.lower() == database.lower()):
             node.set("db", None)
             node.set("catalog", None)
+    for several in list(tree.find_all(exp.EQ)):
+        listed = several.expression.this if isinstance(several.expression, exp.Any) else None
+        alone = isinstance(several.this, exp.Column) and isinstance(several.parent, _LOOSE)
+        if alone and isinstance(listed, exp.Paren) and isinstance(listed.this, exp.Array) and listed.this.expressions:
+            several.replace(exp.In(this=several.this, expressions=listed.this.expressions))
     for moment in list(tree.find_all(exp.StrToTime, exp.StrToDate, exp.TsOrDsToDate)):
         _write_out(moment)
     for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash

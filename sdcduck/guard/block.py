@@ -12,22 +12,29 @@ from sqlglot import exp, parse_one
 from sdcduck.catalog import Policy, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import Numbered, both, with_numbers
+from sdcduck.guard.figures import FIGURES
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.names import refuse_more_keys
 from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
+from sdcduck.guard.own_records import Tied
+from sdcduck.guard.per_unit import brought_together
 from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.relations import Label, Relation, Role
+from sdcduck.guard.relations import Added, Label, Relation, Role
+from sdcduck.guard.scalar_subqueries import JOINED
+from sdcduck.guard.semijoins import KEY
 from sdcduck.guard.shapes import (
     GROUPS,
     RELEASED,
     SET,
     VALUES,
     Keys,
+    aggregates,
     bounded,
     case,
     column_names,
     conjuncts,
     constant_factor,
+    duckdb_name,
     family,
     grouping_sets,
     has_aggregate,
@@ -38,13 +45,13 @@ from sdcduck.guard.shapes import (
     is_zero,
     leaves,
     released,
-    tables_of,
     text,
     ties,
     value_of,
     without_nulls,
     without_repetition,
 )
+from sdcduck.guard.unit_windows import with_windows
 
 if TYPE_CHECKING:
     from sdcduck.guard.protect import Protection
@@ -56,6 +63,8 @@ _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where m
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
+_AMONG = "_sdc_i"  # units that others are looked for among
+_TIES = "tie it to the others by column = column; an expression goes into a subquery"
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
 
@@ -71,15 +80,17 @@ class Block:
         known: Mapping[str, Relation],
         original: exp.Select | None,
     ) -> None:
-        self.protection, self.select, self.sources, self.units = protection, select, sources, tuple(units)
+        self.protection, self.select, self.units = protection, select, tuple(units)
+        self.sources = dict(sources)  # and what is looked for in EXISTS
         self.known, self.original = known, original
         self.alias = self.units[0]
         self.relation = sources[self.alias]
+        self._order_joins()  # what stands in ON comes into WHERE
+        self._agreed: set[int] = set()
         self.policy = self._common_policy()
         self.method: Method = method_of(self.policy, carried=self.relation.table is None)
         self.records_sql = identifier(self.alias)
         self._conditions: dict[str, str] = {}
-        self._order_joins()
         self._check_joins()
         where = select.args.get("where")
         if where is not None:
@@ -87,11 +98,16 @@ class Block:
 
     def _common_policy(self) -> Policy:
         """The policy that the block is answered under: of the first unit-level relation, as strict as any of them."""
-        policies = [policy for alias in self.units if (policy := self.sources[alias].policy) is not None]
+        where = self.select.args.get("where")
+        beside = [] if where is None else self.protection.compared(where)
+        relations = [*(self.sources[alias] for alias in self.units), *beside]
+        self._agreed = {id(relation) for relation in relations}
+        policies = [policy for relation in relations if (policy := relation.policy) is not None]
         first = policies[0]
         for other in policies[1:]:
             alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
-            if first.population is None or first.population != other.population or first.method == "suppression":
+            alone = first.population is None or first.population != other.population
+            if first.method == "suppression" or (alone and first.name.lower() != other.name.lower()):
                 raise Refused("SDC035", "records of different units")
             if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
                 raise Refused("SDC035", "tables protected in different ways")
@@ -100,19 +116,19 @@ class Block:
     @property
     def several(self) -> bool:
         """Whether a unit may have several rows, so that its rows have to be brought together before noise is added."""
-        return self.policy.method == "cell_key" and any(self.sources[alias].several for alias in self.units)
+        return self.policy.method == "cell_key" and self.has_several
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a unit may have several rows, whatever the method."""
+        return any(self.sources[alias].several for alias in self.units)
 
     @property
     def is_aggregate(self) -> bool:
         """Whether the block aggregates, by GROUP BY, DISTINCT or an aggregate function."""
         if self.select.args.get("group") is not None or self.select.args.get("distinct") is not None:
             return True
-        return any(
-            is_aggregate(node)
-            for item in self._outer_parts()
-            for node in item.walk(prune=is_query)
-            if not is_query(node)
-        )
+        return any(map(aggregates, self._outer_parts()))
 
     def _outer_parts(self) -> list[exp.Expr]:
         parts = list(self.select.expressions)
@@ -128,7 +144,9 @@ class Block:
 
         FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are.
         """
-        joins: list[exp.Join] = self.select.args.get("joins") or []
+        every: list[exp.Join] = self.select.args.get("joins") or []
+        # What is looked up for each record, behind the joins that the analyst wrote, stays there.
+        joins = [join for join in every if not join.this.alias_or_name.startswith(JOINED)]
         if not joins or any(
             (join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins
         ):
@@ -138,20 +156,22 @@ class Block:
         for join in joins:
             if join.args.get("on") is not None:
                 conditions.extend(conjuncts(join.args["on"]))
-        tables = {table.alias_or_name: table for table in tables_of(self.select)}
+        tables = {
+            table.alias_or_name: table for table in [self.select.args["from_"].this, *(join.this for join in joins)]
+        }
         placed, waiting = [self.alias], [alias for alias in tables if alias != self.alias]
         ordered: list[exp.Join] = []
         while waiting:
             tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
             alias = next((alias for alias in waiting if tied[alias]), None)
             if alias is None:
-                raise Refused("SDC034", waiting[0])
+                raise Refused("SDC034", f"{waiting[0]}: {_TIES}")
             conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
             ordered.append(exp.Join(this=tables[alias], on=exp.and_(*tied[alias], copy=False)))
             placed.append(alias)
             waiting.remove(alias)
         self.select.set("from_", exp.From(this=tables[self.alias]))
-        self.select.set("joins", ordered)
+        self.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
         self.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
 
     def _check_joins(self) -> None:
@@ -180,7 +200,7 @@ class Block:
             if not pairs:
                 raise Refused("SDC034", alias)
             if relation.label is Label.UNIT:
-                if not any(self._is_unit(mine) and self._is_unit(other) for mine, other in pairs):
+                if not any(self.is_unit(mine) and self.is_unit(other) for mine, other in pairs):
                     raise Refused("SDC035", f"join {alias} on the unit")
             else:
                 assert relation.source is not None
@@ -194,19 +214,19 @@ class Block:
         mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
         other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
         if len(mine) != 1 or len(other) != 1:
-            raise Refused("SDC034", alias)
-        if not (self._is_unit(mine[0]) and self._is_unit(other[0])):
+            raise Refused("SDC034", f"{alias}: {_TIES}, and so does what else is said of {alias}")
+        if not (self.is_unit(mine[0]) and self.is_unit(other[0])):
             self._dimension(mine[0])
             self._dimension(other[0])
         if family(mine[0]) != family(other[0]) or family(mine[0]) in (None, "real"):
-            raise Refused("SDC034", f"{alias}: columns of different types")
+            raise Refused("SDC034", f"{alias}: columns of different types; cast one in a subquery")
         return mine[0], other[0]
 
     def _compared_as_known(self, mine: exp.Column, other: exp.Column) -> tuple[str, str]:
         """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone."""
         kind = family(mine)
         own = identifier(mine.name)
-        if kind is None or self._is_unit(mine):
+        if kind is None or self.is_unit(mine):
             return mine.name, own
         for column in (mine, other):
             if self.sources[column.table].table is None:
@@ -240,10 +260,10 @@ class Block:
         self.protection.made_around(made)
         return exp.Subquery(this=made)
 
-    def _is_unit(self, column: exp.Expr) -> bool:
-        return isinstance(column, exp.Column) and self._role(column) is Role.UNIT
+    def is_unit(self, column: exp.Expr) -> bool:
+        return isinstance(column, exp.Column) and self.role(column) is Role.UNIT
 
-    def _role(self, column: exp.Column) -> Role:
+    def role(self, column: exp.Column) -> Role:
         relation = self.sources.get(column.table)
         if relation is None:
             raise Refused("SDC044" if column.table else "SDC030", column.name)
@@ -254,18 +274,36 @@ class Block:
             raise Refused("SDC030", column.name)
         return role
 
-    def _called(self, measure: exp.Column) -> str:
+    def called(self, measure: exp.Column) -> str:
         """What the custodian calls a measure, whatever the query does: one measure has one noise."""
         return self.sources[measure.table].measures[measure.name.lower()]
 
+    def refuse_repeated(self, measure: exp.Column) -> None:
+        """Refuse to pass on what was added up for each unit where other rows of the unit repeat it.
+
+        Added up again and again it would overflow, and whether it does would tell of it.
+        """
+        others = [alias for alias in self.units if alias != measure.table and self.sources[alias].several]
+        if others and self.added(measure) is not None:
+            raise Refused(
+                "SDC052", "a sum that units have, repeated for other rows of them: add it up where it is joined"
+            )
+
+    def added(self, measure: exp.Column) -> Added | None:
+        """What a measure is that was added up for each unit, with the SQL of its rows; None: it was not."""
+        found = self.sources[measure.table].added.get(measure.name.lower())
+        if found is None:
+            return None
+        return replace(found, rows=text(exp.column(found.rows, measure.table, quoted=True)))
+
     def _dimension(self, column: exp.Column) -> None:
-        role = self._role(column)
+        role = self.role(column)
         if role is Role.MEASURE:
             raise Refused("SDC041", column.name)
         if role is Role.UNIT:
-            raise Refused("SDC040", column.name)
+            raise Refused("SDC040", f"{column.name} is the unit: count(DISTINCT {column.name}), or join on it")
 
-    def _over_dimensions(self, node: exp.Expr) -> exp.Expr:
+    def over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
         if node.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
@@ -277,14 +315,17 @@ class Block:
     def _check(self, node: exp.Expr) -> None:
         for inner in node.walk():
             if is_aggregate(inner) or isinstance(inner, exp.Window):
-                raise Refused(
-                    "SDC045" if isinstance(inner, exp.Window) else "SDC005", "an aggregate in WHERE or GROUP BY"
-                )
+                if isinstance(inner, exp.Window):
+                    raise Refused("SDC045", "a window")
+                raise Refused("SDC005", "an aggregate in WHERE or GROUP BY")
+            _refuse_lists(inner)
             if isinstance(inner, exp.Column) and not self._is_asked_for(inner):
+                if self.role(inner) in (Role.MEASURE, Role.UNIT):
+                    self._refuse_correlation(node)
                 self._dimension(inner)
             if isinstance(inner, _GROWING):
                 # Texts that grow from one subquery to the next take time and memory where there are records.
-                again = any(self._role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
+                again = any(self.role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
                 within = _GROWING if isinstance(inner, exp.Replace) else (exp.Replace,)
                 if again or any(part is not inner for part in inner.find_all(*within)):
                     raise Refused("SDC005", "texts put together again and again")
@@ -292,13 +333,18 @@ class Block:
             raise Refused("SDC002", "long texts")
         self.protection.unit_expressions.append(text(node))
 
+    def _refuse_correlation(self, node: exp.Expr) -> None:
+        """Say first that an expression reaches for a query around it, before anything else is said of it."""
+        for column in node.find_all(exp.Column):
+            self.role(column)
+
     def _is_asked_for(self, column: exp.Column) -> bool:
-        """Whether this is a measure in ``IS NULL``: that a value is known is no secret, as count(measure) shows it."""
+        """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
         return (
             isinstance(column.parent, exp.Is)
             and isinstance(column.parent.expression, exp.Null)
             and self.policy.method != "suppression"
-            and self._role(column) is Role.MEASURE
+            and self.role(column) in (Role.MEASURE, Role.UNIT)
         )
 
     def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
@@ -313,11 +359,11 @@ class Block:
             return exp.Paren(this=self._condition(node.this, queries=queries))
         if queries and node.find(exp.Query) is not None:
             return self._compared_with_query(node)
-        checked = self._over_dimensions(node)
+        checked = self.over_dimensions(node)
         inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
         return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN, copy=False))
 
-    def _condition_sql(self, node: exp.Expr) -> str:
+    def condition_sql(self, node: exp.Expr) -> str:
         """The SQL of `_condition`, made once: several numbers of a query are often about the same records."""
         asked = text(node)
         if asked not in self._conditions:
@@ -338,11 +384,16 @@ class Block:
         ):
             return exp.Coalesce(this=self._compared_with_query(node.this), expressions=node.expressions)
         if isinstance(node, exp.Exists):
+            tied = self.protection.tied(node.this)
+            if tied is not None:
+                return self._exists(node.this, tied)
             table = set_apart(self.select, node.this, self.protection.number())
             self.protection.made(table)
             found = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=table))
             self.protection.made_around(found)
             return exp.Exists(this=found)
+        for inner in node.walk(prune=is_query):
+            _refuse_lists(inner)
         columns: list[exp.Expr] = []
         query: exp.Expr | None = None
         if isinstance(node, exp.In) and node.args.get("query") is not None:
@@ -352,8 +403,11 @@ class Block:
             sides = [node.this, node.expression]
             columns = [side for side in sides if isinstance(side, exp.Column)]
             query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
-        if not columns or not isinstance(query, exp.Query) or len(columns) != len(query.selects):
+        if not columns or not isinstance(query, exp.Query) or len(columns) != len(_shown(query)):
             raise Refused("SDC005", "compare a column alone with a subquery")
+        units = self._looked_for(query.unnest())
+        if units is not None:
+            return self._among_units(node, columns, query, units)
         for column, selected in zip(columns, query.selects, strict=True):
             if not isinstance(column, exp.Column):
                 raise Refused("SDC005", "compare a column alone with a subquery")
@@ -371,36 +425,136 @@ class Block:
             place.replace(self._values_apart(query, scalar=True))
         return node
 
+    def _looked_for(self, query: exp.Expr) -> Relation | None:
+        """The relation of a subquery over units, whose policy is one of those that the block is answered under."""
+        units = self.protection.of_units(query)
+        if units is not None and id(units) not in self._agreed:
+            raise Refused("SDC044", "a subquery over units anywhere but in WHERE")
+        return units
+
+    def _among_units(self, node: exp.Expr, columns: Sequence[exp.Expr], query: exp.Query, units: Relation) -> exp.Expr:
+        """``unit IN (SELECT unit ..)``, also with dimensions beside it: a record is kept for what its own unit has."""
+        items = _shown(query)
+        names = [item.alias_or_name for item in items]
+        pairs = [(column, units.roles[name.lower()]) for column, name in zip(columns, names, strict=True)]
+        if not isinstance(node, exp.In) or not any(self.is_unit(mine) and role is Role.UNIT for mine, role in pairs):
+            raise Refused("SDC044", "compare the unit: WHERE unit IN (SELECT unit ..)")
+        for (column, role), item in zip(pairs, items, strict=True):
+            if not isinstance(column, exp.Column) or role is Role.MEASURE:
+                raise Refused("SDC005", "compare columns that are no measures with a subquery")
+            if not (self.is_unit(column) and role is Role.UNIT):
+                self._dimension(column)
+            if (
+                (role is Role.UNIT and not self.is_unit(column))
+                or family(column) != family(item)
+                or family(item) is None
+            ):
+                raise Refused("SDC005", "compare a column with a subquery of the same type")
+        # Were one unit missing, NOT IN would be so for all.
+        missing = [name for name in names if name.lower() in units.missing]
+        if any(not name.startswith(KEY) for name in missing):
+            raise Refused("SDC044", "a unit that may be missing behind LEFT JOIN: take that of the table before it")
+        shown = []
+        for (column, role), item, name in zip(pairs, items, names, strict=True):
+            its: exp.Expr = exp.column(name, _AMONG, quoted=True)
+            if role is not Role.UNIT or is_wide(column) or is_wide(item):  # DuckDB's own casts could fail
+                its = compared(its, str(family(item)))
+                column.replace(compared(column.copy(), str(family(column))))
+            shown.append(its)
+        inner = query.unnest()
+        assert isinstance(inner, exp.Select)
+        made = exp.Select(expressions=shown, from_=exp.From(this=_aliased(inner, _AMONG)))
+        if missing:
+            there = [
+                exp.Not(this=exp.Is(this=exp.column(name, _AMONG, quoted=True), expression=exp.Null()))
+                for name in missing
+            ]
+            made.set("where", exp.Where(this=exp.and_(*there, copy=False)))
+        self.protection.made_around(made)
+        node.set("query", exp.Subquery(this=made))
+        return node
+
+    def _exists(self, query: exp.Select, tied: Tied) -> exp.Expr:
+        """EXISTS among the records of the same unit: a record is kept for what others of its own unit have."""
+        units = self._looked_for(query)
+        if units is None:
+            raise Refused("SDC044", "EXISTS tied by more than equality")
+        self.sources[tied.alias] = units
+        of_units = [self._ties_units(condition, tied.alias) for condition in tied.conditions]
+        conditions = [
+            condition if ties else self._condition(condition)
+            for condition, ties in zip(tied.conditions, of_units, strict=True)
+        ]
+        if not any(of_units):
+            raise Refused("SDC044", "EXISTS among records: tie them on the unit")
+        found = exp.Select(
+            expressions=[exp.Literal.number(1)],
+            from_=exp.From(this=_aliased(query, tied.alias)),
+            where=exp.Where(this=exp.and_(*conditions, copy=False)),
+        )
+        self.protection.made_around(found)
+        return exp.Exists(this=found)
+
+    def _ties_units(self, condition: exp.Expr, alias: str) -> bool:
+        """Whether this is an equality of the unit of a relation with that of another, of one kind."""
+        if not isinstance(condition, exp.EQ):
+            return False
+        one, other = condition.this, condition.expression
+        if not (self.is_unit(one) and self.is_unit(other)) or (one.table == alias) == (other.table == alias):
+            return False
+        return not (is_wide(one) or is_wide(other)) and family(one) == family(other) is not None
+
     # --- Records --------------------------------------------------------------------------------------------------
 
     def records(self) -> Relation:
         """A block that only filters, joins and projects: still unit-level. What protection needs is carried along."""
-        for clause in _ROW_CLAUSES:
-            if self.select.args.get(clause) is not None:
-                raise Refused("SDC045", clause)
+        if self._has_windows():
+            relation = with_windows(self)
+            return Block(self.protection, self.select, {FIGURES: relation}, [FIGURES], self.known, None).records()
         roles: dict[str, Role] = {}
         measures: dict[str, str] = {}
+        missing: set[str] = set()
+        added: dict[str, Added] = {}
         projections: list[exp.Expr] = []
+        hidden = [exp.column(name, self.alias, quoted=True) for name in self.method.hidden()]
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
             refuse_own_name(name)
             if name.lower() in roles:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
-                roles[name.lower()] = self._role(value)
+                roles[name.lower()] = self.role(value)
                 if roles[name.lower()] is Role.MEASURE:
-                    measures[name.lower()] = self._called(value)
+                    measures[name.lower()] = self.called(value)
+                    self.refuse_repeated(value)
+                    of_rows = self.added(value)
+                    if of_rows is not None:
+                        added[name.lower()] = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
+                        hidden.append(exp.maybe_parse(of_rows.rows, dialect="duckdb"))
+                if roles[name.lower()] is Role.UNIT and self.unit_of(value) is None:
+                    missing.add(name.lower())
                 if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
             else:
                 roles[name.lower()] = Role.COMPUTED
-                projections.append(exp.alias_(self._over_dimensions(value), name, quoted=True))
-        for place, name in enumerate(self.method.hidden()):
-            projections.append(exp.alias_(exp.column(name, self.alias, quoted=True), f"{CARRIED}{place}", quoted=True))
+                projections.append(exp.alias_(self.over_dimensions(value), name, quoted=True))
+        for clause in _ROW_CLAUSES:
+            if self.select.args.get(clause) is not None:
+                raise Refused("SDC045", clause)
+        for place, column in enumerate(hidden):
+            projections.append(exp.alias_(column, f"{CARRIED}{place}", quoted=True))
         self.select.set("expressions", projections)
         self._read_from_method()
-        return Relation(Label.UNIT, frozenset(roles), roles, self.policy, several=self.several, measures=measures)
+        return Relation(
+            Label.UNIT, frozenset(roles), roles, self.policy,
+            several=self.has_several, missing=frozenset(missing),
+            measures=measures, added=added,
+        )  # fmt: skip
+
+    def _has_windows(self) -> bool:
+        parts = [*self.select.expressions, *filter(None, [self.select.args.get("qualify")])]
+        return any(isinstance(node, exp.Window) for part in parts for node in part.walk(prune=is_query))
 
     def _read_from_method(self) -> None:
         """Put the table that the method answers from in place of the table of the policy."""
@@ -408,6 +562,38 @@ class Block:
         if self.relation.table is not None and isinstance(table, exp.Table):
             self.select.args["from_"].set("this", _source(f"{self.method.source()} AS {self.records_sql}").copy())
             self.protection.made(self.select.args["from_"])
+
+    def is_per_unit(self) -> bool:
+        """Whether it groups by the unit."""
+        group = self.select.args.get("group")
+        if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+            return False
+        return any(self.unit_of(node) is not None for node in self._grouped())
+
+    def unit_of(self, node: exp.Expr) -> exp.Column | None:
+        """The unit of a row, if this is it in each row; None: it is anything else, or missing, as after LEFT JOIN.
+
+        Units are joined with each other, so that those of inner joins are one.
+        """
+        if isinstance(node, exp.Coalesce):  # what sqlglot makes of the column of JOIN .. USING
+            sides = [node.this, *node.expressions]
+            units = map(self.unit_of, sides) if all(map(self.is_unit, sides)) else iter(())
+            return next(filter(None, units), None)
+        if not isinstance(node, exp.Column) or not self.is_unit(node):
+            return None
+        is_missing = node.table in self.maybe_missing or node.name.lower() in self.sources[node.table].missing
+        return None if is_missing else node
+
+    @property
+    def maybe_missing(self) -> set[str]:
+        """The relations of which some rows have none, behind LEFT JOIN."""
+        return {join.this.alias_or_name for join in self.select.args.get("joins") or [] if join.side}
+
+    def per_unit(self) -> Relation:
+        """A block that groups by the unit: what each unit has, still unit-level."""
+        relation = brought_together(self, self._grouped())
+        block = Block(self.protection, self.select, {FIGURES: relation}, [FIGURES], self.known, None)
+        return block.records()
 
     # --- Aggregates -----------------------------------------------------------------------------------------------
 
@@ -420,7 +606,7 @@ class Block:
         numbers = OfUnits(self.policy) if self.several else OfRecords(self.method, self.records_sql)
         split = _Split(self, keys, numbers)
         outer_items = [
-            exp.alias_(split.outer(item.unalias()), item.alias_or_name, quoted=True, copy=False)
+            exp.Alias(this=split.outer(item.unalias()), alias=exp.to_identifier(item.alias_or_name, quoted=True))
             for item in select.expressions
         ]
         condition = split.outer(select.args["having"].this) if select.args.get("having") is not None else None
@@ -475,7 +661,7 @@ class Block:
             return False
         columns = list(value.find_all(exp.Column))
         refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
-        return bool(columns) and all(self._role(column) not in refused for column in columns)
+        return bool(columns) and all(self.role(column) not in refused for column in columns)
 
     def number_of_values(self, node: exp.Expr, condition: exp.Expr | None, split: _Split) -> exp.Select:
         """How many values are published in a group, or the least of them: of a SELECT DISTINCT of group keys and value.
@@ -508,13 +694,16 @@ class Block:
         value, more = constant_factor(value)
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
             otherwise, value = True, value.this
-        if is_number(value) or (isinstance(value, exp.Column) and self._role(value) is Role.MEASURE):
+        if is_number(value) or (isinstance(value, exp.Column) and self.role(value) is Role.MEASURE):
             return None
         if value.find(exp.Query) is not None:
             raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
         if not self.method.weighted:
-            found = value.find(exp.Column)
-            raise Refused("SDC041" if found is not None else "SDC052", "sum and avg take one measure")
+            if value.find(exp.Column) is None:
+                raise Refused("SDC052", "sum and avg take one measure")
+            if not self.has_measure(value):
+                raise Refused("SDC052", "a sum of dimensions: count(*) GROUP BY them, and add that up")
+            raise Refused("SDC041", "sum and avg take one measure")
         if isinstance(node, exp.Avg) and otherwise:
             raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")
         terms = self._terms(value)
@@ -601,7 +790,7 @@ class Block:
         self.protection.made_around(made)
         return made
 
-    def _over_source(self) -> exp.Select:
+    def over_source(self) -> exp.Select:
         """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""
         made = exp.Select(expressions=[])
         for clause in ("from_", "joins", "where"):
@@ -614,7 +803,7 @@ class Block:
 
     def _of_records(self, keys: Keys, split: _Split) -> Numbered:
         """Group keys and protected numbers, from records that are units."""
-        inner = self._over_source()
+        inner = self.over_source()
         for place, (_, checked) in enumerate(keys.values()):
             inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
         group = self._grouping(keys)
@@ -628,7 +817,7 @@ class Block:
 
         The rows of a unit carry the same record key, so that `max` is that key.
         """
-        units = self._over_source()
+        units = self.over_source()
         key, name_of_unit = self.method.hidden()
         unit = exp.column(name_of_unit, self.alias, quoted=True)
         group = self._grouping(keys)
@@ -673,8 +862,8 @@ class Block:
             return result
         return exp.Group(expressions=every) if self.select.args.get("distinct") is not None and keys else None
 
-    def _group_keys(self) -> Keys:
-        """Every grouping expression by its SQL: the name of its column, and the expression checked."""
+    def _grouped(self) -> list[exp.Expr]:
+        """Every grouping expression, as often as it is written."""
         group = self.select.args.get("group")
         found: list[exp.Expr] = []
         if group is None:
@@ -689,19 +878,23 @@ class Block:
         else:
             for item in group.expressions:
                 found.extend(leaves(item))
+        return found
+
+    def _group_keys(self) -> Keys:
+        """Every grouping expression by its SQL: the name of its column, and the expression checked."""
         keys: Keys = {}
-        for node in found:
+        for node in self._grouped():
             sql = text(node)
             if sql not in keys:
-                keys[sql] = (f"_g{len(keys)}", self._over_dimensions(node))
+                keys[sql] = (f"_g{len(keys)}", self.over_dimensions(node))
         return keys
 
     def number(self, node: exp.Expr, condition: exp.Expr | None, numbers: Numbers) -> str:
         """The protected SQL of one aggregate."""
-        sql = "true" if condition is None else self._condition_sql(condition)
+        sql = "true" if condition is None else self.condition_sql(condition)
         if isinstance(node, exp.CountIf):
             both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-            return numbers.count(self._condition_sql(both))
+            return numbers.count(self.condition_sql(both))
         if isinstance(node, exp.Count):
             if node.expressions:
                 raise Refused("SDC051", "count of several columns")
@@ -713,21 +906,21 @@ class Block:
             if otherwise:  # 0 is a value: what is counted are not the rows for which the condition holds
                 column = node.this
             elif chosen is not None:
-                sql = f"({sql}) AND {self._condition_sql(chosen)}"
+                sql = f"({sql}) AND {self.condition_sql(chosen)}"
             if isinstance(column, exp.Literal):
                 return numbers.count(sql)
-            if isinstance(column, exp.Column) and self._role(column) is Role.MEASURE:
+            if isinstance(column, exp.Column) and self.role(column) is Role.MEASURE:
                 return numbers.known(text(column), sql)
-            if isinstance(column, exp.Column) and self._role(column) is Role.UNIT:
+            if isinstance(column, exp.Column) and self.role(column) is Role.UNIT:
                 return numbers.count(self._where_unit(column, sql))
-            return numbers.count(f"({sql}) AND {self._over_dimensions(column).sql('duckdb')} IS NOT NULL")
+            return numbers.count(f"({sql}) AND {self.over_dimensions(column).sql('duckdb')} IS NOT NULL")
         if isinstance(node, (exp.Sum, exp.Avg)):
             return self._sum_or_mean(node, sql, numbers)
         if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
             return self._spread(node, sql, numbers)
         if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
             return self._quantile(node, sql, numbers)
-        raise Refused("SDC050", node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__)
+        raise Refused("SDC050", duckdb_name(node))
 
     def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
         """The condition under which count(DISTINCT unit) counts a row."""
@@ -735,49 +928,47 @@ class Block:
         if isinstance(column, (exp.Case, exp.If)):
             chosen, value, otherwise = case(column)
             if chosen is not None and not otherwise:
-                condition, column = both(condition, self._condition_sql(chosen)), value
-        if isinstance(column, exp.Coalesce):
-            # What sqlglot makes of the column of JOIN .. USING.
-            sides = [column.this, *column.expressions]
-            if all(self._is_unit(side) for side in sides) and any(side.table == self.alias for side in sides):
-                return condition
-        if column is None or not self._is_unit(column):
+                condition, column = both(condition, self.condition_sql(chosen)), value
+        if column is None or not (self.is_unit(column) or self.unit_of(column) is not None):
             raise Refused("SDC051", "count(DISTINCT ..)")
         return self._where_unit(column, condition)
 
     def _where_unit(self, column: exp.Expr, condition: str) -> str:
-        """A condition, and that there is a unit: the first relation has one in each row, others after LEFT JOIN not."""
-        if isinstance(column, exp.Column) and column.table == self.alias:
-            return condition
-        return both(condition, f"{text(column)} IS NOT NULL")
+        """A condition, and that there is a unit."""
+        return condition if self.unit_of(column) is not None else both(condition, f"{text(column)} IS NOT NULL")
 
     def _sum_or_mean(self, node: exp.Sum | exp.Avg, condition: str, numbers: Numbers) -> str:
         if isinstance(node.this, exp.Distinct):
             raise Refused("SDC051", "sum or avg of DISTINCT")
         inner, factor = constant_factor(node.this)
         chosen, value, otherwise = case(inner)
+        filtered = condition
         if chosen is not None:
-            condition = both(condition, self._condition_sql(chosen))
+            condition = both(condition, self.condition_sql(chosen))
         value, more = constant_factor(value)
         scale = f"{factor}{more}"
         if isinstance(value, exp.Literal) and not value.is_string:
             counted = f"{numbers.count(condition)} * {value.this}{scale}"
             if isinstance(node, exp.Sum):
                 return counted
-            base = numbers.count("true" if otherwise else condition)
+            base = numbers.count(filtered if otherwise else condition)
             return f"{counted} / nullif({base}, 0)"
         every = condition
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
             # A missing value counts as 0: the same sum, over more rows.
             otherwise, value = True, value.this
-        if not isinstance(value, exp.Column) or self._role(value) is not Role.MEASURE:
+        if not isinstance(value, exp.Column) or self.role(value) is not Role.MEASURE:
             raise Refused("SDC041", "sum and avg take measures")
         # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
         safe = self.policy.method == "suppression" or (self.policy.method == "cell_key" and not self.several)
         wide = is_wide(value) and self.policy.method != "suppression"
         added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
         exact = family(value) in ("whole", "decimal") and not wide
-        total = numbers.total(added, condition, self._called(value), exact=exact)
+        of_rows = self.added(value)
+        if of_rows is not None:
+            exact = of_rows.exact
+        rows = "" if of_rows is None else of_rows.rows
+        total = numbers.total(added, condition, self.called(value), rows, exact=exact)
         if isinstance(node, exp.Sum):
             return f"{total}{scale}"
         if otherwise and chosen is not None:
@@ -791,12 +982,12 @@ class Block:
         share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
         chosen, value, otherwise = case(node.this)
         if chosen is not None and not otherwise:
-            condition = both(condition, self._condition_sql(chosen))
+            condition = both(condition, self.condition_sql(chosen))
         if otherwise or not isinstance(share, exp.Literal) or share.is_string:
             raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
         if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "a quantile of anything but a measure")
-        if self._role(value) is Role.UNIT or not 0 < float(share.this) < 1:
+        if self.role(value) is Role.UNIT or not 0 < float(share.this) < 1:
             raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
         return numbers.quantile(text(value), share.this, condition)
 
@@ -806,14 +997,17 @@ class Block:
         if otherwise:
             raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
         if chosen is not None:
-            condition = both(condition, self._condition_sql(chosen))
+            condition = both(condition, self.condition_sql(chosen))
         value, factor = constant_factor(value)
         if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "a variance of anything but a measure")
-        if self._role(value) is not Role.MEASURE:
+        if self.role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
+        if self.policy.method == "cell_key" and self.added(value) is not None:
+            # Where each unit has two rows it would be a second answer to what the variance of these rows says.
+            raise Refused("SDC052", "a variance of sums that units have")
         column = bounded(text(value), _LARGEST_SQUARED)
-        variance = numbers.variance(column, condition, self._called(value))
+        variance = numbers.variance(column, condition, self.called(value))
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
             variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
@@ -825,9 +1019,9 @@ class Block:
         Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
         measure would count records, with the little noise of a sum.
         """
-        if not self._has_measure(node):
+        if not self.has_measure(node):
             if family(node) not in ("whole", "real", "decimal"):
-                raise Refused("SDC052", "sum and avg take numbers")
+                raise Refused("SDC052", "sum and avg take numbers; a condition is one as x::INTEGER")
             self._check(node)
             return [([f"({text(node)})"], None)]
         return self._products(node, [])
@@ -835,7 +1029,7 @@ class Block:
     def _products(self, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
         if isinstance(node, exp.Paren):
             return self._products(node.this, factors)
-        if isinstance(node, exp.Column) and self._role(node) is Role.MEASURE:
+        if isinstance(node, exp.Column) and self.role(node) is Role.MEASURE:
             return [(factors, text(node))]
         if isinstance(node, exp.Neg):
             return self._products(node.this, [*factors, "-1"])
@@ -845,16 +1039,29 @@ class Block:
             return self._products(node.this, factors) + self._products(node.expression, [*factors, "-1"])
         if isinstance(node, (exp.Mul, exp.Div)):
             with_measure, other = node.this, node.expression
-            if isinstance(node, exp.Mul) and self._has_measure(other):
+            if isinstance(node, exp.Mul) and self.has_measure(other):
                 with_measure, other = other, with_measure
-            if not self._has_measure(other):
+            if not self.has_measure(other):
                 self._check(other)
                 inverse = "1.0 / " if isinstance(node, exp.Div) else ""
                 return self._products(with_measure, [*factors, f"({inverse}({text(other)}))"])
         raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
 
-    def _has_measure(self, node: exp.Expr) -> bool:
-        return any(self._role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+    def has_measure(self, node: exp.Expr) -> bool:
+        return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+def _refuse_lists(node: exp.Expr) -> None:
+    """Refuse lists that are written in ways for which there is IN."""
+    if isinstance(node, (exp.Any, exp.All)):
+        raise Refused("SDC005", "ANY and ALL: write column IN (..), or compare with (SELECT min(..) ..)")
+    if isinstance(node, exp.Values):
+        raise Refused("SDC005", "IN (VALUES ..): write IN (..), or IN (SELECT .. FROM (VALUES ..) t)")
+
+
+def _shown(query: exp.Query) -> list[exp.Expr]:
+    """The columns of a subquery that whoever asks wrote, without those that protection carries along."""
+    return [item for item in query.selects if not item.alias_or_name.startswith(CARRIED)]
 
 
 def _name_of(node: exp.Expr) -> str:

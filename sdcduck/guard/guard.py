@@ -23,10 +23,13 @@ from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import Policy, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import check_query, check_rewritten, read
+from sdcduck.guard.allowed import TYPES, check_query, check_rewritten, read
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.known import Known
+from sdcduck.guard.labels import settle_defaults, without_labels
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
+from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
@@ -44,11 +47,13 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, plans_once
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 from sdcduck.guard.templates import Templates, asked
 from sdcduck.guard.unnamed import name_all, output_names
-from sdcduck.guard.written import written
+from sdcduck.guard.using import note_using, refuse_other_using
+from sdcduck.guard.written import words_of, written
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -103,6 +108,10 @@ class Guard:
         log: AuditLog | None = None,
         raw: bool = False,
     ) -> None:
+        if not isinstance(role, str):
+            raise SDCError("argument 'role' must be a text, as in sdc_protect(.., role := 'reporter')")
+        if seconds is not None and not seconds > 0:  # nor NaN
+            raise SDCError("argument 'seconds' must be more than 0; None is no limit")
         self._con = con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
@@ -149,7 +158,7 @@ class Guard:
         version = self._known.version()
         rewritten: Rewritten | None = None
         try:
-            rewritten = self._rewrite(query, version)
+            rewritten = self._rewrite(query, version, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.write(query, user, start, refused.code, 0, rewritten, version)
@@ -187,7 +196,7 @@ class Guard:
         """
         start, version = time.perf_counter(), self._known.version()
         try:
-            sql = self._rewrite(query, version).sql
+            sql = self._rewrite(query, version, user or "").sql
         except Refused as refused:
             if user is not None:
                 self.write(query, user, start, refused.code, 0, None, version)
@@ -206,13 +215,21 @@ class Guard:
         with self._alone:
             for _, policy in sorted(self._known.policies(version).items()):
                 with suppress(Refused):  # a table that was removed does not hide the others
-                    found.append((policy, self._known.described(policy)))
+                    described = self._known.described(policy)
+                    found.append((policy, {name: without_labels(kind) for name, kind in described.items()}))
         return found
 
-    def rewritten(self, query: str) -> tuple[Rewritten, str]:
-        """What runs in place of a query, and the version of the policies."""
+    def rewritten(
+        self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None
+    ) -> tuple[Rewritten, str]:
+        """What runs in place of a query, and the version of the policies.
+
+        Args:
+            user: who asks, for the audit log.
+            first: told of every question that has to be asked before, so that it can be stopped.
+        """
         version = self._known.version()
-        return self._rewrite(query, version), version
+        return self._rewrite(query, version, user, first), version
 
     def stream(
         self,
@@ -295,7 +312,17 @@ class Guard:
             True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
         )
 
-    def _rewrite(self, query: str, version: str) -> Rewritten:
+    def _rewrite(
+        self, query: str, version: str, user: str = "", first: Callable[[Question], None] | None = None
+    ) -> Rewritten:
+        if len(query) <= _LONGEST and query.count("(") <= _DEEPEST:
+            start, most = time.perf_counter(), self._limited.seconds
+
+            def values(question: str) -> list[str | None]:
+                left = None if most is None else max(most - (time.perf_counter() - start), 0)
+                return self._values(question, user, left, first)
+
+            query = written_out(query, values)
         text = self._plain(query)
         known = self._rewritten.get(text)
         if known is None or known[0] != version or not self._known.have(known[1].shapes):
@@ -310,6 +337,21 @@ class Guard:
         for unique in rewritten.unique:
             self._known.check_unique(unique)
         return rewritten
+
+    def _values(
+        self, query: str, user: str, seconds: float | None, first: Callable[[Question], None] | None
+    ) -> list[str | None]:
+        """The answer to a question with one column of texts, which is asked before another one."""
+        with self._alone:
+            cursor = self._con.cursor()
+        question = Question(self, cursor, query, user, seconds=seconds)
+        try:
+            if first is not None:
+                first(question)
+            question.ask()
+            return [value for batch in question.batches() for value in batch.column(0).to_pylist()]
+        finally:
+            question.close()
 
     def _anew(self, query: str, text: str, version: str) -> Rewritten:
         """What a question becomes that is not remembered; another one may be that differs only in its constants."""
@@ -368,35 +410,43 @@ class Guard:
         name_all(tree)
         names = output_names(tree)
         shapes = self._known.shapes(named)
-        schema = {policy.name.lower(): self._known.columns(policy) for policy in named}
+        described = {policy.name.lower(): self._known.columns(policy) for policy in named}
+        schema = {name: columns.types for name, columns in described.items()}
         if tree.find(exp.Columns) is not None:
-            without_columns(tree, schema, self._known.names_and_numbers)
+            spelled = {name: list(columns.spelled.values()) for name, columns in described.items()}
+            without_columns(tree, spelled, self._known.names_and_numbers)
             _check_size(tree)
             name_all(tree)
             names = output_names(tree)
         settle_names(tree, schema)
+        spelling = Spelling(tree)
+        note_using(tree)
         tree = _qualified(tree, schema)
+        refuse_other_using(tree, schema)
         _number_placeholders(tree)
         refuse_hidden_relations(tree)
+        settle_defaults(tree)
         subscripts = settle_fields(tree) or subscripts
+        names = spelling.of(tree, {name: columns.spelled for name, columns in described.items()}, names)
         if _asks_for_columns(tree):
+            spell(tree, names)
             empty = _empty(tree)
             check_query(read(self._con, empty))
             tables = tuple(policy.name for policy in named)
             return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
-        preview = preview_of(tree, policies, schema)
+        preview = preview_of(tree, policies, schema, names)
         if preview is not None:
             sql, notice = preview
             check_query(read(self._con, sql))
             shapes += self._known.preview_shapes(named[0], sql)
             made_up = frozenset((policy.name, PREVIEW) for policy in named)
-            shown_names = [item.alias_or_name for item in tree.selects] if isinstance(tree, exp.Select) else []
-            columns = tuple(Origin(name, made_up, computed=True) for name in shown_names)
+            columns = tuple(Origin(name, made_up, computed=True) for name in names)
             tables = tuple(policy.name for policy in named)
             return Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
         visible = {name: frozenset(columns) for name, columns in schema.items()}
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
+        spell(tree, names)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = output_names(tree), _is_grouped(tree), _is_constant(tree)
         text = written(tree, protection.numbers, subscripts=subscripts)
@@ -408,10 +458,10 @@ class Guard:
             return self._protected(plain, policies, again=True)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
         words = check_rewritten(self._con, text, over_records=protection.unit_expressions, over_numbers=formulas)
-        sql, grouped = text.sql, grouped and "unnest" not in _STRING.sub("", text.sql).lower()
+        sql, grouped = text.sql, grouped and "unnest" not in _STRING.sub(r"\1", text.sql).lower()
         if words and (any(f'"{word}"' in sql.lower() for word in words) or self._known.have_column(named, words)):
             raise Refused("SDC010", f"{min(words)}, beside a column of that name")
-        if names is not None and now is not None and names != now and len(names) == len(now):
+        if now is not None and names != now and len(names) == len(now) == len(set(map(str.lower, now))):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
             columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=False))
@@ -458,7 +508,7 @@ def guard(
         if raw:
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         return Guard(database, role=role, seconds=seconds, log=written)
-    if not Path(database).exists():
+    if not Path(database).is_file():
         raise SDCError("there is no such database file")
     config = {**LOCKED, **({"memory_limit": memory} if memory else {})}
     try:
@@ -468,6 +518,8 @@ def guard(
             "this process has the file open with other settings: guards of one file share one instance and take the "
             "same memory; close the other guard or connection first"
         ) from None
+    except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
+        raise SDCError("the file is no database of DuckDB") from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
 
 
@@ -535,15 +587,11 @@ def _check_text(query: str) -> None:
 def _parsed(query: str, *, is_query: bool = False) -> exp.Expr:
     """The tree of a text; it says so where DuckDB read a query that sqlglot does not."""
     try:
-        tokens = _DUCKDB.tokenize(query)
+        tokens = words_of(query)
         if len(tokens) > _MOST_TOKENS:
             raise Refused("SDC002")
         trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
     except SqlglotError:
-        if _PIVOT.match(query):
-            raise Refused(
-                "SDC005", "PIVOT .. ORDER BY or LIMIT: write SELECT * FROM (PIVOT ..) ORDER BY .. LIMIT .."
-            ) from None
         raise (Refused("SDC005", "a text that only DuckDB reads") if is_query else Refused("SDC001")) from None
     if len(trees) != 1:
         raise Refused("SDC003")
@@ -602,8 +650,7 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
 
 
 _WORD = re.compile(r"\w+")
-_STRING = re.compile(r"'(?:[^']|'')*'")
-_PIVOT = re.compile(r"\s*(UN)?PIVOT\b.*\b(ORDER|LIMIT)\b", re.I | re.S)
+_STRING = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # or a name, which stays: it may have a ' in it
 _ALSO_WORDS = ("", "=", "CURRENT ROW")
 
 
@@ -612,6 +659,10 @@ def _check_words(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, (exp.Identifier, exp.Literal)):
             continue
+        own = isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED
+        if own and node.text("kind").lower() not in TYPES:
+            # A cast to an ENUM of the custodian's would tell whether a text is one of its labels.
+            raise Refused("SDC005", "a type that is none of DuckDB's: cast to VARCHAR, INTEGER, ..")
         for value in node.args.values():
             if isinstance(value, str) and not _WORD.fullmatch(value) and value not in _ALSO_WORDS:
                 raise Refused("SDC005", "an unusual word")
@@ -621,7 +672,8 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
     """The tree with every column in full and its type, stars and names written out."""
     known = MappingSchema({**schema}, dialect=_DUCKDB)
     try:
-        return annotate_types(qualify(tree, schema=known, dialect=_DUCKDB), schema=known, dialect=_DUCKDB)
+        qualified = qualify(tree, schema=known, dialect=_DUCKDB)
+        return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
     except OptimizeError as problem:
         text = str(problem)
         name = _named_in(text)
@@ -640,9 +692,13 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    # Where a relation is called main, main.people may be its column.
+    is_schema = all(called.name.lower() != "main" for called in tree.find_all(exp.TableAlias))
     for named in tree.find_all(exp.Table, exp.Column):
         # main.people, as many programs write; a query's own relation of that name is not in a schema.
         schema, relation = named.args.get("db"), named.name if isinstance(named, exp.Table) else named.text("table")
+        if not is_schema and isinstance(named, exp.Column):
+            continue
         if isinstance(schema, exp.Identifier) and schema.name.lower() == "main" and relation.lower() not in ctes:
             if not named.args.get("catalog"):
                 named.set("db", None)
@@ -650,7 +706,7 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
                 raise Refused("SDC020", f"{named.text('catalog')}.main.{relation}: write {relation}")
     for table in tree.find_all(exp.Table):
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
-            raise Refused("SDC020", table.name)
+            raise Refused("SDC020", ".".join(part.name for part in table.parts))
         if table.name.lower() not in ctes | set(policies):
             hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
             raise Refused("SDC020", f"'{table.name}'; {hint}")

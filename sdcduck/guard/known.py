@@ -17,6 +17,7 @@ from sdcduck import catalog
 from sdcduck.catalog import BUILT_IN, Policy, identifier, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
+from sdcduck.guard.labels import without_labels
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -31,6 +32,14 @@ class Shape:
     name: str
     is_table: bool
     columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a relation that analysts see, by lower-case name: their types, and how they are spelled."""
+
+    types: dict[str, exp.DataType]
+    spelled: dict[str, str]
 
 
 class Known:
@@ -61,7 +70,7 @@ class Known:
         self._collated: bool | None = None
         self._tables_now: frozenset[str] | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
-        self._columns: dict[str, dict[str, exp.DataType]] = {}
+        self._columns: dict[str, Columns] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._publications: dict[str, Publication] = {}
@@ -134,17 +143,21 @@ class Known:
         ).fetchall()
         return [name for (name,) in found]
 
-    def columns(self, policy: Policy) -> dict[str, exp.DataType]:
-        """The columns that analysts see of a table, in lower case, with their types; with the connection held."""
+    def columns(self, policy: Policy) -> Columns:
+        """The columns that analysts see of a table; with the connection held."""
         known = self._columns.get(policy.name)
         if known is None:
-            known = {name: _type(kind) for name, kind in self.described(policy).items()}
+            described = self.described(policy)
+            known = Columns(
+                {name.lower(): _type(without_labels(kind)) for name, kind in described.items()},
+                {name.lower(): name for name in described},
+            )
             if self._unchanging:
                 self._columns[policy.name] = known
         return known
 
     def described(self, policy: Policy) -> dict[str, str]:
-        """The same columns with DuckDB's names of their types.
+        """The same columns as they are spelled in the table, with DuckDB's names of their types.
 
         Raises:
             Refused: there is no such table any more.
@@ -154,7 +167,7 @@ class Known:
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
-        return {row[0].lower(): row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
+        return {row[0]: row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
@@ -355,7 +368,10 @@ class Known:
         listed = ", ".join(written.format(column) for _, column in columns)
         counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
         if not self._limited.value(f"SELECT coalesce(max(n), 0) <= 1 FROM ({counted})"):
-            raise Refused("SDC034", ", ".join(name for name, _ in columns))
+            named = ", ".join(name for name, _ in columns)
+            raise Refused(
+                "SDC034", f"several rows for a value of {named}; narrow it in a subquery, or join all of a key"
+            )
         if source in self._unchanging_sources:
             self._as_declared.add(asked)
 

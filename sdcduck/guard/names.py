@@ -107,7 +107,7 @@ def _owner(select: exp.Select, column: exp.Column, names: Names) -> str | None:
     if not names.may_have(select, name):
         return None
     try:
-        owners = [source.alias for source in names.sources(select) if name in source.names]
+        owners = [source.alias for source in names.sources(select) if source.has(name)]
     except Refused:
         owners = ["", ""]
     if len(owners) > 1:

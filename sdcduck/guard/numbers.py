@@ -25,8 +25,8 @@ class Numbers(Protocol):
     def units(self, condition: str) -> str:
         """Units."""
 
-    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
-        """A sum; ``exact``: of whole or decimal numbers."""
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
+        """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one."""
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -39,6 +39,12 @@ class Numbers(Protocol):
 
     def grouping(self, asked: str) -> str:
         """GROUPING, which is about the group and not about its rows."""
+
+
+def _repeated(condition: str, rows: str) -> str:
+    """How many rows those units have on average that have any; nothing where each record is one."""
+    number = chosen(condition, rows)
+    return f"greatest(sum({number}) / nullif(count(CASE WHEN {number} > 0 THEN 1 END), 0), 1)" if rows else ""
 
 
 class OfRecords:
@@ -55,9 +61,10 @@ class OfRecords:
         """Units."""
         return self.method.units(self.records, condition)
 
-    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
         """A sum, which the method makes exact where it is not."""
-        return self.method.total(self.records, added, condition, called, exact=exact)
+        repeated = _repeated(condition, rows)
+        return self.method.total(self.records, added, condition, called, repeated, exact=exact)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -101,13 +108,14 @@ class OfUnits:
         rows = self._column(f"count({chosen(condition, '1')})")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
 
-    def total(self, added: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
         values = chosen(condition, added)
         figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
-        rows = self._column(f"count({chosen(both(condition, f'({added}) <> 0'), '1')})")
-        repeated = f"greatest(sum({rows}) / nullif(count(CASE WHEN {rows} > 0 THEN 1 END), 0), 1)"
-        return self.method.total_of_units(identifier(UNITS), figure, "true", called, repeated, exact=exact)
+        there = both(condition, f"({added}) <> 0")
+        # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
+        number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")
+        return self.method.total(identifier(UNITS), figure, "true", called, _repeated("true", number), exact=exact)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""

@@ -1,7 +1,7 @@
 """PIVOT and UNPIVOT as plain SELECT, before anything else looks at a query.
 
-What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT have to
-be written out: without IN the names of columns would come from the data.
+What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT are
+written out here: `sdcduck.guard.pivot_values` asks for those that are not.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from itertools import count, product
 
 from sqlglot import exp
 
+from sdcduck.guard.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.unnamed import default_name, number_repeated
 
-_MOST_COLUMNS = 200
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
 _UNPIVOT = frozenset(["this", "expressions", "fields", "into", "include_nulls", "alias", "with_"])
 _SAID = frozenset(
@@ -75,12 +76,15 @@ def _source(pivot: exp.Pivot) -> tuple[exp.Expr, exp.Expr]:
 def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     statement = pivot.arg_key != "pivots"
     ons = pivot.expressions if statement else pivot.args.get("fields") or []
-    aggregates = (pivot.args.get("using") or [exp.Count(this=exp.Star())]) if statement else pivot.expressions
+    aggregates = (
+        (pivot.args.get("using") or [exp.Count(this=exp.Star(), big_int=True)]) if statement else pivot.expressions
+    )
     if any(part.find(exp.Query) is not None for part in (*ons, *aggregates)):  # it would be written many times
         raise Refused("SDC005", "a subquery in PIVOT")
-    choices = [_values(on) for on in ons]
+    # DuckDB writes '' for an empty text at the beginning of a name only.
+    choices = [_values(on, "" if place else "''") for place, on in enumerate(ons)]
     wanted = list(product(*choices))
-    if len(wanted) * len(aggregates) > _MOST_COLUMNS:
+    if len(wanted) * len(aggregates) > MOST_COLUMNS:
         raise Refused("SDC002", "a PIVOT into many columns")
     numbers = []
     for values in wanted:
@@ -90,7 +94,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
             what = aggregate.unalias()
             if not isinstance(what, exp.AggFunc):
                 raise Refused("SDC005", "PIVOT takes aggregates such as sum(n)")
-            label = aggregate.alias or ("" if len(aggregates) == 1 else what.sql("duckdb").lower())
+            label = aggregate.alias or ("" if len(aggregates) == 1 else default_name(what))
             chosen = exp.and_(*(condition.copy() for _, condition in values), copy=False)
             filtered = exp.Filter(this=what.copy(), expression=exp.Where(this=chosen))
             numbers.append(exp.alias_(filtered, f"{name}_{label}" if label else name, quoted=True))
@@ -103,12 +107,18 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     else:
         used = [column for part in (*ons, *aggregates) for column in part.find_all(exp.Column)]
         shown, by = [_all_but(used)], exp.Group(all=True)
-    return exp.Select(expressions=[*shown, *numbers], from_=exp.From(this=source.copy()), group=by)
+    made = exp.Select(expressions=[*shown, *numbers], from_=exp.From(this=source.copy()), group=by)
+    number_repeated(made)
+    return made
 
 
-def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    """What ``column IN ('f' AS women, 'm')`` lists: names and conditions."""
-    if not isinstance(on, exp.In) or not isinstance(on.this, exp.Column) or not on.expressions:
+def _values(on: exp.Expr, empty: str) -> list[tuple[str, exp.Expr]]:
+    """What ``column IN ('f' AS women, 'm')`` lists: names and conditions.
+
+    Args:
+        empty: the name of an empty text.
+    """
+    if not isinstance(on, exp.In) or not on.expressions:
         raise Refused(
             "SDC005",
             f"PIVOT without a list of values: ask SELECT DISTINCT {_called(on)}, then ON {_called(on)} IN ('a', 'b')",
@@ -124,8 +134,8 @@ def _values(on: exp.Expr) -> list[tuple[str, exp.Expr]]:
                 raise Refused("SDC005", "PIVOT takes whole numbers and texts: ON column IN ('a', 'b')")
             name = str(int(name))
         # DuckDB compares texts here: of numbers that are equal to 20, none but 20 itself is '20'.
-        written = exp.cast(on.this.copy(), exp.DataType.Type.TEXT)
-        found.append((item.alias or name, exp.EQ(this=written, expression=exp.Literal.string(name))))
+        written = exp.cast(on.this.unnest().copy(), exp.DataType.Type.TEXT)
+        found.append((item.alias or name or empty, exp.EQ(this=written, expression=exp.Literal.string(name))))
     return found
 
 

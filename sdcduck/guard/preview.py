@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -12,7 +12,10 @@ _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
 
 
 def preview_of(
-    tree: exp.Expr, policies: Mapping[str, Policy], schema: Mapping[str, Mapping[str, exp.DataType]]
+    tree: exp.Expr,
+    policies: Mapping[str, Policy],
+    schema: Mapping[str, Mapping[str, exp.DataType]],
+    names: Sequence[str],
 ) -> tuple[str, str] | None:
     """What runs in place of SELECT columns FROM records LIMIT n, and the notice with it; None: it is something else.
 
@@ -22,6 +25,7 @@ def preview_of(
     Args:
         tree: with every column in full.
         schema: the types of the columns that analysts see, by table and column.
+        names: of the answer's columns.
     """
     if not isinstance(tree, exp.Select) or any(value and part not in _CLAUSES for part, value in tree.args.items()):
         return None
@@ -40,15 +44,13 @@ def preview_of(
         return None
     types = schema[table.name.lower()]
     columns = []
-    for item in tree.selects:
+    for item, name in zip(tree.selects, names, strict=True):
         column = item.unalias()
         if not isinstance(column, exp.Column) or column.name.lower() not in types:
             return None
         is_unit = policy.unit is not None and column.name.lower() == policy.unit.lower()
         shown = "NULL" if is_unit else identifier(column.name)
-        columns.append(
-            f"TRY_CAST({shown} AS {types[column.name.lower()].sql('duckdb')}) AS {identifier(item.alias_or_name)}"
-        )
+        columns.append(f"TRY_CAST({shown} AS {types[column.name.lower()].sql('duckdb')}) AS {identifier(name)}")
     limits = f"LIMIT {rows[0]}" + (f" OFFSET {rows[1]}" if rows[1] is not None else "")
     notice = f"a preview: rows of '{policy.preview}', which are made up; no record of '{policy.name}' is shown"
     return f"SELECT {', '.join(columns)} FROM {identifier(policy.preview)} {limits}", notice

@@ -15,7 +15,7 @@ that whatever the analyst wrote around them is free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -23,8 +23,10 @@ from sqlglot import exp
 from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.own_records import Tied, without_ties
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, Unique, of_policy
+from sdcduck.guard.scalar_subqueries import without_correlated_values
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.shapes import (
     case,
@@ -36,6 +38,7 @@ from sdcduck.guard.shapes import (
     tables_of,
     value_of,
 )
+from sdcduck.guard.unit_windows import without_distinct_on
 from sdcduck.guard.written import unknown_name
 
 
@@ -67,7 +70,10 @@ class Protection:
     apart: int = 0
     blocks: dict[int, Policy] = field(default_factory=dict)
     numbers: dict[str, Numbered] = field(default_factory=dict)
+    _tied: dict[int, Tied] = field(default_factory=dict)
+    _compared: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
+    _result: int | None = None
     _over_units: set[int] = field(default_factory=set)
 
     def protect(self, tree: exp.Expr) -> Relation:
@@ -77,13 +83,28 @@ class Protection:
             Refused: it cannot be shown to be safe, or some part of it was not looked at.
         """
         normalize(tree)
+        self._result = id(tree.unnest())
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
         for node in tree.find_all(exp.Select, exp.Table):
             if id(node) not in self._seen:
                 raise Refused("SDC005", "a subquery in an unusual place")
+        if self._compared:
+            raise Refused("SDC044")
         return relation
+
+    def of_units(self, query: exp.Expr) -> Relation | None:
+        """The relation of a subquery over units in WHERE, which whoever asks has to take care of; None: it has none."""
+        return self._compared.pop(id(query), (None, None))[1]
+
+    def tied(self, query: exp.Expr) -> Tied | None:
+        """What ties a subquery in EXISTS to the records around it; None: nothing does."""
+        return self._tied.pop(id(query), None)
+
+    def compared(self, where: exp.Expr) -> list[Relation]:
+        """The relations of the subqueries over units in a WHERE."""
+        return [self._compared[id(query)][1] for query in where.find_all(exp.Query) if id(query) in self._compared]
 
     def made(self, node: exp.Expr) -> None:
         """The guard wrote this part itself: it needs no look."""
@@ -139,11 +160,22 @@ class Protection:
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
-        sources = self._sources(select, known)
+        sources: dict[str, Relation] = {}
+        self._label(tables_of(select), known, sources)
+        if select.args.get("laterals"):
+            raise Refused("SDC005", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         if units:
             self._over_units.add(id(select))
+            without_distinct_on(select)
             without_correlation(select)
+            self._tied.update(without_ties(select, self.number))
+            joins = without_correlated_values(select, self.number)
+            self._label([join.this for join in joins], known, sources)
+            joined = [sources[join.this.alias_or_name] for join in joins]
+            if any(relation.label is Label.RELEASED for relation in joined):
+                raise Refused("SDC044")
+            units += [join.this.alias_or_name for join, of in zip(joins, joined, strict=True) if of.label is Label.UNIT]
         for column in select.find_all(exp.Column):
             # A name that its source does not have would be looked for further out by DuckDB.
             unknown = column.table in sources and column.name.lower() not in sources[column.table].columns
@@ -154,7 +186,13 @@ class Protection:
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
         block = Block(self, select, sources, units, known, original)
-        return block.aggregate() if block.is_aggregate else block.records()
+        if not block.is_aggregate:
+            return block.records()
+        if not block.is_per_unit():
+            return block.aggregate()
+        if id(select) == self._result:  # whatever else is to be said of it
+            raise Refused("SDC040", _AROUND)
+        return block.per_unit()
 
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
@@ -170,13 +208,8 @@ class Protection:
             added.name.lower() not in {measure.lower() for measure in those} for those in measures
         )
 
-    def _sources(self, select: exp.Select, known: Mapping[str, Relation]) -> dict[str, Relation]:
-        """The relations of FROM and JOIN, by alias."""
-        found: dict[str, Relation] = {}
-        from_ = select.args.get("from_")
-        tables = ([from_.this] if from_ is not None else []) + [join.this for join in select.args.get("joins") or []]
-        if select.args.get("laterals"):
-            raise Refused("SDC005", "lateral")
+    def _label(self, tables: Sequence[exp.Expr], known: Mapping[str, Relation], found: dict[str, Relation]) -> None:
+        """Add relations of FROM and JOIN to those that are found, by alias."""
         for table in tables:
             if table.args.get("joins") or table.args.get("pivots") or table.args.get("sample"):
                 raise Refused("SDC005", "pivot, sample or nested join")
@@ -205,7 +238,6 @@ class Protection:
                 found[table.alias_or_name] = Relation(Label.PUBLIC, names, source=source)
             else:
                 raise Refused("SDC005", type(table).__name__.lower())
-        return found
 
     def _with_source(self, relation: Relation, query: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """The relation of a subquery, with its SQL if that is about public tables and nothing else.
@@ -225,12 +257,18 @@ class Protection:
             inside = {id(inner) for inner in query.find_all(exp.Select)}
             owners = [owner(column) for column in query.find_all(exp.Column) if column.table]
             outer = [owner for owner in owners if owner is None or id(owner) not in inside]
-            label = self.query(query, known).label
+            relation = self.query(query, known)
+            label = relation.label
             if label is Label.UNIT:
-                raise Refused("SDC044")
+                if id(select) not in self._over_units:
+                    raise Refused("SDC044")
+                self._compared[id(query)] = (query, relation)
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
             if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")
+
+
+_AROUND = "one for each unit: SELECT n, count(*) FROM (SELECT .., count(*) AS n .. GROUP BY the unit) GROUP BY n"
 
 
 def _outermost_queries(select: exp.Select, skip: set[int]) -> list[exp.Expr]:

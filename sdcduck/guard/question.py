@@ -6,12 +6,14 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import Parameters, begun, watched
 
@@ -68,6 +70,7 @@ class Question:
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
         self._over = self._stopped = self._unwanted = False
+        self._first: Question | None = None
         self.schema = pa.schema([])
         """Of the rows, once it was asked."""
 
@@ -78,7 +81,8 @@ class Question:
             Refused: it is not answered, or failed while it ran; never with data in the message.
         """
         try:
-            self._rewritten, self._version = self._guard.rewritten(self._query)
+            self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
+            self._first = None
             if self._stopped:
                 raise Refused("SDC091")
             constant = None if parameters else self._guard.constants.get(self._rewritten.sql)
@@ -142,6 +146,10 @@ class Question:
         """
         self._stopped, self._unwanted = True, self._unwanted or not late
         self._cursor.interrupt()
+        first = self._first
+        if first is not None:
+            with suppress(duckdb.ConnectionException):  # it has just ended
+                first.interrupt(late=late)
 
     def close(self) -> None:
         """Give back what it holds; a question that is closed before its end was abandoned."""
@@ -152,6 +160,12 @@ class Question:
         self._cursor.close()
         if abandoned:
             self._write(_ABANDONED)
+
+    def _ask_first(self, question: Question) -> None:
+        """Note a question that this one has to wait for, to be stopped with it."""
+        self._first = question
+        if self._stopped:
+            raise Refused("SDC091")
 
     def _begin(self, rewritten: Rewritten, parameters: Parameters) -> list[tuple[str, str]]:
         def begin() -> list[tuple[str, str]]:
@@ -244,7 +258,8 @@ def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Seq
             relation = asked(_VALUES[0])
         except duckdb.Error:
             relation = asked(_VALUES[-1])
-        return list(zip(relation.columns, map(str, relation.types), strict=True))
+        kinds = (without_labels(str(kind)) for kind in relation.types)
+        return list(zip(relation.columns, kinds, strict=True))
     except duckdb.Error as problem:
         raise Refused("SDC090", type(problem).__name__) from None
 

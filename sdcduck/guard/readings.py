@@ -79,15 +79,20 @@ def without_brackets(tree: exp.Expr) -> None:
     >>> print(tree.sql("duckdb"))
     SELECT * FROM a JOIN b USING (x) LEFT JOIN c USING (y) JOIN d USING (z)
 
+    Where FROM comes first, joins are with its relation, and go where they are otherwise.
+
     Raises:
         Refused: there are others.
     """
     for from_ in tree.find_all(exp.From):
-        select, joins = from_.parent, list[exp.Expr]()
-        while isinstance(select, exp.Select) and _is_bracket(from_.this):
-            relation = from_.this.this
+        select, relation, joins = from_.parent, from_.this, list[exp.Expr]()
+        while isinstance(select, exp.Select):
+            # FROM a JOIN b SELECT .. has its joins here without brackets, too.
             joins = [*(relation.args.get("joins") or []), *joins]
             relation.set("joins", None)
+            if not _is_bracket(relation):
+                break
+            relation = relation.this
             from_.set("this", relation)
         if joins and select is not None:
             select.set("joins", [*joins, *(select.args.get("joins") or [])])
@@ -107,13 +112,19 @@ def _is_bracket(node: exp.Expr) -> bool:
 
 
 def refuse_hidden_relations(tree: exp.Expr) -> None:
-    """Refuse fields of a column, in a tree with all its names in full, that are columns of a relation for DuckDB.
+    """Refuse names, in a tree with all of them in full, that are of a column for DuckDB and a relation here, or so.
 
-    sqlglot does not see the relation that stands behind SEMI or ANTI JOIN where a column has its name.
+    For DuckDB a.b.c is the field c of column b where relation a has one, whether or not that may be seen, and else the
+    column c of b in schema a. Where b may be seen it is a field here, too; what is left would be read as c of relation
+    b. And sqlglot does not see the relation that stands behind SEMI or ANTI JOIN where a column has its name.
 
     Raises:
-        Refused: there is such a field.
+        Refused: there is such a name.
     """
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db"):
+            name = ".".join(part.name for part in column.parts)
+            raise Refused("SDC030", f"'{name}'; write {column.table}.{column.name}")
     for dot in tree.find_all(exp.Dot):
         column, select = dot.this, dot.parent_select
         joins = select.args.get("joins") if isinstance(select, exp.Select) else None

@@ -36,7 +36,7 @@ REASONS = {
     "SDC043": ("unit-level rows in UNION, INTERSECT or EXCEPT", "Aggregate each part first."),
     "SDC044": (
         "a subquery over unit-level rows, or correlated with them",
-        "Tie EXISTS to a public table by equality, or join two aggregated WITH queries.",
+        "Tie EXISTS by equality, to a public table or on the unit; or join two aggregated WITH queries.",
     ),
     "SDC045": ("LIMIT, DISTINCT, ORDER BY or a window over unit-level rows", "Aggregate first, then sort and cut."),
     "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
@@ -44,7 +44,10 @@ REASONS = {
         "DISTINCT in an aggregate",
         "Only count(DISTINCT unit) and count(DISTINCT dimension) are answered.",
     ),
-    "SDC052": ("an aggregate that this table's method does not answer", "Ask for count, sum or avg of its measures."),
+    "SDC052": (
+        "an aggregate that this table's method does not answer",
+        "Ask for counts; most methods answer sum and avg of measures, too.",
+    ),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
     "SDC091": ("a query that runs too long", "Ask for less at a time."),

@@ -33,6 +33,22 @@ class Role(Enum):
 
 
 @dataclass(frozen=True)
+class Added:
+    """What a measure is that was added up for each unit.
+
+    Published, it gets the noise that the sum of all the rows behind it gets: with noise of its own there would be two
+    answers to one question.
+
+    Attributes:
+        rows: the column with the number of rows behind it that are not 0.
+        exact: whether it is of whole or decimal numbers.
+    """
+
+    rows: str
+    exact: bool
+
+
+@dataclass(frozen=True)
 class Relation:
     """A labelled relation.
 
@@ -41,9 +57,11 @@ class Relation:
         columns: their lower-case names.
         roles: of the columns, for unit-level relations.
         measures: what the custodian calls the columns that are measures.
+        added: of those that were added up for each unit, what they are.
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
         several: whether a unit may have several rows.
+        missing: columns of units that have none in some rows, as behind LEFT JOIN.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """
 
@@ -53,8 +71,10 @@ class Relation:
     policy: Policy | None = None
     table: str | None = None
     several: bool = False
+    missing: frozenset[str] = frozenset()
     source: str | None = None
     measures: dict[str, str] = field(default_factory=dict)
+    added: dict[str, Added] = field(default_factory=dict)
 
 
 def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Relation:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -49,17 +50,32 @@ def begun(
     at_once: bool,
     grouped: bool = False,
 ) -> tuple[list[tuple[str, str]], pa.RecordBatchReader]:
-    """The names and DuckDB types of the columns of an answer, and its rows as they come.
-
-    Protected numbers take longer to plan than to compute, unless there are millions of records: so a question should be
-    planned once. What DuckDB 2 has for everybody plans a relation for its columns and again to run, or a result once
-    but copies its rows with a second query; what its relations are made of does neither.
+    """The names and DuckDB types of the columns of an answer, and its rows as they come, without labels of ENUMs.
 
     Args:
         rows: of a batch, at most.
         at_once: what `plans_once` says of the connection.
         grouped: the rows are no more than the groups that DuckDB holds in memory anyway. They may then be held as a
             result; a relation holds no more than a batch.
+    """
+    columns, reader = _begun(cursor, sql, parameters, rows, at_once=at_once, grouped=grouped)
+    return [(name, without_labels(kind)) for name, kind in columns], as_texts(reader)
+
+
+def _begun(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    parameters: Parameters,
+    rows: int,
+    *,
+    at_once: bool,
+    grouped: bool,
+) -> tuple[list[tuple[str, str]], pa.RecordBatchReader]:
+    """`begun`, as DuckDB has it.
+
+    Protected numbers take longer to plan than to compute, unless there are millions of records: so a question should be
+    planned once. What DuckDB 2 has for everybody plans a relation for its columns and again to run, or a result once
+    but copies its rows with a second query; what its relations are made of does neither.
     """
     given = parameters if parameters is not None else []
     if at_once:

@@ -21,9 +21,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.shapes import conjuncts, has_aggregate, owner, tables_of
+from sdcduck.guard.shapes import conjuncts, has_aggregate, owner, tables_of, typed
 
-_PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
+KEY = "_k"
+"""What the columns of a subquery that tie it to records begin with; they are never NULL."""
+
+PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
+"""The clauses of a subquery of which the rows are those of its relations, under conditions."""
 
 
 def without_semi_joins(select: exp.Select) -> None:
@@ -100,19 +104,17 @@ def without_correlation(select: exp.Select) -> None:
         query = exists.this
         if exists.find_ancestor(exp.Select) is not select or not isinstance(query, exp.Select):
             continue
-        ties = _ties(query, select)
-        if ties:
-            pairs, others = ties
+        tied = None if any(map(has_aggregate, query.expressions)) else ties(query, select)
+        if tied is not None:
+            pairs, others = tied
             query.set("distinct", None)
             exists.replace(_in(pairs, query, others))
 
 
-def _ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]] | None:
+def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]] | None:
     """The equalities that tie a subquery to a SELECT around it, and its other conditions; None where more does."""
     where = query.args.get("where")
-    if where is None or any(value and part not in _PLAIN for part, value in query.args.items()):
-        return None
-    if any(has_aggregate(item) for item in query.expressions):
+    if where is None or any(value and part not in PLAIN for part, value in query.args.items()):
         return None
     inside = {id(one) for one in query.find_all(exp.Select)}
     outer = {id(column) for column in query.find_all(exp.Column) if id(owner(column)) not in inside}
@@ -143,9 +145,7 @@ def _in(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, condition
     """``(a, b) IN (SELECT x, y ..)`` that is never NULL."""
     items, known = [], []
     for place, (mine, _) in enumerate(pairs):
-        item = exp.alias_(mine.copy(), f"_k{place}", quoted=True)
-        item.type = mine.type
-        items.append(item)
+        items.append(typed(exp.alias_(mine.copy(), f"{KEY}{place}", quoted=True), mine))
         known.append(exp.Not(this=exp.Is(this=mine.copy(), expression=exp.Null())))
     query.set("expressions", items)
     query.set("where", exp.Where(this=exp.and_(*conditions, *known, copy=False)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -54,10 +55,17 @@ def is_wide(node: exp.Expr) -> bool:
     return family(node) == "decimal" and digits.isdecimal() and int(digits) > _MOST_DIGITS
 
 
+Typed = TypeVar("Typed", bound=exp.Expr)
+
+
+def typed(node: Typed, of: exp.Expr) -> Typed:
+    """An expression that stands for another, of its type."""
+    node.type = of.type
+    return node
+
+
 def released(name: str, of: exp.Expr) -> exp.Column:
-    column = exp.column(name, RELEASED, quoted=True)
-    column.type = of.type
-    return column
+    return typed(exp.column(name, RELEASED, quoted=True), of)
 
 
 def text(node: exp.Expr) -> str:
@@ -74,17 +82,39 @@ def is_query(node: exp.Expr) -> bool:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    return (
-        isinstance(node, exp.AggFunc)
-        and not isinstance(node, exp.Grouping)
-        and not (isinstance(node.parent, exp.Window) and node.arg_key == "this")
-    )
+    if not isinstance(node, exp.AggFunc) or isinstance(node, exp.Grouping):
+        return False
+    within: exp.Expr = node
+    while isinstance(within.parent, _AROUND_FUNCTIONS) and within.arg_key == "this":
+        within = within.parent
+    return not (isinstance(within.parent, exp.Window) and within.arg_key == "this")
+
+
+_AROUND_FUNCTIONS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def function_of(window: exp.Window) -> tuple[exp.Expr, exp.Expr | None]:
+    """The function of a window, and the condition of its FILTER."""
+    function = without_nulls(window.this)
+    if isinstance(function, exp.Filter):
+        return without_nulls(function.this), function.expression.this
+    return function, None
+
+
+def duckdb_name(function: exp.Expr) -> str:
+    """What DuckDB calls a function, for which sqlglot may have another name."""
+    return function.sql("duckdb").split("(")[0].lower()
 
 
 def has_aggregate(node: exp.Expr) -> bool:
     return any(
         isinstance(found, (exp.AggFunc, exp.Window)) for found in node.walk(prune=is_query) if not is_query(found)
     )
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether an aggregate stands in an expression, not in a subquery of it and not as the function of a window."""
+    return any(is_aggregate(found) for found in node.walk(prune=is_query))
 
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
@@ -271,11 +301,14 @@ def normalize(tree: exp.Expr) -> None:
                 # A row where the condition is NULL is no row of a sum or a mean.
                 one, zero = exp.Literal.number(1), exp.Literal.number(0)
                 aggregate.set("this", exp.Case(ifs=[exp.If(this=truth.this, true=one)], default=zero))
-                if isinstance(aggregate, exp.Avg) and not isinstance(aggregate.parent, exp.Filter):
-                    known = exp.Is(this=exp.Paren(this=truth.this.copy()), expression=exp.Null())
-                    filtered = exp.Filter(expression=exp.Where(this=exp.Not(this=known)))
-                    aggregate.replace(filtered)
-                    filtered.set("this", aggregate)
+                known = exp.Not(this=exp.Is(this=exp.Paren(this=truth.this.copy()), expression=exp.Null()))
+                if isinstance(aggregate.parent, exp.Filter):
+                    where = aggregate.parent.expression
+                    where.set("this", exp.and_(where.this, known, copy=False))
+                    continue
+                filtered = exp.Filter(expression=exp.Where(this=known))
+                aggregate.replace(filtered)
+                filtered.set("this", aggregate)
 
 
 def _compare_by_column(node: exp.Expr) -> None:

@@ -7,6 +7,7 @@ relation that has the names and no data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,10 +24,14 @@ _MOST_COLUMNS = 1000
 
 @dataclass(frozen=True)
 class _Source:
-    """What stands in FROM: its alias, and the names that a star shows of it."""
+    """What stands in FROM: its alias in lower case, and the names that a star shows of it as they are spelled."""
 
     alias: str
     names: tuple[str, ...]
+
+    def has(self, name: str) -> bool:
+        """Whether it shows this lower-case name."""
+        return any(one.lower() == name for one in self.names)
 
 
 def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:
@@ -39,7 +44,7 @@ def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: As
     SELECT region, SUM("people"."income") AS "income" FROM people GROUP BY region
 
     Args:
-        schema: the columns of the tables that are visible.
+        schema: the columns of the tables that are visible, as they are spelled: patterns have capitals.
 
     Raises:
         Refused: it stands where it is not understood, or names no column.
@@ -127,7 +132,9 @@ class Names:
         """Whether something in FROM may have a column of this name: a table does, or there is more than tables."""
         tables = tables_of(select)
         return any(
-            not isinstance(table, exp.Table) or _cte(table) is not None or name in self._of_source(table)
+            not isinstance(table, exp.Table)
+            or cte_of(table) is not None
+            or name in map(str.lower, self._of_source(table))
             for table in tables
         )
 
@@ -143,21 +150,21 @@ class Names:
             if join is not None and (join.method or join.kind in ("SEMI", "ANTI")):
                 raise Refused("SDC005", "COLUMNS(..) of an unusual join")
             again = {name.name.lower() for name in join.args.get("using") or []} if join is not None else set()
-            names = tuple(name for name in self._of_source(table) if name not in again)
+            names = tuple(name for name in self._of_source(table) if name.lower() not in again)
             found.append(_Source(table.alias_or_name.lower(), names))
         if not any(source.names for source in found) or any(not source.alias for source in found):
             raise Refused("SDC005", "COLUMNS(..) of a relation without a name")
         return found
 
     def _of_source(self, table: exp.Expr) -> list[str]:
-        renamed = [name.lower() for name in table.alias_column_names]
+        renamed = list(table.alias_column_names)
         if renamed:
             return renamed
         if isinstance(table, exp.Subquery):
             return self._of_query(table.this)
         if not isinstance(table, exp.Table):
             raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
-        cte = _cte(table)
+        cte = cte_of(table)
         if cte is not None:
             return self._of_query(cte.this)
         if table.name.lower() not in self.schema:
@@ -181,9 +188,11 @@ class Names:
             if isinstance(star, exp.Star):
                 excluded = set(_excluded(star))
                 shown = [source for source in self.sources(query) if of in ("", source.alias)]
-                names.extend(name for source in shown for name in source.names if name not in excluded)
-            elif item.alias or isinstance(item, exp.Column):
-                names.append(item.alias_or_name.lower())
+                names.extend(name for source in shown for name in source.names if name.lower() not in excluded)
+            elif item.alias:
+                names.append(item.alias)
+            elif isinstance(item, exp.Column):
+                names.append(self._spelled(item, query))
             else:
                 raise Refused("SDC005", "COLUMNS(..) of a column without a name")
             if len(names) > _MOST_COLUMNS:
@@ -191,8 +200,17 @@ class Names:
         self.known[id(query)] = names
         return names
 
+    def _spelled(self, column: exp.Column, select: exp.Select) -> str:
+        """The name of a column as what it comes from spells it."""
+        with suppress(Refused):  # it may be a column of something else
+            for source in self.sources(select) if select.args.get("from_") is not None else []:
+                for name in source.names if column.table.lower() in ("", source.alias) else ():
+                    if name.lower() == column.name.lower():
+                        return name
+        return column.name
 
-def _cte(table: exp.Table) -> exp.CTE | None:
+
+def cte_of(table: exp.Table) -> exp.CTE | None:
     """The query in a WITH around a table that has its name."""
     inside: exp.Expr = table
     while inside.parent is not None:

@@ -22,8 +22,7 @@ def output_names(tree: exp.Expr) -> list[str] | None:
     selects = tree.selects if isinstance(tree, exp.Query) else []
     if any(item.is_star for item in selects):
         return None
-    names = [item.alias or (item.name if isinstance(item, exp.Column) else _default_name(item)) for item in selects]
-    return names if len({name.lower() for name in names}) == len(names) else None
+    return [item.alias or (item.name if isinstance(item, exp.Column) else default_name(item)) for item in selects]
 
 
 def name_all(tree: exp.Expr) -> None:
@@ -38,6 +37,7 @@ def name_all(tree: exp.Expr) -> None:
                 inner = inner.this
             if isinstance(inner, exp.Select):
                 _name_as_duckdb(inner)
+                number_repeated(inner)
     for operation in tree.find_all(exp.SetOperation):
         if not operation.args.get("by_name"):
             continue
@@ -45,7 +45,7 @@ def name_all(tree: exp.Expr) -> None:
             for item in select.expressions:
                 unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
                 if unnamed and item.find(exp.Columns) is None:
-                    item.replace(exp.alias_(item.copy(), _default_name(item), quoted=True))
+                    item.replace(exp.alias_(item.copy(), default_name(item), quoted=True))
 
 
 def _name_as_duckdb(select: exp.Select) -> None:
@@ -60,6 +60,32 @@ def _name_as_duckdb(select: exp.Select) -> None:
             item.replace(exp.alias_(item.copy(), new, quoted=True))
 
 
+def number_repeated(select: exp.Select) -> None:
+    """Of two columns with one name, the second one of a subquery or of PIVOT is name_1 in DuckDB; in place.
+
+    >>> from sqlglot import parse_one
+    >>> select = parse_one("SELECT n, count(*) AS N, sum(x) AS n, 1 AS m FROM t", "duckdb")
+    >>> number_repeated(select)
+    >>> print(select.sql("duckdb"))
+    SELECT n, COUNT(*) AS "N_1", SUM(x) AS "n_2", 1 AS m FROM t
+    """
+    if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
+        return
+    taken = {item.alias_or_name.lower() for item in select.expressions}
+    times = Counter[str]()
+    for item in list(select.expressions):
+        name = item.alias_or_name
+        times[name.lower()] += 1
+        if not name or times[name.lower()] == 1:
+            continue
+        number = times[name.lower()] - 1
+        while f"{name}_{number}".lower() in taken:
+            number += 1
+        times[name.lower()] = number + 1
+        taken.add(f"{name}_{number}".lower())
+        item.replace(exp.alias_(item.unalias().copy(), f"{name}_{number}", quoted=True))
+
+
 _CALLS: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Upper: "upper",
     exp.Lower: "lower",
@@ -70,19 +96,21 @@ def _name_in_duckdb(item: exp.Expr) -> str:
     """What DuckDB calls a column without a name: a plain count, or a call with one plain column; else empty.
 
     >>> from sqlglot import parse_one
-    >>> [_name_in_duckdb(parse_one(text, "duckdb")) for text in ("count(*)", "sum(Age)", "1 + 1")]
-    ['count_star()', 'sum(Age)', '']
+    >>> [_name_in_duckdb(parse_one(text, "duckdb")) for text in ("count(*)", "sum(Age)", "count(DISTINCT a)", "1 + 1")]
+    ['count_star()', 'sum(Age)', 'count(DISTINCT a)', '']
     """
     call = _CALLS.get(type(item))
     if call is None or any(value for part, value in item.args.items() if part not in ("this", "big_int")):
         return ""
-    column = item.this
+    column, distinct = item.this, ""
     if isinstance(column, exp.Star) and call == "count":
         return "count_star()"
+    if isinstance(column, exp.Distinct) and len(column.expressions) == 1 and not column.args.get("on"):
+        column, distinct = column.expressions[0], "DISTINCT "
     plain = isinstance(column, exp.Column) and all(_WORD.fullmatch(part.name) for part in column.parts)
-    return f"{call}({'.'.join(part.name for part in column.parts)})" if plain else ""
+    return f"{call}({distinct}{'.'.join(part.name for part in column.parts)})" if plain else ""
 
 
-def _default_name(item: exp.Expr) -> str:
+def default_name(item: exp.Expr) -> str:
     """The name of a column without one: as DuckDB has it for a plain count, else the text."""
     return _name_in_duckdb(item) or item.sql("duckdb").lower()

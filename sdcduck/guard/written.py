@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
 
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.subscripts import settle_subscripts
@@ -21,6 +22,18 @@ _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
 def unknown_name() -> str:
     """A name for a table that stands for a block: nobody can have written it into a query, not even in a string."""
     return f"_sdc_{secrets.token_hex(12)}"
+
+
+def words_of(text: str) -> list[Token]:
+    """The words of a text as sqlglot reads them.
+
+    After a $ it takes an empty text at the very end for one without an end: a line more, and it is not the end.
+
+    >>> [word.text for word in words_of("SELECT $1, ''")]
+    ['SELECT', '$', '1', ',', '']
+    """
+    found: list[Token] = _DUCKDB.tokenize(f"{text}\n")
+    return found
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,7 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:
-        again = _DUCKDB.parser().parse(_DUCKDB.tokenize(sql), sql)
+        again = _DUCKDB.parser().parse(words_of(sql), sql)
     except SqlglotError:
         return None
     if subscripts and again[0] is not None:

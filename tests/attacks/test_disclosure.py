@@ -662,7 +662,8 @@ def test_no_error_tells_that_a_number_is_long(method: str, rows: int) -> None:
             UPDATE people SET whole = 170141183460469231731687303715884105727, part = {"9" * 36}.99 WHERE id = 7""")
         con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         con.execute(
-            f"FROM sdc_protect('people', unit := 'id', dimensions := ['age'], measures := ['whole', 'part'], method := '{method}')"
+            f"FROM sdc_protect('people', unit := 'id', dimensions := ['age'], measures := ['whole', 'part'], "
+            f"method := '{method}', min_units := 1)"
         ).fetchall()
         for what in ("sum(whole)", "avg(whole)", "sum(2 * part)", "avg(part)", "variance(part)", "variance(whole)"):
             assert guard(con).sql(f"SELECT age, {what} AS v FROM people GROUP BY age").num_rows == 3, what

@@ -146,6 +146,7 @@ QUERIES = (
     "SELECT people.income, count(*) FROM (SELECT st AS people, region FROM people) GROUP BY 1",
     "SELECT main.people.income, count(*) FROM (SELECT st AS people FROM people) main GROUP BY 1",
     "SELECT st.region, count(*) FROM (SELECT st, region FROM people) st GROUP BY 1",
+    "SELECT main.st.a, count(*) FROM people main JOIN (SELECT region, num AS a FROM regions) st ON main.region = st.region GROUP BY 1",
     "SELECT region, count(*) n FROM people region GROUP BY region",
     "SELECT x.y FROM (SELECT {'y': 3} AS x) q, (SELECT 4 AS y) x",
     "SELECT s.n FROM nums, (SELECT 100 AS n) AS s",
@@ -186,6 +187,12 @@ QUERIES = (
     "SELECT b, count(*) n FROM ((people p INNER JOIN regions r ON p.region = r.region) LEFT JOIN nums q ON r.num = q.a) GROUP BY b",
     "SELECT count(*) n FROM (people p LEFT JOIN regions r ON p.region = r.region AND r.num < 3) INNER JOIN nums ON num = a",
     "SELECT label, b FROM (regions LEFT JOIN nums ON num = a), (VALUES (1)) v(x) WHERE x <= num",
+    # FROM first: joins stand with the relation
+    "FROM people JOIN regions USING (region) SELECT label, count(*) n WHERE age > 21 GROUP BY label",
+    "FROM people p LEFT JOIN regions r ON p.region = r.region AND r.num < 3 JOIN nums ON num = a SELECT count(*) n",
+    "FROM (people p LEFT JOIN regions r ON p.region = r.region) LEFT JOIN nums q ON r.num = q.a SELECT b, count(*) n GROUP BY b",
+    "FROM regions JOIN (SELECT region, count(*) n FROM people GROUP BY 1) q USING (region)",
+    "WITH q AS (FROM people ANTI JOIN (FROM regions WHERE num > 2) r USING (region) SELECT sex, count(*) n GROUP BY 1) FROM q",
     # aggregates and windows
     "SELECT sum(income / 4), sum(-income) / 3, -count(*) ** 2, 2 ^ 3 ^ 2, count(*) - (1 - 2) FROM people",
     "SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY num DESC), percentile_cont(0.25) WITHIN GROUP (ORDER BY num DESC) FROM regions",

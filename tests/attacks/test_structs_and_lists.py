@@ -8,7 +8,8 @@ import pytest
 from attacked_database import LONG, Attacked
 from fixtures_of_attacks import attacked, show
 
-from sdcduck.guard import Refused
+import sdcduck
+from sdcduck.guard import Refused, guard
 
 HIDDEN = ("income", "person_id", "record_key", "people.income", "main.people.income", "people", "people.*", "*")
 PACKED = (
@@ -154,3 +155,46 @@ def test_subscripts_of_dimensions_have_the_noise_of_their_records(attacked: Atta
     answers = [attacked.attempt(query) for query in asked]
     assert len(answers[0]) > 2
     assert all(answer == answers[0] for answer in answers)
+
+
+OF_A_HIDDEN_COLUMN = (
+    "SELECT {} AS x, count(*) FROM {} GROUP BY 1",
+    "SELECT count(*) FROM {1} WHERE {0} IS NOT NULL",
+    "SELECT count(*) FILTER ({} IS NOT NULL) FROM {}",
+    "SELECT sum({}) FROM {}",
+    "SELECT min({}) FROM {}",
+    "SELECT count(DISTINCT {}) FROM {}",
+    "SELECT region, count(*) FROM {1} GROUP BY ALL ORDER BY {0}",
+    "SELECT x, count(*) FROM (SELECT {} AS x FROM {}) GROUP BY x",
+    "SELECT {} FROM {} LIMIT 0",
+)
+FIELDS = {
+    "the name of its table": ("hidden.hidden.age", "people hidden"),
+    "of another relation": ("p.hidden.num", "people p JOIN regions hidden USING (region)"),
+    "of a list of values": ("p.hidden.f", "people p JOIN (VALUES ('N', 1)) hidden(region, f) USING (region)"),
+    "beside a relation called main": ("main.hidden.f", "people main JOIN (SELECT region, num AS f FROM regions) hidden USING (region)"),
+    "a field of a field": ("p.hidden.s.num", "people p JOIN regions s USING (region)"),
+    "of a WITH query": ("p.hidden.f", "people p JOIN (WITH c AS (SELECT region, 1 AS f FROM regions) FROM c) hidden USING (region)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_of_a_hidden_column_that_looks_like_a_column_of_a_relation(name: str) -> None:
+    """DuckDB reads a.b.c as the field c of column b of relation a, although there is a relation b with a column c."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("""
+            CREATE TABLE people AS SELECT i AS id, ['N', 'S'][1 + i % 2] AS region, i % 5 AS age,
+                {'age': i % 3, 'num': i % 3, 'f': i % 3, 's': {'num': i % 3}} AS hidden FROM range(600) t(i);
+            CREATE TABLE regions AS FROM (VALUES ('N', 1), ('S', 2)) t(region, num);
+            FROM sdc_add_record_key('people', unit := 'id');
+            FROM sdc_public('regions');
+            FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age']);
+        """)
+        one = guard(con)
+        for clause in OF_A_HIDDEN_COLUMN:
+            with pytest.raises(Refused, match=r"SDC030: an unknown column \('"):
+                one.sql(clause.format(*FIELDS[name]))
+        # It is not told from a schema that does not exist.
+        with pytest.raises(Refused, match=r"SDC030: an unknown column \('nowhere.hidden.age'; write hidden.age\)"):
+            one.sql("SELECT nowhere.hidden.age, count(*) FROM people hidden GROUP BY 1")
+        assert one.sql("SELECT main.hidden.age, count(*) FROM people hidden GROUP BY 1").num_rows == 5

@@ -122,6 +122,16 @@ class TestPsycopg:
             assert [row[0] for row in cursor.fetchmany(10)] == list(range(10))
             assert len(cursor.fetchall()) == ROWS - 10
 
+    @pytest.mark.parametrize("prepare", [False, True])
+    def test_a_pivot_without_its_values(self, con: Any, prepare: bool) -> None:
+        written = "SELECT * FROM (PIVOT people ON region IN ('East', 'North', 'South') USING count(*) GROUP BY sex) ORDER BY sex"
+        answers = [
+            con.execute(query, prepare=prepare)
+            for query in (written, "PIVOT people ON region USING count(*) GROUP BY sex ORDER BY sex")
+        ]
+        assert [column.name for column in answers[1].description] == ["sex", "East", "North", "South"]
+        assert answers[0].fetchall() == answers[1].fetchall() != []
+
     @pytest.mark.parametrize(("form", "first"), [("text", b"0\t0\ttext 0\n"), ("csv, HEADER", b"n,twice,words\n")])
     def test_copy(self, con: Any, form: str, first: bytes) -> None:
         query = f"COPY (SELECT n, twice, words FROM numbers ORDER BY n LIMIT 50000) TO STDOUT (FORMAT {form})"

@@ -73,6 +73,8 @@ def test_any_text_is_a_statement_or_refused(text: str) -> None:
         ("SELECT to_timestamp(x, 'YYYY-MM-DD') FROM t", "SELECT STRPTIME(x, '%Y-%m-%d') FROM t"),
         ('SELECT "t"."a" FROM "public"."t" WHERE public.t.a = 1', 'SELECT "t"."a" FROM "t" WHERE t.a = 1'),
         ("SELECT * FROM t FETCH FIRST 5 ROWS ONLY", "SELECT * FROM t LIMIT 5"),
+        ("SELECT 1 FROM t WHERE NOT a = ANY(ARRAY['x', 'y']) OR b", "SELECT 1 FROM t WHERE NOT a IN ('x', 'y') OR b"),
+        ("SELECT 1 FROM t WHERE a = b = ANY(ARRAY[true])", "SELECT 1 FROM t WHERE a = b = ANY([TRUE])"),
     ],
 )
 def test_sql_of_postgresql(postgres: str, duckdb: str) -> None:

@@ -202,9 +202,11 @@ def test_any_bytes_are_a_parameter_or_a_clean_error(kind: Type, data: bytes, for
         ("SELECT $1, $2::double precision", ["text", "float8"]),
         ("SELECT count(*) FROM people WHERE age = ANY($1)", ["_int4"]),
         ("SELECT count(*) FROM people WHERE age + $1 > coalesce($2, age)", ["int4", "int4"]),
+        ("SELECT count(*) FROM people WHERE age > $1 AND region = ''", ["int4"]),
+        ('SELECT count(*) FROM people WHERE age > $1 AND "Size" = $2', ["int4", "float8"]),
         ("SELECT '$1' FROM nowhere WHERE", []),
     ],
 )
 def test_the_types_of_parameters(sql: str, types: list[str]) -> None:
-    schema = {"people": {"age": "INTEGER", "region": "VARCHAR", "born": "DATE"}}
+    schema = {"people": {"age": "INTEGER", "region": "VARCHAR", "born": "DATE", "Size": "DOUBLE"}}
     assert [kind.name for kind in parameter_types(sql, schema, ())] == types

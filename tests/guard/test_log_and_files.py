@@ -91,6 +91,11 @@ def test_a_query_that_runs_too_long_is_stopped(file: Path) -> None:
 
 
 def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").write_text("{}")
+    with pytest.raises(sdcduck.SDCError, match="the file is no database"):
+        sdcduck.guard(tmp_path / "lines.jsonl")
+    with pytest.raises(sdcduck.SDCError, match="no such database file"):
+        sdcduck.guard(tmp_path)
     with pytest.raises(sdcduck.SDCError, match="no such database file"):
         guard(tmp_path / "nothing.duckdb")
     con = sdcduck.connect()
@@ -149,3 +154,22 @@ def test_a_file_with_the_functions_of_another_version_says_so(file: Path, tmp_pa
         guard(path).sql(QUERY)
     sdcduck.connect(path).close()
     assert guard(path).sql(QUERY).to_pylist() == guard(file).sql(QUERY).to_pylist()
+
+
+def test_a_guard_without_time_or_with_no_role_says_so(file: Path) -> None:
+    for seconds in (0, -1, float("nan")):
+        with pytest.raises(sdcduck.SDCError, match="'seconds' must be more than 0"):
+            guard(file, seconds=seconds)
+    with pytest.raises(sdcduck.SDCError, match="'role' must be a text"):
+        guard(file, role=5)  # type: ignore[arg-type]
+
+
+def test_a_column_is_declared_once() -> None:
+    with sdcduck.connect() as con:
+        con.execute("CREATE TABLE people AS SELECT 1 AS id, 2 AS record_key, 'a' AS region, 3 AS income")
+        for columns, argument in (
+            ("dimensions := ['region', 'REGION']", "dimensions"),
+            ("dimensions := ['region'], measures := ['income', 'Income']", "measures"),
+        ):
+            with pytest.raises(duckdb.Error, match=f"'{argument}' has column '.*' twice"):
+                con.execute(f"FROM sdc_protect('people', unit := 'id', {columns})")

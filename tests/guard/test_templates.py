@@ -79,7 +79,7 @@ BY_AGE = "SELECT region, age > 30 AS old, count(*) AS n FROM people WHERE region
 
 def declared(con: duckdb.DuckDBPyConnection, method: str = "cell_key") -> None:
     con.execute(
-        f"FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age', 'day'], method := '{method}')"
+        f"FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age', 'day'], method := '{method}', min_units := 1)"
     )
 
 
@@ -202,6 +202,7 @@ def test_values_that_are_found_in_a_text(con: duckdb.DuckDBPyConnection, value: 
     for question in (
         "SELECT region, count(*) AS n FROM people WHERE region = '{}' GROUP BY region",
         "SELECT n ** 2 AS n FROM (SELECT count(*) AS n FROM people WHERE region = '{}') AS t",
+        "SELECT region AS \"it's\", count(*) AS n FROM people WHERE region = '{}' GROUP BY region",
     ):
         for text in map(question.format, (*REGIONS, "nowhere", value)):
             assert becomes(one, text) == becomes(sdcduck.guard(con), text), text

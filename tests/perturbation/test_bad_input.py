@@ -17,12 +17,12 @@ def error(con: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    con.execute(
-        """CREATE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region, range * 1000003 % 100000000 AS record_key,
+def people(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    lasting.execute(
+        """CREATE OR REPLACE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region, range * 1000003 % 100000000 AS record_key,
             (range * 10)::DOUBLE AS y, range AS whole, range::VARCHAR AS text FROM range(30)"""
     )
-    return con
+    return lasting
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_empty_tables_and_groups(people: duckdb.DuckDBPyConnection) -> None:
         "SELECT sdc_sum(NULL::DOUBLE, record_key), sdc_sum(0, record_key), sdc_mean(NULL::INTEGER, record_key) FROM people"
     )
     assert nulls.fetchall() == [(None, 0, None)]
-    people.execute("CREATE TABLE none AS SELECT 'a' AS g, 1 AS n WHERE false")
+    people.execute("CREATE OR REPLACE TABLE none AS SELECT 'a' AS g, 1 AS n WHERE false")
     assert people.execute("SELECT cells, U FROM sdc_table_risk_utility('none', 'none', keys := ['g'])").fetchall() == []
 
 

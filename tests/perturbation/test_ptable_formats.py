@@ -374,18 +374,18 @@ def test_whole_numbers_may_be_a_table_for_magnitudes(con: duckdb.DuckDBPyConnect
         ("SELECT i, v, ub FROM read_csv('nowhere.csv')", "No files found"),
     ],
 )  # fmt: skip
-def test_what_is_no_ptable_is_refused(con: duckdb.DuckDBPyConnection, given: str, message: str) -> None:
+def test_what_is_no_ptable_is_refused(lasting: duckdb.DuckDBPyConnection, given: str, message: str) -> None:
     """And the table of that name that was stored before stays what it was."""
-    store(con, "x", "FROM sdc_ptable(D := 2, V := 1)")
+    store(lasting, "x", "FROM sdc_ptable(D := 2, V := 1)")
     before = (
-        con.execute("FROM sdc.ptables ORDER BY ALL").fetchall(),
-        con.execute("FROM sdc.ptable_intervals ORDER BY ALL").fetchall(),
+        lasting.execute("FROM sdc.ptables ORDER BY ALL").fetchall(),
+        lasting.execute("FROM sdc.ptable_intervals ORDER BY ALL").fetchall(),
     )
     text = given.replace("'", "''")
-    assert message in error(con, f"FROM sdc_store_ptable('x', '({text})')")
+    assert message in error(lasting, f"FROM sdc_store_ptable('x', '({text})')")
     after = (
-        con.execute("FROM sdc.ptables ORDER BY ALL").fetchall(),
-        con.execute("FROM sdc.ptable_intervals ORDER BY ALL").fetchall(),
+        lasting.execute("FROM sdc.ptables ORDER BY ALL").fetchall(),
+        lasting.execute("FROM sdc.ptable_intervals ORDER BY ALL").fetchall(),
     )
     assert after == before
 

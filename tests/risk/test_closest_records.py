@@ -30,8 +30,8 @@ PAIRS = {
 
 # The worked example of the specification: originals, holdout, synthetic records.
 TOY = """
-    CREATE TABLE t (age INTEGER, sex VARCHAR, flag BOOLEAN, income DECIMAL(9,2));
-    CREATE TABLE h AS FROM t; CREATE TABLE s AS FROM t;
+    CREATE OR REPLACE TABLE t (age INTEGER, sex VARCHAR, flag BOOLEAN, income DECIMAL(9,2));
+    CREATE OR REPLACE TABLE h AS FROM t; CREATE OR REPLACE TABLE s AS FROM t;
     INSERT INTO t VALUES (25, 'M', true, 1000), (40, 'F', false, 3000), (31, 'F', true, 2000);
     INSERT INTO h VALUES (27, 'M', false, 1200), (38, 'F', false, 2800), (60, 'M', true, 4000);
     INSERT INTO s VALUES (25, 'M', true, 1000), (33, 'F', true, 2400), (40, 'M', false, 5000)"""
@@ -273,22 +273,22 @@ def test_a_holdout_with_training_records_is_noticed(con: duckdb.DuckDBPyConnecti
 @pytest.mark.parametrize("synthetic", ["s", "(FROM s LIMIT 0)", "(FROM s LIMIT 1)"])
 @pytest.mark.parametrize("distance", ["gower", "buckets"])
 def test_empty_tables_and_tables_of_one_row(
-    con: duckdb.DuckDBPyConnection, original: str, synthetic: str, distance: str
+    lasting: duckdb.DuckDBPyConnection, original: str, synthetic: str, distance: str
 ) -> None:
-    con.execute(TOY)
+    lasting.execute(TOY)
     shared = f"'{original}', '{synthetic}', 'h', distance := '{distance}'"
-    ((n,),) = rows(con, f"SELECT count(*) FROM {synthetic}")
-    ((m,),) = rows(con, f"SELECT count(*) FROM {original}")
-    found = rows(con, f"SELECT dcr, second, nndr, closer FROM sdc_dcr_records({shared})")
+    ((n,),) = rows(lasting, f"SELECT count(*) FROM {synthetic}")
+    ((m,),) = rows(lasting, f"SELECT count(*) FROM {original}")
+    found = rows(lasting, f"SELECT dcr, second, nndr, closer FROM sdc_dcr_records({shared})")
     assert len(found) == n
     assert all((row[0] is None) == (m == 0) and (row[1] is None) == (m < 2) == (row[2] is None) for row in found)
-    assert rows(con, f"SELECT records, mean IS NULL FROM sdc_dcr({shared}) LIMIT 1") == [(n, n == 0 or m == 0)]
-    assert rows(con, f"SELECT sum(records) FROM sdc_dcr_histogram({shared})") == [(n if m else 0,)]
+    assert rows(lasting, f"SELECT records, mean IS NULL FROM sdc_dcr({shared}) LIMIT 1") == [(n, n == 0 or m == 0)]
+    assert rows(lasting, f"SELECT sum(records) FROM sdc_dcr_histogram({shared})") == [(n if m else 0,)]
     if m:
-        assert rows(con, f"SELECT records, share IS NULL FROM sdc_holdout_share({shared}) LIMIT 1") == [(n, n == 0)]
+        assert rows(lasting, f"SELECT records, share IS NULL FROM sdc_holdout_share({shared}) LIMIT 1") == [(n, n == 0)]
     else:
         with pytest.raises(duckdb.Error, match="'original' has no records"):
-            rows(con, f"FROM sdc_holdout_share({shared})")
+            rows(lasting, f"FROM sdc_holdout_share({shared})")
 
 
 @pytest.mark.parametrize(
@@ -328,10 +328,10 @@ def test_empty_tables_and_tables_of_one_row(
         ("sdc_holdout_share('t', 's', '(FROM h LIMIT 0)')", "'holdout' has no records"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_said(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    con.execute(TOY)
+def test_what_cannot_be_compared_is_said(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    lasting.execute(TOY)
     with pytest.raises(duckdb.Error, match=message) as raised:
-        rows(con, f"FROM {call}")
+        rows(lasting, f"FROM {call}")
     assert call.split("(")[0] in str(raised.value)
     assert "internal error" not in str(raised.value)
 

@@ -17,7 +17,7 @@ import sdcduck
 
 # The worked example of Little, Elliot and Allmendinger's measures.
 EXAMPLE = """
-    CREATE TABLE o (k1 VARCHAR, k2 VARCHAR, t VARCHAR); CREATE TABLE x AS FROM o;
+    CREATE OR REPLACE TABLE o (k1 VARCHAR, k2 VARCHAR, t VARCHAR); CREATE OR REPLACE TABLE x AS FROM o;
     INSERT INTO o VALUES ('a','x','P'), ('a','x','P'), ('a','y','Q'), ('b','x','Q'), ('b','x','P'), ('b','y','Q'),
         ('c','x','R'), ('c','x','R');
     INSERT INTO x VALUES ('a','x','P'), ('a','x','P'), ('a','x','P'), ('a','y','P'), ('b','x','Q'), ('b','y','Q'),
@@ -396,10 +396,10 @@ def test_nan_is_null_and_types_may_differ(con: duckdb.DuckDBPyConnection) -> Non
         ("sdc_identical_matches('o', NULL)", "argument 'synthetic' must name a table"),
     ],
 )
-def test_what_cannot_be_counted_is_said(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    con.execute(EXAMPLE)
+def test_what_cannot_be_counted_is_said(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    lasting.execute(EXAMPLE)
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
 
 
 def test_tables_of_public_data_as_published(synthpop: tuple[duckdb.DuckDBPyConnection, dict[str, Any]]) -> None:

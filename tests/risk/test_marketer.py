@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sdcduck
-
 MEASURES = "records, classes, invalid, im, cem, orem, arem"
 POLICIES = "{'county': ['county'], 'sex': ['county', 'sex'], 'band': ['county', 'band'], 'both': ['county', 'band', 'sex'], 'age': ['county', 'age', 'sex']}"
 FINER = [("county", "sex"), ("county", "band"), ("sex", "both"), ("band", "both"), ("both", "age")]
@@ -81,24 +79,24 @@ def test_without_an_identified_file(con: duckdb.DuckDBPyConnection) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 60)), min_size=1, max_size=8))
-def test_relations(pairs: list[tuple[int, int]]) -> None:
-    with sdcduck.connect(secret="the secret of the tests") as con:
-        make(con, pairs)
-        records, classes, invalid, im, cem, orem, arem = risk(con)
-        assert im == pytest.approx(classes / records)
-        assert arem <= cem + 1e-12
-        assert cem <= im + 1e-12
-        assert (orem is None) == (invalid == records)
-        if orem is not None:
-            assert arem <= orem + 1e-12
-            assert arem == pytest.approx(orem * (1 - invalid / records), abs=1e-12)
-        if invalid == 0:
-            assert cem == pytest.approx(orem)
-        rows = con.execute("FROM sdc_marketer_risk_classes('d', 'e', keys := ['q']) ORDER BY q").fetchall()
-        assert [row[1:4] for row in rows] == [(f, there, f <= there) for f, there in pairs]
-        for place, whole in ((4, im), (5, cem)):
-            assert sum(row[1] * row[place] for row in rows) / records == pytest.approx(whole)
-        assert sum(row[1] * row[6] for row in rows if row[6] is not None) / records == pytest.approx(arem)
+def test_relations(lasting: duckdb.DuckDBPyConnection, pairs: list[tuple[int, int]]) -> None:
+    con = lasting
+    make(con, pairs)
+    records, classes, invalid, im, cem, orem, arem = risk(con)
+    assert im == pytest.approx(classes / records)
+    assert arem <= cem + 1e-12
+    assert cem <= im + 1e-12
+    assert (orem is None) == (invalid == records)
+    if orem is not None:
+        assert arem <= orem + 1e-12
+        assert arem == pytest.approx(orem * (1 - invalid / records), abs=1e-12)
+    if invalid == 0:
+        assert cem == pytest.approx(orem)
+    rows = con.execute("FROM sdc_marketer_risk_classes('d', 'e', keys := ['q']) ORDER BY q").fetchall()
+    assert [row[1:4] for row in rows] == [(f, there, f <= there) for f, there in pairs]
+    for place, whole in ((4, im), (5, cem)):
+        assert sum(row[1] * row[place] for row in rows) / records == pytest.approx(whole)
+    assert sum(row[1] * row[6] for row in rows if row[6] is not None) / records == pytest.approx(arem)
 
 
 @pytest.fixture
@@ -203,8 +201,8 @@ def test_nulls(con: duckdb.DuckDBPyConnection) -> None:
         ),
     ],
 )
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    make(con, [(1, 1)])
-    con.execute("CREATE TABLE words AS SELECT 'a' AS q")
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    make(lasting, [(1, 1)])
+    lasting.execute("CREATE OR REPLACE TABLE words AS SELECT 'a' AS q")
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sdcduck
-
 CUBE = "SELECT r, c, count(*) AS n FROM t GROUP BY CUBE (r, c)"
 
 
@@ -97,29 +95,31 @@ def test_sums(con: duckdb.DuckDBPyConnection) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=3))
-def test_no_published_numbers_add_up_to_a_hidden_cell(cells: list[list[int]]) -> None:
-    with sdcduck.connect() as con:
-        people(con, cells)
-        if sum(map(sum, cells)) == 0:
-            return
-        query = "SELECT r, c, count(*) AS n, sum(y) AS y FROM t GROUP BY CUBE (r, c)"
-        rows = con.execute(
-            f"SELECT r, c, level, n, y, status FROM sdc_check_table('{query}', dominance := NULL, p_percent := NULL, "
-            "hide := true)"
-        ).fetchall()
-        inner = {row[:2]: row for row in rows if row[2] == "r x c"}
-        for _, _, _, n, y, status in inner.values():
-            assert (n is None) == (y is None) == (status == "hidden")
-            assert n is None or n >= 10
-        for r, c, _level, n, y, status in rows:
-            if (r, c) in inner:
-                continue
-            shown = [
-                row for key, row in inner.items() if r in (None, key[0]) and c in (None, key[1]) and row[3] is not None
-            ]
-            # Every margin is a function of inner cells that are shown anyway.
-            assert (n, y) == ((sum(row[3] for row in shown), sum(row[4] for row in shown)) if shown else (None, None))
-            assert (status == "hidden") == (not shown)
+def test_no_published_numbers_add_up_to_a_hidden_cell(
+    lasting: duckdb.DuckDBPyConnection, cells: list[list[int]]
+) -> None:
+    con = lasting
+    people(con, cells)
+    if sum(map(sum, cells)) == 0:
+        return
+    query = "SELECT r, c, count(*) AS n, sum(y) AS y FROM t GROUP BY CUBE (r, c)"
+    rows = con.execute(
+        f"SELECT r, c, level, n, y, status FROM sdc_check_table('{query}', dominance := NULL, p_percent := NULL, "
+        "hide := true)"
+    ).fetchall()
+    inner = {row[:2]: row for row in rows if row[2] == "r x c"}
+    for _, _, _, n, y, status in inner.values():
+        assert (n is None) == (y is None) == (status == "hidden")
+        assert n is None or n >= 10
+    for r, c, _level, n, y, status in rows:
+        if (r, c) in inner:
+            continue
+        shown = [
+            row for key, row in inner.items() if r in (None, key[0]) and c in (None, key[1]) and row[3] is not None
+        ]
+        # Every margin is a function of inner cells that are shown anyway.
+        assert (n, y) == ((sum(row[3] for row in shown), sum(row[4] for row in shown)) if shown else (None, None))
+        assert (status == "hidden") == (not shown)
 
 
 def test_hiding_needs_the_inner_cells(con: duckdb.DuckDBPyConnection) -> None:
@@ -246,10 +246,10 @@ def test_the_fingerprint_tells_whether_the_check_said_the_same(con: duckdb.DuckD
         "",
     ],
 )
-def test_nothing_but_a_check_is_recorded(con: duckdb.DuckDBPyConnection, checked: str) -> None:
+def test_nothing_but_a_check_is_recorded(lasting: duckdb.DuckDBPyConnection, checked: str) -> None:
     with pytest.raises(duckdb.Error, match="argument 'checked' must be one call of a check"):
-        con.execute(f"FROM sdc_check_submit('a', '{checked}', by := 'ann')").fetchall()
-    assert con.execute("FROM sdc_outputs()").fetchall() == []
+        lasting.execute(f"FROM sdc_check_submit('a', '{checked}', by := 'ann')").fetchall()
+    assert lasting.execute("FROM sdc_outputs()").fetchall() == []
 
 
 def test_no_macro_of_the_same_name_stands_in_for_a_check(con: duckdb.DuckDBPyConnection) -> None:
@@ -288,7 +288,7 @@ def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_check_decide('a', 'approve', by := 'bob')", "unknown output 'a'"),
     ],
 )
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    people(con, [[12, 30], [9, 40]])
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    people(lasting, [[12, 30], [9, 40]])
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()

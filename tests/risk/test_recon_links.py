@@ -183,9 +183,9 @@ def test_luck_of_few(con: duckdb.DuckDBPyConnection, rows: int) -> None:
         ("sdc_chance_match('(SELECT NULL AS b, 1 AS a)', unit := 'b', keys := ['a'])", "a unit is NULL"),
     ],
 )  # fmt: skip
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    con.execute(
-        "CREATE TABLE r AS SELECT 1 AS draw, 1 AS slot, 1 AS b, 30 AS a, 'x' AS w; CREATE TABLE e AS SELECT 1 AS b, 7 AS id, 30 AS a, 'x' AS w"
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    lasting.execute(
+        "CREATE OR REPLACE TABLE r AS SELECT 1 AS draw, 1 AS slot, 1 AS b, 30 AS a, 'x' AS w; CREATE OR REPLACE TABLE e AS SELECT 1 AS b, 7 AS id, 30 AS a, 'x' AS w"
     )
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()

@@ -219,10 +219,10 @@ def test_what_groups_would_give_away(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_summary_risk('t', value := 'x', max_solutions := 1)", "argument 'max_solutions' must be"),
     ],
 )
-def test_bad_arguments_of_statistics(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    con.execute("CREATE TABLE t AS SELECT 2 AS x, 1.5 AS y")
+def test_bad_arguments_of_statistics(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE t AS SELECT 2 AS x, 1.5 AS y")
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
 
 
 # --- tables of small areas -------------------------------------------------------------------------------------------
@@ -411,12 +411,12 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
         ("sdc_recon_agreement('f', slot := 'u', draw := 'g', id := 'n', stable := 0)", "argument 'stable' must be"),
     ],
 )
-def test_bad_arguments_of_tables(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    con.execute("CREATE TABLE f AS FROM (VALUES ('a', 1, 1), ('b', 1, 2)) v(u, g, n)")
-    con.execute("CREATE TABLE c AS SELECT 1 AS d, 1 AS g, 4 AS n")
-    con.execute("CREATE TABLE half AS SELECT 1 AS d, 1 AS g, 2.5 AS n")
+def test_bad_arguments_of_tables(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE f AS FROM (VALUES ('a', 1, 1), ('b', 1, 2)) v(u, g, n)")
+    lasting.execute("CREATE OR REPLACE TABLE c AS SELECT 1 AS d, 1 AS g, 4 AS n")
+    lasting.execute("CREATE OR REPLACE TABLE half AS SELECT 1 AS d, 1 AS g, 2.5 AS n")
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
 
 
 def test_a_reconstruction_of_small_blocks_learns_less_than_the_guess(con: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sdcduck
@@ -110,13 +110,15 @@ def rank(columns: list[list[int]]) -> int:
     return found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_the_stencil_agrees_with_the_rank(data: st.DataObject) -> None:
-    con = sdcduck.connect()
+def test_the_stencil_agrees_with_the_rank(lasting: duckdb.DuckDBPyConnection, data: st.DataObject) -> None:
+    con = lasting
     counts = data.draw(st.lists(st.integers(0, 6), min_size=12, max_size=12))
-    con.execute("CREATE TABLE cells AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i", [counts, counts])
-    con.execute("CREATE TABLE people AS SELECT i % 3 AS a, i // 3 AS b, i // 6 AS c FROM cells, range(n)")
+    con.execute(
+        "CREATE OR REPLACE TABLE cells AS SELECT unnest(?) AS n, generate_subscripts(?, 1) - 1 AS i", [counts, counts]
+    )
+    con.execute("CREATE OR REPLACE TABLE people AS SELECT i % 3 AS a, i // 3 AS b, i // 6 AS c FROM cells, range(n)")
     query = "SELECT a, b, c, count(*) AS n FROM people GROUP BY GROUPING SETS ((a, b), (a, c), (a), (b), (c), ())"
     con.execute(f"FROM sdc_publish('p', '{query}', max_count := 2, singleton := 'none')").fetchall()
     inner = rows(con, "SELECT a, b, c, stencil FROM sdc.p_stencil")
@@ -136,7 +138,7 @@ def test_the_stencil_agrees_with_the_rank(data: st.DataObject) -> None:
         follows = rank([*known, later]) == rank(known) if inner else True
         total = sum(row[3] for row, one in zip(inner, chosen, strict=True) if one)
         assert (total % (2**61 - 1) == 0) is follows
-    con.close()
+    con.execute("FROM sdc_drop_publication('p')").fetchall()
 
 
 # --- Decimals ---------------------------------------------------------------------------------------------------------

@@ -773,7 +773,7 @@ def test_trees_are_about_as_good_and_as_risky_as_those_of_synthpop(
 
 
 JOINED = """
-    CREATE TABLE families AS
+    CREATE OR REPLACE TABLE families AS
     SELECT (range % 80)::INTEGER AS age, (hash(range) % 1000)::INTEGER AS wages,
         CASE WHEN age < 15 THEN 'child' WHEN range % 7 = 0 THEN NULL ELSE 'grown' END AS status, (hash(range, 1) % 5)::INTEGER AS place
     FROM range(3000)
@@ -878,11 +878,11 @@ def test_conditional_bounds_that_contradict_each_other(con: duckdb.DuckDBPyConne
     ],
 )
 def test_joint_columns_and_conditions_that_cannot_be_used(
-    con: duckdb.DuckDBPyConnection, arguments: str, message: str
+    lasting: duckdb.DuckDBPyConnection, arguments: str, message: str
 ) -> None:
-    con.execute(JOINED)
+    lasting.execute(JOINED)
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM sdc_synth_records('families', {arguments}, seed := 1)")
+        lasting.execute(f"FROM sdc_synth_records('families', {arguments}, seed := 1)")
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def make_mixed(con: duckdb.DuckDBPyConnection) -> None:
     """Numbers with ties and spikes, texts, dates, decimals, booleans, NULL, NaN and infinities."""
     for name, salt in (("o", 1), ("s", 5)):
         con.execute(f"""
-            CREATE TABLE {name} AS SELECT
+            CREATE OR REPLACE TABLE {name} AS SELECT
                 CASE WHEN hash(i + {salt}) % 10 < 6 THEN 0 ELSE hash(i * 3 + {salt}) % 1000 END::INTEGER AS spiked,
                 CASE WHEN hash(i * 5 + {salt}) % 20 = 0 THEN NULL ELSE 't' || hash(i * 7 + {salt}) % 9 END AS text,
                 DATE '2020-01-01' + (hash(i * 11 + {salt}) % 700)::INTEGER AS day,
@@ -311,10 +311,10 @@ def test_the_worst_cells_say_where(con: duckdb.DuckDBPyConnection) -> None:
         ("'o', 's', holdout := '(SELECT 1 AS other)'", "no column in common"),
     ],
 )  # fmt: skip
-def test_bad_input(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    make_mixed(con)
+def test_bad_input(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    make_mixed(lasting)
     with pytest.raises(duckdb.Error, match=message.replace("(", r"\(").replace("[", r"\[")):
-        con.execute(f"FROM sdc_accuracy({call})").fetchall()
+        lasting.execute(f"FROM sdc_accuracy({call})").fetchall()
 
 
 def test_codes_of_different_types_are_compared_as_categories(con: duckdb.DuckDBPyConnection) -> None:

@@ -555,12 +555,12 @@ def test_ratios_of_counts_are_symmetric_and_one_for_equal_shares(con: duckdb.Duc
         ("sdc_utility_profile('o', 's', permutations := NULL)", "argument 'permutations' must lie between"),
     ],
 )  # fmt: skip
-def test_bad_input(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    con.execute(
-        "CREATE TABLE o AS SELECT i AS x, 'k' || i % 3 AS k, 'person ' || i AS name FROM range(2000) r(i); CREATE TABLE s AS FROM o"
+def test_bad_input(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    lasting.execute(
+        "CREATE OR REPLACE TABLE o AS SELECT i AS x, 'k' || i % 3 AS k, 'person ' || i AS name FROM range(2000) r(i); CREATE OR REPLACE TABLE s AS FROM o"
     )
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
 
 
 STRANGE = """(SELECT CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN 'inf' ELSE i::VARCHAR END::DOUBLE AS x,

@@ -38,8 +38,13 @@ class Method(Protocol):
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
 
-    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
-        """The sum of a measure; ``exact``: of whole or decimal numbers."""
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+        """The sum of a measure; ``exact``: of whole or decimal numbers.
+
+        Args:
+            repeated: how many rows of its unit are in a value, on average, of those with a value that is not 0; empty
+                where it is one.
+        """
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance of a measure among records."""

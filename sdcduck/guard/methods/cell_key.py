@@ -81,14 +81,8 @@ class CellKey:
         counted = f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, condition, counted)
 
-    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
-        return self.total_of_units(records, measure, condition, called, "", exact=exact)
-
-    def total_of_units(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool
-    ) -> str:
-        """The same where a unit has several rows: so many on average, of those with a value that is not 0."""
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
         ptable = literal(str(self.policy.magnitude_ptable))

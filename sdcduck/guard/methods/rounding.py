@@ -49,17 +49,17 @@ class Rounding:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._rounded(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
-    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """Refused: a sum is not protected by rounding it."""
-        raise Refused("SDC052", "sum")
+        raise Refused("SDC052", "a sum or a mean: rounding answers counts")
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""
-        raise Refused("SDC052", "variance")
+        raise Refused("SDC052", "a variance: rounding answers counts")
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
-        raise Refused("SDC052", "quantile")
+        raise Refused("SDC052", "a median or another quantile: rounding answers counts")
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value, rounded."""

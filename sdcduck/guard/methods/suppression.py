@@ -42,7 +42,7 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """``sdc_open_sum``."""
         return self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})")
 
@@ -52,7 +52,7 @@ class Suppression:
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
-        raise Refused("SDC052", "quantile")
+        raise Refused("SDC052", "a median or another quantile")
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The records, where all of them have a value; inner cells do not say how many have."""

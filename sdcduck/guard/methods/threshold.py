@@ -39,7 +39,7 @@ class Threshold:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
-    def total(self, records: str, measure: str, condition: str, called: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """The sum, where enough units have a value."""
         known = both(condition, f"{measure} IS NOT NULL")
         return self._enough(records, known, f"sum({chosen(condition, measure)})")
@@ -51,7 +51,7 @@ class Threshold:
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
-        raise Refused("SDC052", "quantile")
+        raise Refused("SDC052", "a median or another quantile")
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""

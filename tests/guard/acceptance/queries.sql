@@ -399,6 +399,113 @@ SELECT count(*) FROM people a JOIN people b ON a.region = b.region AND a.sex <> 
 -- a number of each group by a correlated subquery
 SELECT region, (SELECT count(*) FROM people q WHERE q.region = p.region) AS n FROM people p GROUP BY region;
 
+--| What each unit has
+
+-- patients by how many stays they have
+SELECT n, count(*) AS patients FROM (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id) GROUP BY n;
+
+-- and everybody else
+SELECT region, coalesce(n, 0) AS stays, count(*) AS persons FROM people LEFT JOIN (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id) USING (person_id) GROUP BY ALL;
+
+-- who came more often
+SELECT count(*) FILTER (WHERE n > 1) / count(*) AS share FROM (SELECT count(*) AS n FROM stays GROUP BY person_id);
+
+-- only those, by HAVING
+SELECT count(*) AS patients FROM (SELECT person_id FROM stays GROUP BY person_id HAVING count(*) > 1);
+
+-- the first stay of each
+WITH firsts AS (SELECT person_id, min(month) AS first FROM stays GROUP BY person_id) SELECT first, count(*) AS patients FROM firsts GROUP BY first;
+
+-- what the first was
+SELECT first_ward, count(*) AS patients FROM (SELECT person_id, arg_min(ward, month) AS first_ward FROM stays GROUP BY person_id) GROUP BY ALL;
+
+-- months since the first
+SELECT datediff('month', first, month) AS months, count(*) AS stays FROM stays JOIN (SELECT person_id, min(month) AS first FROM stays GROUP BY person_id) USING (person_id) GROUP BY months;
+
+-- who was where
+SELECT surgery, eyes, count(*) AS patients FROM (SELECT person_id, bool_or(ward = 'surgery') AS surgery, count_if(ward = 'eyes') > 0 AS eyes FROM stays GROUP BY person_id) GROUP BY ALL;
+
+-- in how many places
+SELECT wards, count(*) AS patients, sum(days) AS days FROM (SELECT person_id, count(DISTINCT ward) AS wards, sum(days) AS days FROM stays GROUP BY person_id) GROUP BY wards;
+
+-- what a patient comes to
+SELECT avg(days) AS mean FROM (SELECT person_id, sum(days) AS days FROM stays GROUP BY person_id);
+
+-- the median patient
+SELECT region, median(days) AS days FROM (SELECT person_id, region, sum(days) AS days FROM stays JOIN people USING (person_id) GROUP BY person_id, region) GROUP BY region;
+
+-- patients of a ward, each once
+SELECT ward, count(*) AS patients FROM (SELECT DISTINCT person_id, ward FROM stays) GROUP BY ward;
+
+-- the busiest month of each
+SELECT most, count(*) AS patients FROM (SELECT person_id, max(n) AS most FROM (SELECT person_id, month, count(*) AS n FROM stays GROUP BY ALL) GROUP BY person_id) GROUP BY most;
+
+-- the first stay of each, with all that is known of it
+SELECT ward, count(*) AS patients, sum(days) AS days FROM (FROM stays QUALIFY row_number() OVER (PARTITION BY person_id ORDER BY month, ward) = 1) GROUP BY ward;
+
+-- by the number of the stay
+WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY person_id ORDER BY month, ward) AS nth FROM stays) SELECT nth, avg(days) AS mean FROM numbered GROUP BY nth;
+
+-- months between two stays
+SELECT gap, count(*) AS n FROM (SELECT datediff('month', lag(month) OVER (PARTITION BY person_id ORDER BY month), month) AS gap FROM stays) WHERE gap IS NOT NULL GROUP BY gap;
+
+-- from one ward to the next
+SELECT ward, next, count(*) AS n FROM (SELECT ward, lead(ward) OVER w AS next FROM stays WINDOW w AS (PARTITION BY person_id ORDER BY month, ward)) GROUP BY ALL;
+
+-- back within three months
+SELECT ward, count(*) FILTER (WHERE month < before + INTERVAL 3 MONTH) / count(*) AS share FROM (SELECT ward, month, lag(month) OVER (PARTITION BY person_id ORDER BY month) AS before FROM stays) GROUP BY ward;
+
+-- those who came more often, beside each stay
+SELECT ward, count(*) AS stays, count(DISTINCT person_id) AS patients FROM (SELECT *, count(*) OVER (PARTITION BY person_id) AS n FROM stays) WHERE n > 1 GROUP BY ward;
+
+-- the first stay of each by DISTINCT ON
+SELECT ward, count(*) AS patients FROM (SELECT DISTINCT ON (person_id) * FROM stays ORDER BY person_id, month, ward) GROUP BY ward;
+
+-- the ward of the first stay
+SELECT ward, count(*) AS patients FROM (SELECT first(ward ORDER BY month, ward) AS ward FROM stays GROUP BY person_id) GROUP BY ward;
+
+-- the first stay by a correlated subquery
+SELECT ward, count(*) AS n FROM stays s WHERE month = (SELECT min(month) FROM stays t WHERE t.person_id = s.person_id) GROUP BY ward;
+
+-- how often each came by a correlated subquery
+SELECT region, n, count(*) AS persons FROM (SELECT region, (SELECT count(*) FROM stays s WHERE s.person_id = p.person_id) AS n FROM people p) GROUP BY ALL;
+
+-- who came more often by a correlated subquery
+SELECT sex, avg(income) AS mean FROM people p WHERE (SELECT count(*) FROM stays s WHERE s.person_id = p.person_id AND ward <> 'eyes') > 1 GROUP BY sex;
+
+-- a later stay by EXISTS
+SELECT ward, count(*) AS n FROM stays s WHERE EXISTS (FROM stays t WHERE t.person_id = s.person_id AND t.month > s.month) GROUP BY ward;
+
+-- a place among all records
+SELECT place // 100 AS hundred, count(*) FROM (SELECT row_number() OVER (ORDER BY month) AS place FROM stays) GROUP BY hundred;
+
+-- units that are in another table
+SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes') GROUP BY region;
+
+-- units that are not in another table
+SELECT region, avg(income) AS mean FROM people WHERE person_id NOT IN (SELECT person_id FROM stays) GROUP BY region;
+
+-- a record in another table
+SELECT sex, count(*) AS n FROM people p WHERE EXISTS (SELECT 1 FROM stays s WHERE s.person_id = p.person_id AND s.ward = 'eyes') GROUP BY sex;
+
+-- no record in another table
+SELECT sex, count(*) AS n FROM people p WHERE NOT EXISTS (FROM stays s WHERE s.person_id = p.person_id) GROUP BY sex;
+
+-- a semi-join of records
+SELECT ward, sum(days) AS days FROM stays SEMI JOIN women USING (person_id) GROUP BY ward;
+
+-- an anti-join of records
+SELECT count(*) AS n FROM people ANTI JOIN stays ON people.person_id = stays.person_id;
+
+-- LEFT JOIN .. IS NULL
+SELECT region, count(*) AS n FROM people p LEFT JOIN stays s ON p.person_id = s.person_id WHERE s.person_id IS NULL GROUP BY region;
+
+-- each patient
+SELECT person_id, count(*) AS n FROM stays GROUP BY person_id;
+
+-- by what a measure comes to
+SELECT days, count(*) FROM (SELECT person_id, sum(days) AS days FROM stays GROUP BY person_id) GROUP BY days;
+
 --| Parameters
 
 -- by place

@@ -30,6 +30,9 @@ CREATE TABLE people AS SELECT i AS person_id, ['North', 'South', 'East', 'West']
 ALTER TABLE people ADD COLUMN month DATE;
 UPDATE people SET month = month_;
 ALTER TABLE people DROP COLUMN month_;
+CREATE TABLE stays AS SELECT person_id, ['surgery', 'medicine', 'eyes'][1 + (person_id * 7 + nth * nth) % 3] AS ward,
+    (DATE '2023-01-01' + INTERVAL 1 MONTH * ((person_id * 11 + nth * 5) % 12))::DATE AS month, 1 + (person_id + 7 * nth) % 9 AS days
+    FROM people, range(person_id % 5) numbers(nth);
 CREATE TABLE regions AS FROM (VALUES ('North', 'cold', 900), ('South', 'warm', 700), ('East', 'mild', 800),
     ('Far', 'cold', 10)) r(region, climate, population);
 CREATE TABLE zones AS FROM (VALUES ('cold', 'polar'), ('warm', 'tropic'), ('mild', 'temperate')) z(climate, zone);
@@ -39,6 +42,10 @@ _PARAMETERS: Mapping[str, object] = {
     "by place": ["North", 30],
     "by name": {"region": "North"},
     "in a group": [60],
+}
+_COLUMNS = {
+    "people": (["region", "sex", "age", "month"], "income", "(region, sex, age), (region, month), (sex, month)"),
+    "stays": (["ward", "month"], "days", "(ward, month)"),
 }
 _QUERY = re.compile(r"^-- (?P<title>[^\n]+)\n(?P<sql>[^-].*?);$", re.M | re.S)
 
@@ -75,11 +82,12 @@ def guarded(method: str, *, exact: bool = False) -> Iterator[Guard]:
     """
     with sdcduck.connect(secret=SECRET) as con:
         con.execute(_DATA)
-        con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+        for name in ("people", "stays"):
+            con.execute(f"FROM sdc_add_record_key('{name}', unit := 'person_id')").fetchall()
         con.execute("CREATE VIEW women AS FROM people WHERE sex = 'f'")
         for name in ("regions", "zones", "cold_regions"):
             con.execute(f"FROM sdc_public('{name}')").fetchall()
-        for name in ("people", "women"):
+        for name in ("people", "women", "stays"):
             declare(con, name, method, exact=exact)
         yield guard(con)
 
@@ -92,15 +100,15 @@ def declare(con: duckdb.DuckDBPyConnection, name: str, method: str, *, exact: bo
         "rounding": ", base := 5",
         "suppression": f", publication := 'published_{name}'",
     }[method]
+    dimensions, measure, sets = _COLUMNS["stays" if name == "stays" else "people"]
     if method == "suppression":
         con.execute(
-            f"FROM sdc_publish('published_{name}', 'SELECT region, sex, age, month, count(*) AS n, sum(income) AS income "
-            f"FROM {name} GROUP BY GROUPING SETS ((region, sex, age), (region, month), (sex, month))', "
-            f"max_count := {0 if exact else 2})"
+            f"FROM sdc_publish('published_{name}', 'SELECT {', '.join(dimensions)}, count(*) AS n, sum({measure}) AS "
+            f"{measure} FROM {name} GROUP BY GROUPING SETS ({sets})', max_count := {0 if exact else 2})"
         ).fetchall()
     con.execute(
-        f"FROM sdc_protect('{name}', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'month'], "
-        f"measures := ['income'], method := '{method}'{arguments})"
+        f"FROM sdc_protect('{name}', unit := 'person_id', dimensions := {dimensions}, measures := ['{measure}'], "
+        f"population := 'persons', method := '{method}'{arguments})"
     ).fetchall()
 
 
@@ -148,7 +156,7 @@ A query that is answered under `threshold` with nothing to hide gives what DuckD
 is written by `make acceptance`, and a test keeps it in line with what the guard does.
 
 The queries are over `people` (`person_id` the unit; `region`, `sex`, `age`, `month` dimensions; `income` a measure), a view
-`women` of it, and the public `regions(region, climate, population)`, `zones(climate, zone)` and `cold_regions`.
+`women` of it, `stays` of the same persons (`ward`, `month` dimensions; `days` a measure), and the public `regions(region, climate, population)`, `zones(climate, zone)` and `cold_regions`.
 """
 
 

@@ -1,0 +1,40 @@
+"""Types of expressions that sqlglot does not know, or takes for others.
+
+The difference of two days is a whole number and no day, so that its mean is answered and it is compared with whole
+numbers only; ``first(x ORDER BY y)`` is of the type of ``x``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+_KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
+_OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
+
+
+def _of_difference(annotator: Any, node: exp.Sub) -> exp.Sub:
+    kinds = [side.type.this if side.type is not None else None for side in (node.this, node.expression)]
+    if any(kind not in _OF_TIME for kind in kinds):
+        annotated: exp.Sub = _KNOWN[exp.Sub]["annotator"](annotator, node)
+        return annotated
+    days = all(kind is exp.DataType.Type.DATE for kind in kinds)
+    annotator._set_type(node, exp.DataType.Type.BIGINT if days else exp.DataType.Type.INTERVAL)
+    return node
+
+
+def _of_value(annotator: Any, node: exp.First | exp.Last) -> exp.First | exp.Last:
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    annotator._set_type(node, value.type)
+    return node
+
+
+EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
+    **_KNOWN,
+    exp.Sub: {"annotator": _of_difference},
+    exp.First: {"annotator": _of_value},
+    exp.Last: {"annotator": _of_value},
+}
+"""What sqlglot is told of the types of expressions."""

@@ -1,0 +1,215 @@
+"""Figures of units: columns over the rows of one unit each, which stand in a part of a block of their own.
+
+What the analyst wrote around them is written over their names, and is then checked like any expression over records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp, parse_one
+
+from sdcduck.guard.calls import both, chosen
+from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Added, Label, Relation, Role
+from sdcduck.guard.shapes import case, duckdb_name, family, is_query, text, typed
+
+if TYPE_CHECKING:
+    from sdcduck.guard.block import Block
+
+FIGURES = "_sdc_p"
+"""The alias of the part of a block that has the figures of units."""
+
+_LEAST = {exp.Min: "min", exp.Max: "max", exp.AnyValue: "min"}  # any value: the same one each time
+_TRUTHS = {exp.LogicalOr: "max", exp.LogicalAnd: "min"}
+
+
+class Figures:
+    """The columns of the part of a block that has the figures of units: a relation for what is around them."""
+
+    def __init__(self, block: Block) -> None:
+        if block.policy.method == "suppression":
+            raise Refused("SDC052", "what each unit has: a publication has cells, and no units")
+        self.block = block
+        self.columns: dict[str, str] = {}
+        self.roles: dict[str, Role] = {}
+        self.missing: set[str] = set()
+        self.measures: dict[str, str] = {}
+        self.added: dict[str, Added] = {}
+
+    def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
+        """The name of a column; the same SQL has the same name again."""
+        name = self.columns.setdefault(sql, f"_p{len(self.columns)}")
+        self.roles[name] = role
+        return name
+
+    def shown(self, name: str, of: exp.Expr) -> exp.Column:
+        """A column, in place of what it is made of."""
+        return typed(exp.column(name, FIGURES, quoted=True), of)
+
+    def write(self, items: Sequence[exp.Expr], kept: exp.Expr | None, groups: Sequence[str] | None) -> None:
+        """Write the block as one over the figures.
+
+        Args:
+            items: what is written around the figures, with the names of the columns of the block.
+            kept: the condition for a row of figures to be there.
+            groups: the columns to group by; None: there is one row of figures for each row.
+        """
+        select, made = self.block.select, self.block.over_source()
+        columns = [f"{sql} AS {name}" for sql, name in self.columns.items()]
+        for place, hidden in enumerate(self.block.method.hidden()):
+            column = text(exp.column(hidden, self.block.alias, quoted=True))
+            # The rows of a unit have one record key.
+            columns.append(f"{column if groups is None else f'max({column})'} AS {CARRIED}{place}")
+        made.set("expressions", _parsed(columns))
+        if groups is not None:
+            made.set("group", exp.Group(expressions=_parsed(groups)))
+        for clause in [clause for clause in select.args if clause not in ("with_", "expressions", "from_")]:
+            select.set(clause, None)
+        select.set("expressions", list(items))
+        alias = exp.TableAlias(this=exp.to_identifier(FIGURES, quoted=True))
+        select.set("from_", exp.From(this=exp.Subquery(this=made, alias=alias)))
+        if kept is not None:
+            select.set("where", exp.Where(this=kept))
+        self.block.protection.made_around(made)
+
+    def relation(self, *, several: bool, one_row_per_unit: bool) -> Relation:
+        """What the figures are, for the block that is written over them."""
+        return Relation(
+            Label.UNIT, frozenset(self.roles), self.roles,
+            replace(self.block.policy, one_row_per_unit=one_row_per_unit), several=several,
+            missing=frozenset(self.missing), measures=self.measures, added=self.added,
+        )  # fmt: skip
+
+    # --- The order of the rows of one unit --------------------------------------------------------------------------
+
+    def order(self, order: exp.Expr | None) -> list[str]:
+        """The SQL of what rows are ordered by, but for the unit, which they have in common."""
+        found = []
+        for ordered in [] if order is None else order.expressions:
+            if self.block.unit_of(ordered.this) is not None:
+                continue
+            if isinstance(ordered.this, exp.Var):
+                raise Refused("SDC045", "ORDER BY ALL of unit-level rows")
+            checked = ordered.copy()
+            checked.set("this", self.block.over_dimensions(ordered.this).copy())
+            found.append(checked.sql("duckdb"))
+        return found
+
+    def ties(self) -> list[str]:
+        """What decides between rows that ORDER BY has in one place: else it would be the order in which they come.
+
+        Measures come last, and not by their size. Rows that have one place without them are the same to all that is
+        asked of single rows: in their dimensions as texts (0.0 and -0.0, or 'a' and 'A' of a collation, are equal and
+        yet not the same), and in whether there are measures and units.
+        """
+        every = [
+            (text(exp.column(name, alias, quoted=True)), role)
+            for alias in self.block.units
+            for name, role in sorted(self.block.sources[alias].roles.items())
+        ]
+        dimensions = [column for column, role in every if role in (Role.DIMENSION, Role.COMPUTED)]
+        measures = [column for column, role in every if role is Role.MEASURE]
+        rows = [added.rows for alias in self.block.units for added in self._rows_added(alias)]
+        there = [f"{column} IS NULL" for column, role in every if role in (Role.MEASURE, Role.UNIT)]
+        return [*dimensions, *map(_as_text, dimensions), *there, *map(_as_text, measures), *rows]
+
+    def _rows_added(self, alias: str) -> list[Added]:
+        names = sorted(self.block.sources[alias].added)
+        return [
+            added for name in names if (added := self.block.added(exp.column(name, alias, quoted=True))) is not None
+        ]
+
+    # --- Aggregates of dimensions of the rows of one unit -----------------------------------------------------------
+
+    def value(self, node: exp.Expr) -> str:
+        """The SQL of an expression over dimensions."""
+        return self.block.over_dimensions(node).sql("duckdb")
+
+    def _sorted(self, node: exp.Expr) -> str:
+        """The SQL of a value of which the least is one: 0.0 for -0.0, and no intervals, of which a month is 30 days."""
+        if node.type is not None and node.type.this is exp.DataType.Type.INTERVAL:
+            raise Refused("SDC050", "the least or the largest interval of each unit: of a number of days")
+        return f"({self.value(node)} + CAST(0 AS TINYINT))" if family(node) == "real" else self.value(node)
+
+    def aggregate(self, node: exp.Expr, condition: str) -> str:
+        """The SQL of an aggregate, over the rows for which a condition holds.
+
+        Raises:
+            Refused: it is of measures, or depends on the order of rows.
+        """
+        kind = type(node)
+        if isinstance(node.this, exp.Distinct) and not isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
+            raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
+        if isinstance(node, exp.CountIf):  # NULL, and no 0, where the condition is known of no row
+            return f"count_if({chosen(condition, self.block.condition_sql(node.this))})"
+        if isinstance(node, exp.Count):
+            return self._count(node, condition)
+        if isinstance(node, (exp.Sum, exp.Avg)):
+            return self._sum(node, condition)
+        if any(value for part, value in node.args.items() if part != "this"):
+            raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
+        if kind in _TRUTHS:
+            return f"{_TRUTHS[kind]}({chosen(condition, self.block.condition_sql(node.this))})"
+        if kind in _LEAST and not isinstance(node.this, exp.Order):
+            return f"{_LEAST[kind]}({chosen(condition, self._sorted(node.this))})"
+        raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
+
+    def _count(self, node: exp.Count, condition: str) -> str:
+        if node.expressions:
+            raise Refused("SDC051", "count of several columns")
+        if isinstance(node.this, exp.Distinct):
+            if len(node.this.expressions) != 1 or node.this.args.get("on"):
+                raise Refused("SDC051", "count(DISTINCT ..) of several columns")
+            value = node.this.expressions[0]
+            counted = text(value) if self.block.is_unit(value) else self.value(value)
+            return f"count(DISTINCT {chosen(condition, counted)})"
+        if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
+            return _rows(condition)
+        asked, value, otherwise = case(node.this)
+        if asked is not None and not otherwise and isinstance(value, exp.Column):
+            condition = both(condition, self.block.condition_sql(asked))
+        else:
+            value = node.this
+        plain = isinstance(value, exp.Column) and self.block.role(value) in (Role.UNIT, Role.MEASURE)
+        return _rows(both(condition, f"{text(value) if plain else self.value(value)} IS NOT NULL"))
+
+    def _sum(self, node: exp.Sum | exp.Avg, condition: str) -> str:
+        if isinstance(node.this, exp.Distinct):
+            raise Refused("SDC051", "sum or avg of DISTINCT")
+        if self.block.has_measure(node.this):
+            raise Refused("SDC052", "for each unit: sum of a measure alone; factors go outside, as in sum(2 * total)")
+        _, value, _ = case(node.this)
+        if "whole" not in (family(node.this), family(value)) and not value.is_int:
+            # It would matter in which order rows come.
+            raise Refused("SDC052", "sum or avg for each unit: of a measure, or of whole numbers")
+        whole = f"TRY_CAST({self.value(node.this)} AS BIGINT)"
+        return f"{node.key}({chosen(condition, whole)})"
+
+
+def _as_text(column: str) -> str:
+    return f"md5(CAST({column} AS VARCHAR))"
+
+
+def refuse_clauses(select: exp.Select, taken: Collection[str], where: str) -> None:
+    """Refuse clauses of a block that what is written over figures would be without."""
+    for clause, value in select.args.items():
+        if value and clause not in taken:
+            raise Refused("SDC045", f"{clause} {where}")
+
+
+def refuse_queries(node: exp.Expr) -> None:
+    """Refuse a subquery beside figures."""
+    if is_query(node):
+        raise Refused("SDC005", "a subquery beside what each unit has")
+
+
+def _rows(condition: str) -> str:
+    return "count(*)" if condition == "true" else f"count({chosen(condition, '1')})"
+
+
+def _parsed(columns: Sequence[str]) -> list[exp.Expr]:
+    return list(parse_one(f"SELECT {', '.join(columns)}", read="duckdb").expressions)

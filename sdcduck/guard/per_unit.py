@@ -1,0 +1,155 @@
+"""What each unit has: a block that groups by the unit brings the rows of one together, and is still unit-level.
+
+::
+
+    SELECT n, count(*) AS patients FROM (SELECT patient_id, count(*) AS n FROM visits GROUP BY patient_id) GROUP BY n
+
+The inner block has one row for each patient, made of that patient's rows alone. So its figures are attributes of units
+like any other: what is made of dimensions is a dimension, a sum of a measure is a measure. Nothing is published there;
+the block around it is protected as always. It is split in two::
+
+    SELECT _sdc_p._p0 AS patient_id, try(_sdc_p._p1 > 2) AS often, _sdc_p._sdc_h0 AS _sdc_h0, ..
+    FROM (SELECT visits.patient_id AS _p0, count(*) AS _p1, max(visits.key) AS _sdc_h0, .. FROM visits GROUP BY ..)
+        AS _sdc_p
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from sdcduck.guard.calls import both, chosen
+from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Added, Relation, Role
+from sdcduck.guard.shapes import bounded, case, duckdb_name, family, is_aggregate, is_wide, is_zero, text, without_nulls
+
+if TYPE_CHECKING:
+    from sdcduck.guard.block import Block
+
+_TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "distinct"])
+_BESIDE: dict[type[exp.Expr], str] = {exp.ArgMin: "min", exp.ArgMax: "max"}
+
+
+def brought_together(block: Block, keys: list[exp.Expr]) -> Relation:
+    """Write a block that groups by the unit as one over the figures of each unit, in place; their relation.
+
+    Args:
+        keys: the grouping expressions, of which one is the unit.
+
+    Raises:
+        Refused: a clause or an aggregate that would make something else of it.
+    """
+    select, groups = block.select, _Groups(block, keys)
+    taken = _TAKEN - {"distinct"} if select.args.get("group") is not None else _TAKEN
+    refuse_clauses(select, taken, "beside GROUP BY the unit")
+    items = [exp.alias_(groups.around(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions]
+    having = select.args.get("having")
+    kept = None if having is None else groups.around(having.this)
+    groups.figures.write(items, kept, groups.columns)
+    return groups.figures.relation(several=groups.several, one_row_per_unit=not groups.several)
+
+
+class _Groups:
+    """The groups of a block, of which each has rows of one unit, and their figures.
+
+    Attributes:
+        columns: the names of the grouping expressions.
+        several: whether a unit may be in several groups: they are grouped by more than units have one of.
+    """
+
+    def __init__(self, block: Block, keys: list[exp.Expr]) -> None:
+        self.block, self.figures = block, Figures(block)
+        self._keys: dict[str, str] = {}
+        for node in keys:
+            unit, role = block.unit_of(node), Role.COMPUTED
+            if unit is not None:
+                role = Role.UNIT
+            elif isinstance(node, exp.Column):
+                role = block.role(node)
+            sql = self.figures.value(node) if unit is None else text(unit)
+            self._keys[text(node)] = self.figures.column(sql, role)
+        self.columns = list(self.figures.columns.values())
+        self._unit = next(name for name, role in self.figures.roles.items() if role is Role.UNIT)
+        # What has one row of each unit has one value for it; a public table, or one behind LEFT JOIN, has one for each
+        # row that it is joined to.
+        several = {alias for alias in block.units if block.sources[alias].several}
+        of_one_row = {*block.units} - several - block.maybe_missing
+        self.several = bool(several) and not all(
+            block.unit_of(column) is not None or column.table in of_one_row
+            for node in keys
+            for column in node.find_all(exp.Column)
+        )
+
+    def around(self, node: exp.Expr) -> exp.Expr:
+        """An expression over the rows of a unit as one over its figures."""
+        made = node.copy().transform(self._replaced)
+        columns = {column.name for column in made.find_all(exp.Column)}
+        if not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
+            raise Refused("SDC041", f"{node.sql('duckdb').lower()} of each unit")
+        return made
+
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
+        refuse_queries(node)
+        if isinstance(node, exp.Grouping):
+            raise Refused("SDC042", "GROUPING beside GROUP BY the unit")
+        if isinstance(node, exp.Window):
+            raise Refused("SDC045", "a window beside GROUP BY the unit, or DISTINCT: it goes into a subquery")
+        name = self._unit if self.block.unit_of(node) is not None else self._keys.get(text(node))
+        inner, condition = without_nulls(node), "true"
+        if isinstance(node, exp.Filter):
+            inner, condition = without_nulls(node.this), self.block.condition_sql(node.expression.this)
+        if name is None and is_aggregate(inner):
+            name = self._figure(inner, condition)
+        if name is None and isinstance(node, exp.Column):
+            raise Refused("SDC042", node.name)
+        return node if name is None else self.figures.shown(name, node)
+
+    def _figure(self, node: exp.Expr, condition: str) -> str:
+        if type(node) in _BESIDE and node.expression is not None and not node.args.get("count"):
+            shown, by = self.figures.value(node.this), self.figures.value(node.expression)
+            # Of several rows with the same least y that with the least x: not the one that happens to come first.
+            known = both(condition, f"{shown} IS NOT NULL AND {by} IS NOT NULL")
+            pair = chosen(known, f"struct_pack(y := {by}, x := {shown})")
+            return self.figures.column(f"struct_extract({_BESIDE[type(node)]}({pair}), 'x')")
+        if isinstance(node, (exp.First, exp.Last)) and isinstance(node.this, exp.Order):
+            if isinstance(node.this.this, exp.Distinct):
+                raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
+            shown = self.figures.value(node.this.this)
+            by = ", ".join([*self.figures.order(node.this), *self.figures.ties()])
+            only = "" if condition == "true" else f" FILTER (WHERE {condition})"
+            return self.figures.column(f"{duckdb_name(node)}({shown} ORDER BY {by}){only}")
+        if isinstance(node, exp.Sum):
+            asked, value, otherwise = case(node.this)
+            filled = isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0])
+            value = value.this if filled else value
+            if isinstance(value, exp.Column) and self.block.role(value) is Role.MEASURE:
+                wanted = "true" if asked is None else self.block.condition_sql(asked)
+                return self._sum_of_measure(value, condition, wanted, filled=filled, otherwise=otherwise)
+        return self.figures.column(self.figures.aggregate(node, condition))
+
+    def _sum_of_measure(
+        self, measure: exp.Column, condition: str, wanted: str, *, filled: bool, otherwise: bool
+    ) -> str:
+        """The sum of a measure, with what it takes to have the noise of the sum of all these rows: see `Added`.
+
+        Args:
+            wanted: the condition of a CASE.
+            filled: whether 0 stands for missing values.
+            otherwise: whether 0 stands for rows that are not wanted.
+        """
+        self.block.refuse_repeated(measure)
+        before = self.block.added(measure)
+        exact = family(measure) in ("whole", "decimal") and not is_wide(measure) if before is None else before.exact
+        one = text(measure) if exact else bounded(text(measure))
+        value = f"coalesce({one}, 0)" if filled else one
+        value = f"CASE WHEN {wanted} THEN {value} ELSE 0 END" if otherwise else chosen(wanted, value)
+        total = f"sum({chosen(condition, value)})" if exact else bounded(f"fsum({chosen(condition, value)})")
+        name = self.figures.column(total, Role.MEASURE)
+        there = both(both(wanted, condition), f"({one}) <> 0")
+        every = both(wanted, condition)
+        rows = f"count({chosen(there, '1')})" if before is None else f"sum({chosen(every, before.rows)})"
+        self.figures.measures[name] = self.block.called(measure)
+        self.figures.added[name] = Added(self.figures.column(rows), exact)
+        return name

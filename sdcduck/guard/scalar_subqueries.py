@@ -1,0 +1,128 @@
+"""Correlated scalar subqueries as LEFT JOIN: an aggregate of the rows of another table that belong to each record.
+
+::
+
+    FROM patients WHERE (SELECT count(*) FROM visits WHERE visits.patient_id = patients.id) > 2
+
+    FROM patients
+    LEFT JOIN (SELECT visits.patient_id AS _k0, count(*) AS n FROM visits GROUP BY visits.patient_id) AS c
+    ON c._k0 = patients.id WHERE coalesce(c.n, 0) > 2
+
+It is then labelled and checked as if the analyst had joined it. Only equalities can tie the two sides. Everything else
+stays as it is, to be refused where records are concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from sdcduck.guard.semijoins import ties
+from sdcduck.guard.shapes import aggregates, duckdb_name, is_aggregate, text, typed, without_nulls
+
+JOINED = "_sdc_c"
+"""What relations are called that stand in place of scalar subqueries."""
+
+
+_NO_SCALARS = (exp.In, exp.Exists, exp.Any, exp.All, exp.From, exp.Join, exp.Subquery)
+
+
+def without_correlated_values(select: exp.Select, number: Callable[[], int]) -> list[exp.Join]:
+    """Write the correlated scalar subqueries of a SELECT over records as joins, in place; these joins.
+
+    Args:
+        select: whose subqueries in WHERE, and in SELECT and QUALIFY where it does not aggregate, are looked at.
+        number: gives another number for a name.
+    """
+    found = []
+    for subquery in list(_scalars(select)):
+        join = _join(subquery, select, number)
+        if join is not None:
+            select.append("joins", join)
+            found.append(join)
+    return found
+
+
+def _scalars(select: exp.Select) -> Iterator[exp.Subquery]:
+    grouped = select.args.get("group") is not None or select.args.get("distinct") is not None
+    of_rows = not grouped and not any(map(aggregates, select.expressions))
+    clauses = ["where", "expressions", "qualify"] if of_rows else ["where"]
+    for clause in clauses:
+        value = select.args.get(clause) or []
+        for part in value if isinstance(value, list) else [value]:
+            for subquery in part.find_all(exp.Subquery):
+                parent = subquery.parent
+                in_list = isinstance(parent, exp.In) and subquery.arg_key == "this"
+                plain = in_list or not isinstance(parent, _NO_SCALARS)
+                if plain and subquery.find_ancestor(exp.Select) is select:
+                    yield subquery
+
+
+def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int]) -> exp.Join | None:
+    query = subquery.unnest()
+    if subquery.args.get("with_") is not None or not isinstance(query, exp.Select) or len(query.expressions) != 1:
+        return None
+    tied = ties(query, select)
+    if tied is None:
+        return None
+    pairs, others = tied
+    value = query.expressions[0].unalias()
+    made = _Values(f"{JOINED}{number()}")
+    around = made.around(value.copy())
+    if around is None:
+        return None
+    keys = list({text(mine): mine for mine, _ in pairs}.values())
+    names = {text(mine): f"_k{place}" for place, mine in enumerate(keys)}
+    for mine in keys:
+        _append(query, mine, names[text(mine)])
+    query.set("expressions", query.expressions[1:])
+    for sql, aggregate in made.aggregates.items():
+        _append(query, aggregate, made.names[sql])
+    query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
+    query.set("group", exp.Group(expressions=[mine.copy() for mine in keys]))
+    on = exp.and_(
+        *(exp.EQ(this=made.column(names[text(mine)], mine), expression=other.copy()) for mine, other in pairs),
+        copy=False,
+    )
+    subquery.replace(around if isinstance(around, (exp.Column, exp.Coalesce)) else exp.Paren(this=around))
+    alias = exp.TableAlias(this=exp.to_identifier(made.alias, quoted=True))
+    return exp.Join(this=exp.Subquery(this=query, alias=alias), side="LEFT", on=on)
+
+
+def _append(query: exp.Select, value: exp.Expr, name: str) -> None:
+    query.append("expressions", typed(exp.alias_(value.copy(), name, quoted=True), value))
+
+
+class _Values:
+    """The aggregates of a subquery as columns of a relation."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self.aggregates: dict[str, exp.Expr] = {}
+        self.names: dict[str, str] = {}
+
+    def column(self, name: str, of: exp.Expr) -> exp.Column:
+        return typed(exp.column(name, self.alias, quoted=True), of)
+
+    def around(self, value: exp.Expr) -> exp.Expr | None:
+        """What is written around the aggregates; None: other columns, or none of these, stand in it."""
+        if not aggregates(value) or value.find(exp.Query, exp.Window) is not None:
+            return None
+        made = value.transform(self._replaced)
+        whole = all(column.table == self.alias for column in made.find_all(exp.Column))
+        return made if whole else None
+
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
+        function = without_nulls(node.this if isinstance(node, exp.Filter) else node)
+        if not is_aggregate(function):
+            return node
+        sql = text(node)
+        self.aggregates[sql] = node
+        name = f"{duckdb_name(function)}_of_each"
+        if name in self.names.values():
+            name = f"{name}_{len(self.names)}"
+        column = self.column(self.names.setdefault(sql, name), function)
+        if not isinstance(function, exp.Count):  # which alone is 0 and not NULL where there are no rows
+            return column
+        return typed(exp.Coalesce(this=column, expressions=[exp.Literal.number(0)]), function)

@@ -1,0 +1,111 @@
+"""JOIN .. USING and NATURAL JOIN where sqlglot ties other columns than DuckDB, or shows others: refused.
+
+For DuckDB the column on the left is that of the relations behind the last comma, it is the one that earlier joins made
+of several, and it must be one. sqlglot takes the first relation of FROM that has one of this name, also where that is
+NULL behind FULL or RIGHT JOIN; and of every relation further on it hides the column behind a star.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from sqlglot import exp
+
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.shapes import column_names, tables_of
+from sdcduck.guard.stars import cte_of
+
+_TIED = "tied"
+_NATURAL = "natural"
+_BARE = "bare"
+
+
+def note_using(tree: exp.Expr) -> None:
+    """Note what joins are tied by, and which names stand alone, before sqlglot writes either in full.
+
+    Raises:
+        Refused: two relations have one name.
+    """
+    for select in tree.find_all(exp.Select):
+        joins = select.args.get("joins") or []
+        tied = [join for join in joins if join.args.get("using") or join.method == "NATURAL"]
+        for join in tied:
+            join.meta[_TIED] = [name.name.lower() for name in join.args.get("using") or []]
+            join.meta[_NATURAL] = join.method == "NATURAL"
+        if tied:
+            columns = select.find_all(exp.Column)
+            alone = {column.name.lower() for column in columns if not column.table}
+            select.meta[_BARE] = None if any(item.is_star for item in select.expressions) else alone
+            called = [relation.alias_or_name.lower() for relation in tables_of(select)]
+            if len(called) > len(set(called)):
+                raise Refused("SDC031", "two relations of one name beside USING or NATURAL; give them other names")
+
+
+def refuse_other_using(tree: exp.Expr, schema: Mapping[str, Collection[str]]) -> None:
+    """Refuse joins that DuckDB would tie otherwise.
+
+    >>> from sqlglot import parse_one
+    >>> from sqlglot.optimizer.qualify import qualify
+    >>> schema = {"a": {"k": "INT"}, "b": {"k": "INT"}, "c": {"k": "INT"}}
+    >>> tree = parse_one("SELECT k FROM a FULL JOIN b USING (k) JOIN c USING (k)", dialect="duckdb")
+    >>> note_using(tree)
+    >>> try:
+    ...     refuse_other_using(qualify(tree, schema=schema, dialect="duckdb"), schema)
+    ... except Refused as refused:
+    ...     print(refused.code)
+    SDC005
+
+    Args:
+        tree: of which `note_using` made notes, with all its names in full.
+        schema: the columns of the tables that are visible.
+
+    Raises:
+        Refused: there are such joins.
+    """
+    for select in tree.find_all(exp.Select):
+        if _BARE in select.meta:
+            _check(select, schema)
+
+
+def _check(select: exp.Select, schema: Mapping[str, Collection[str]]) -> None:
+    here = Counter(_names(select.args["from_"].this, schema))
+    """How many columns of a name there are since the last comma: several that are tied are one."""
+    before, made = Counter[str](), set[str]()
+    either = set[str]()
+    for join in select.args.get("joins") or []:
+        names = _names(join.this, schema)
+        if _TIED not in join.meta:
+            if not any(join.args.get(part) for part in ("kind", "side", "method", "on")):  # a comma
+                before, here = before + here, Counter()
+            here.update(() if join.kind in ("SEMI", "ANTI") else names)
+            continue
+        natural = join.meta[_NATURAL]
+        for name in names & {*before, *here} if natural else join.meta[_TIED]:
+            if before[name] or here[name] != 1:
+                raise Refused("SDC031", f"'{name}' of several relations before USING or NATURAL; write ON")
+            if name in either:
+                raise Refused("SDC005", f"USING ({name}) after a FULL or RIGHT JOIN: write ON coalesce(a.x, b.x) = c.x")
+            made.add(name)
+            if join.side in ("FULL", "RIGHT"):
+                either.add(name)
+        if join.kind not in ("SEMI", "ANTI"):
+            here.update(names - made if natural else names - set(join.meta[_TIED]))
+    several = {name for name in made if (before + here)[name] > 1}
+    bare = select.meta[_BARE]
+    if several and (bare is None or bare & several):
+        raise Refused("SDC031", f"'{min(several)}', of USING and of another relation; write the names of the columns")
+
+
+def _names(relation: exp.Expr, schema: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """The lower-case names of the columns of what stands in FROM."""
+    renamed = relation.alias_column_names
+    if renamed:
+        return frozenset(name.lower() for name in renamed)
+    query = relation.this
+    if isinstance(relation, exp.Table):
+        cte = cte_of(relation)
+        if cte is None:
+            return frozenset(schema.get(relation.name.lower(), ()))
+        query = cte.this
+    return column_names(query) if isinstance(query, exp.Query) else frozenset()

@@ -1,0 +1,315 @@
+"""What each unit has: groups by the number of visits, first visits, those who are also in another table."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from visits_database import answer, answer_of_duckdb, made, protect
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+
+_VISITS = "FROM visits GROUP BY id"
+EQUAL = [
+    f"SELECT d, count(*) FROM (SELECT first(diagnosis ORDER BY day, diagnosis) AS d {_VISITS}) GROUP BY d",
+    f"SELECT d, count(*) FROM (SELECT last(diagnosis ORDER BY id, day DESC, diagnosis) FILTER (WHERE month(day) > 6) AS d {_VISITS}) GROUP BY d",
+    f"SELECT n, count(*) FROM (SELECT id, count(*) AS n {_VISITS}) GROUP BY n",
+    f"WITH v AS (SELECT id, count(*) AS n {_VISITS}) SELECT n, count(*) FROM v GROUP BY n HAVING count(*) > 2 ORDER BY n",
+    "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY ALL) GROUP BY n",
+    "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY 1) GROUP BY n",
+    f"SELECT n > 3, count(*) FROM (SELECT count(*) AS n {_VISITS}) GROUP BY 1",
+    f"SELECT n, count(*) FROM (SELECT CASE WHEN count(*) > 5 THEN '6+' ELSE count(*)::VARCHAR END AS n {_VISITS}) GROUP BY n",
+    f"SELECT count(*) FROM (SELECT id {_VISITS} HAVING count(*) > 3 AND min(day) < DATE '2024-06-01')",
+    f"SELECT gap, count(*) FROM (SELECT (max(day) - min(day)) // 100 AS gap {_VISITS}) GROUP BY gap",
+    f"SELECT k, count(*) FROM (SELECT count(DISTINCT diagnosis) AS k {_VISITS}) GROUP BY k",
+    f"SELECT k, count(*) FROM (SELECT count(DISTINCT day) FILTER (WHERE diagnosis = 'flu') AS k {_VISITS}) GROUP BY k",
+    f"SELECT a, b, count(*) FROM (SELECT count(cost) AS a, count(CASE WHEN diagnosis = 'cut' THEN 1 END) AS b {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT count(CASE WHEN diagnosis = 'cut' THEN cost END) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT count(CASE WHEN diagnosis = 'cut' THEN 1 ELSE NULL END) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT count(DISTINCT id) + count(id) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, b, count(*) FROM (SELECT bool_or(diagnosis = 'flu') AS a, bool_and(day > DATE '2024-03-01') AS b {_VISITS}) GROUP BY ALL",
+    f"SELECT a, b, count(*) FROM (SELECT count_if(diagnosis = 'flu') AS a, count_if(day > DATE '2024-09-01') FILTER (diagnosis = 'cut') AS b {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT sum((diagnosis = 'flu')::INTEGER) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT sum(CASE WHEN diagnosis = 'flu' THEN 1 ELSE 0 END) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*) FROM (SELECT sum(month(day)) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT floor(a), count(*) FROM (SELECT avg(month(day)) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT d, count(*) FROM (SELECT min(diagnosis) AS d {_VISITS}) GROUP BY d",
+    f"SELECT d, count(*) FROM (SELECT arg_min(diagnosis, day) AS d {_VISITS}) GROUP BY d",
+    f"SELECT d, count(*) FROM (SELECT max_by(diagnosis, day) FILTER (diagnosis <> 'flu') AS d {_VISITS}) GROUP BY d",
+    f"SELECT sum(t), avg(t), count(t), count(*) FROM (SELECT sum(cost) AS t {_VISITS})",
+    f"SELECT n, sum(t), sum(f) FROM (SELECT sum(cost) AS t, sum(fee) AS f, count(*) // 4 AS n {_VISITS}) GROUP BY n",
+    f"SELECT sum(t), count(t) FROM (SELECT sum(cost) FILTER (WHERE diagnosis = 'flu') AS t {_VISITS})",
+    f"SELECT sum(t), count(t) FROM (SELECT sum(CASE WHEN diagnosis = 'flu' THEN cost END) AS t {_VISITS})",
+    f"SELECT sum(t), count(t) FROM (SELECT sum(CASE WHEN diagnosis = 'flu' THEN cost ELSE 0 END) AS t {_VISITS})",
+    f"SELECT sum(t), count(t) FROM (SELECT sum(coalesce(cost, 0)) AS t {_VISITS})",
+    f"SELECT sum(t) FROM (SELECT sum(wide) AS t {_VISITS})",
+    f"SELECT n, sum(2 * t) FROM (SELECT sum(cost) AS t, count(*) AS n {_VISITS}) WHERE n BETWEEN 3 AND 9 GROUP BY n",
+    "SELECT y, n, count(*), count(DISTINCT id) FROM (SELECT id, year(day) AS y, count(*) AS n FROM visits GROUP BY ALL) GROUP BY ALL",
+    "SELECT m, count(*) FROM (SELECT max(n) AS m FROM (SELECT id, year(day), count(*) AS n FROM visits GROUP BY id, 2) GROUP BY id) GROUP BY m",
+    "SELECT m, count(*) FROM (SELECT sum(n) AS m FROM (SELECT id, year(day), count(*) AS n FROM visits GROUP BY id, 2) GROUP BY id) GROUP BY m",
+    "SELECT diagnosis, count(*) FROM (SELECT DISTINCT id, diagnosis FROM visits) GROUP BY diagnosis",
+    "SELECT count(*) FROM (SELECT DISTINCT id FROM visits)",
+    "SELECT region, n, count(*) FROM (SELECT p.id, region, count(v.id) AS n FROM patients p LEFT JOIN visits v ON p.id = v.id GROUP BY p.id, region) GROUP BY ALL",
+    "SELECT region, n, count(*) FROM (SELECT id, any_value(region) AS region, count(*) AS n FROM patients JOIN visits USING (id) GROUP BY id) GROUP BY ALL",
+    "SELECT region, n, sum(income) FROM patients JOIN (SELECT id, count(*) AS n FROM visits GROUP BY id) USING (id) GROUP BY ALL",
+    "SELECT region, coalesce(n, 0), count(*) FROM patients p LEFT JOIN (SELECT id, count(*) AS n FROM visits GROUP BY id) v ON p.id = v.id GROUP BY ALL",
+    "SELECT diagnosis, count(*) FROM visits v JOIN (SELECT id, min(day) AS d FROM visits GROUP BY id) f ON v.id = f.id AND v.day = f.d GROUP BY ALL",
+    "SELECT (v.day - f.d) // 100 AS t, count(*), count(DISTINCT v.id) FROM visits v JOIN (SELECT id, min(day) AS d FROM visits GROUP BY id) f USING (id) GROUP BY t",
+    "SELECT region, count(*) FROM patients WHERE id IN (SELECT id FROM visits WHERE diagnosis = 'flu') GROUP BY region",
+    "SELECT region, count(*) FROM patients WHERE id NOT IN (SELECT id FROM visits) OR age > 60 GROUP BY region",
+    "SELECT region, sum(income) FROM patients p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND diagnosis = 'cut') AND age > 30 GROUP BY region",
+    "SELECT region, count(*) FROM patients p WHERE NOT EXISTS (FROM visits v WHERE p.id = v.id AND day > DATE '2025-06-01') GROUP BY region",
+    "SELECT region, count(*) FROM patients p SEMI JOIN visits v ON v.id = p.id AND v.diagnosis = 'flu' GROUP BY region",
+    "SELECT region, count(*) FROM patients ANTI JOIN visits USING (id) GROUP BY region",
+    "SELECT diagnosis, count(*), count(DISTINCT id), sum(cost) FROM visits WHERE id IN (SELECT id FROM patients WHERE region = 'n') GROUP BY ALL",
+    "SELECT count(*) FROM patients WHERE id IN (SELECT id FROM visits GROUP BY id HAVING count(*) > 4)",
+    "SELECT diagnosis, count(*) FROM visits WHERE (id, day) IN (SELECT id, min(day) FROM visits GROUP BY id) GROUP BY diagnosis",
+    "SELECT diagnosis, count(*) FROM visits WHERE (id, day) NOT IN (SELECT id, min(day) FROM visits GROUP BY id) GROUP BY diagnosis",
+    "SELECT count(*) FROM patients p LEFT JOIN visits v ON p.id = v.id WHERE v.id IS NULL",
+    "SELECT v.id IS NULL AS none, count(*) FROM patients p LEFT JOIN (SELECT DISTINCT id FROM visits) v ON p.id = v.id GROUP BY none",
+    "SELECT count(x), count(*) FROM (SELECT v.id AS x FROM patients p LEFT JOIN visits v ON p.id = v.id)",
+    "SELECT count(DISTINCT x) FROM (SELECT v.id AS x FROM patients p LEFT JOIN visits v ON p.id = v.id)",
+    "SELECT count(DISTINCT region) FROM patients WHERE id IN (SELECT id FROM visits WHERE diagnosis = 'flu')",
+    "WITH q AS (SELECT id FROM visits WHERE diagnosis = 'cut') SELECT count(*) FROM patients WHERE id IN (FROM q) AND id NOT IN (FROM q WHERE id IN (SELECT id FROM patients WHERE age > 50))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", EQUAL)
+def test_with_nothing_to_hide_it_is_what_duckdb_says(
+    exact: Guard, plain: duckdb.DuckDBPyConnection, query: str
+) -> None:
+    wanted = answer_of_duckdb(plain, query)
+    assert len(wanted) > 0
+    assert answer(exact, query) == wanted
+
+
+@pytest.mark.parametrize("query", EQUAL)
+def test_rewritten_it_gives_away_no_unit(noisy: Guard, query: str) -> None:
+    found = noisy.explain(query)
+    assert found.answered, found.notes
+    assert not {column.kind for column in found.columns} - {"group", "perturbed", "public"}
+
+
+SAME = [
+    ("SELECT count(DISTINCT id) FROM visits", "SELECT count(*) FROM (SELECT id FROM visits GROUP BY id)"),
+    ("SELECT count(DISTINCT id) FROM visits", "SELECT count(*) FROM (SELECT DISTINCT id FROM visits)"),
+    ("SELECT count(DISTINCT id) FROM visits", "SELECT count(*) FROM patients WHERE id IN (SELECT id FROM visits)"),
+    ("SELECT count(DISTINCT id) FROM visits", "SELECT count(*) FROM patients SEMI JOIN visits USING (id)"),
+    (
+        "SELECT count(DISTINCT id) FROM visits",
+        "SELECT count(*) FROM patients p LEFT JOIN (SELECT DISTINCT id FROM visits) v ON p.id = v.id WHERE v.id IS NOT NULL",
+    ),
+    (
+        "SELECT diagnosis, count(DISTINCT id) FROM visits GROUP BY 1",
+        "SELECT d, count(DISTINCT id) FROM (SELECT id, diagnosis AS d, count(*) FROM visits GROUP BY ALL) GROUP BY d",
+    ),
+    (
+        "SELECT sum(cost), sum(fee), sum(wide) FROM visits",
+        "SELECT sum(a), sum(b), sum(c) FROM (SELECT sum(cost) AS a, sum(fee) AS b, sum(wide) AS c FROM visits GROUP BY id)",
+    ),
+    (
+        "SELECT sum(cost), sum(fee), sum(wide) FROM visits",
+        "SELECT sum(a), sum(b), sum(c) FROM (SELECT year(day), sum(cost) AS a, sum(fee) AS b, sum(wide) AS c FROM visits "
+        "GROUP BY id, year(day))",
+    ),
+    (
+        "SELECT sum(cost), sum(fee), sum(wide) FROM visits",
+        "SELECT sum(a), sum(b), sum(c) FROM (SELECT sum(a) AS a, sum(b) AS b, sum(c) AS c FROM (SELECT id, "
+        "sum(cost) AS a, sum(fee) AS b, sum(wide) AS c FROM visits GROUP BY id, year(day)) GROUP BY id)",
+    ),
+    (
+        "SELECT sum(cost) FILTER (diagnosis = 'flu'), sum(CASE WHEN diagnosis = 'cut' THEN fee END) FROM visits",
+        "SELECT sum(a), sum(b) FROM (SELECT sum(cost) FILTER (diagnosis = 'flu') AS a, "
+        "sum(CASE WHEN diagnosis = 'cut' THEN fee ELSE 0 END) AS b FROM visits GROUP BY id)",
+    ),
+    (
+        "SELECT region, sum(cost), sum(fee), sum(income) FROM patients JOIN visits USING (id) GROUP BY region",
+        "SELECT region, sum(a), sum(b), sum(c) FROM (SELECT id, region, sum(cost) AS a, sum(fee) AS b, sum(income) AS c "
+        "FROM patients JOIN visits USING (id) GROUP BY id, region) GROUP BY region",
+    ),
+    (
+        "SELECT region, sum(cost), sum(fee) FROM patients JOIN visits USING (id) GROUP BY region",
+        "SELECT region, sum(x), sum(y) FROM (SELECT id, t AS x, f AS y FROM (SELECT id, sum(cost) AS t, sum(fee) AS f "
+        "FROM visits GROUP BY id)) JOIN patients USING (id) GROUP BY region",
+    ),
+    (
+        "SELECT sum(cost) FROM visits WHERE id IN (SELECT id FROM patients WHERE age > 50)",
+        "SELECT sum(cost) FROM visits JOIN patients USING (id) WHERE age > 50",
+    ),
+]
+"""One question in two ways: a second answer would halve the noise."""
+
+
+@pytest.mark.parametrize(("query", "other"), SAME)
+def test_two_ways_to_ask_have_one_answer(noisy: Guard, query: str, other: str) -> None:
+    answers = [answer(noisy, text) for text in (query, other)]
+    assert answers[0] == answers[1]
+    assert answers[0] != answer_of_duckdb(noisy._con, query)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        "visits JOIN kinds USING (diagnosis) GROUP BY id, kind",
+        "visits v LEFT JOIN firsts f ON v.id = f.id AND v.diagnosis = f.first GROUP BY v.id, f.first",
+        "visits GROUP BY id, diagnosis",
+    ],
+)
+def test_a_unit_in_several_groups_is_one_unit(noisy: Guard, of: str) -> None:
+    firsts = "WITH firsts AS (SELECT id, min(diagnosis) AS first FROM visits GROUP BY id)"
+    found = noisy.explain(f"{firsts} SELECT count(*) FROM (SELECT count(*) AS n FROM {of})")
+    assert found.answered
+    assert "the rows of a unit brought together" in found.notes[-1]
+
+
+REFUSED = [
+    ("SELECT count(*) FROM (SELECT DISTINCT id FROM visits GROUP BY id, diagnosis)", "SDC045", "distinct"),
+    ("SELECT count(*) FROM (SELECT DISTINCT ON (id) id, diagnosis FROM visits GROUP BY id, diagnosis)", "SDC0", ""),
+    ("SELECT x, count(*) FROM (SELECT bool_or(DISTINCT diagnosis = 'flu') AS x FROM visits GROUP BY id) GROUP BY x", "SDC051", "bool_or"),
+    ("SELECT x, count(*) FROM (SELECT first(DISTINCT diagnosis ORDER BY diagnosis) AS x FROM visits GROUP BY id) GROUP BY x", "SDC0", ""),
+    ("SELECT x, count(*) FROM (SELECT max(day - to_days(age) - day) AS x FROM visits JOIN patients USING (id) GROUP BY id) GROUP BY x", "SDC050", "interval"),
+    ("SELECT x, count(*) FROM (SELECT GROUPING(id) AS x FROM visits GROUP BY id) GROUP BY x", "SDC042", "grouping"),
+    ("SELECT count(*) FROM patients WHERE id NOT IN (SELECT v.id FROM patients p LEFT JOIN visits v ON p.id = v.id)", "SDC044", "missing"),
+    ("SELECT count(*) FROM patients WHERE (id, region) NOT IN (SELECT v.id, p.region FROM patients p LEFT JOIN visits v ON p.id = v.id)", "SDC044", "missing"),
+    ("SELECT d, count(*) FROM (SELECT first(diagnosis) AS d FROM visits GROUP BY id) GROUP BY d", "SDC050", "first"),
+    ("SELECT d, count(*) FROM (SELECT first(diagnosis ORDER BY cost) AS d FROM visits GROUP BY id) GROUP BY d", "SDC041", "cost"),
+    ("SELECT d, count(*) FROM (SELECT first(cost ORDER BY day) AS d FROM visits GROUP BY id) GROUP BY d", "SDC041", "cost"),
+    ("SELECT id, count(*) AS n FROM visits GROUP BY id", "SDC040", "one for each unit"),
+    ("SELECT DISTINCT id FROM visits", "SDC040", "one for each unit"),
+    ("SELECT id, count(*) AS n FROM visits GROUP BY id ORDER BY n DESC LIMIT 3", "SDC040", "one for each unit"),
+    ("SELECT id, cost FROM visits GROUP BY id, cost LIMIT 3", "SDC040", "one for each unit"),
+    ("SELECT sum(n) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id ORDER BY n)", "SDC045", "order beside"),
+    ("SELECT count(*) FROM (SELECT id FROM visits GROUP BY id LIMIT 3)", "SDC045", "limit beside"),
+    ("SELECT count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id QUALIFY row_number() OVER () < 3)", "SDC045", ""),
+    ("SELECT r, count(*) FROM (SELECT rank() OVER (ORDER BY count(*)) AS r FROM visits GROUP BY id) GROUP BY r", "SDC045", ""),
+    ("SELECT t, count(*) FROM (SELECT sum(cost) AS t FROM visits GROUP BY id) GROUP BY t", "SDC041", ""),
+    ("SELECT count(*) FROM (SELECT sum(cost) AS t FROM visits GROUP BY id) WHERE t > 9", "SDC041", ""),
+    ("SELECT count(*) FROM (SELECT id FROM visits GROUP BY id HAVING sum(cost) > 9)", "SDC041", "sum("),
+    ("SELECT x, count(*) FROM (SELECT sum(cost) // 100 AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "sum("),
+    ("SELECT x, count(*) FROM (SELECT max(cost) AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "cost"),
+    ("SELECT x, count(*) FROM (SELECT count(DISTINCT cost) AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "cost"),
+    ("SELECT x, count(*) FROM (SELECT count_if(cost > 9) AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "cost"),
+    ("SELECT x, count(*) FROM (SELECT arg_max(diagnosis, cost) AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "cost"),
+    ("SELECT x, count(*) FROM (SELECT arg_max(cost, day) AS x FROM visits GROUP BY id) GROUP BY x", "SDC041", "cost"),
+    ("SELECT sum(x) FROM (SELECT avg(cost) AS x FROM visits GROUP BY id)", "SDC052", "sum of a measure alone"),
+    ("SELECT variance(x) FROM (SELECT sum(cost) AS x FROM visits GROUP BY id)", "SDC052", "variance of sums"),
+    ("SELECT sum(x) FROM (SELECT sum(cost * 2) AS x FROM visits GROUP BY id)", "SDC052", ""),
+    ("SELECT x, count(*) FROM (SELECT list(diagnosis) AS x FROM visits GROUP BY id) GROUP BY x", "SDC050", ""),
+    ("SELECT x, count(*) FROM (SELECT first(diagnosis) AS x FROM visits GROUP BY id) GROUP BY x", "SDC050", ""),
+    ("SELECT x, count(*) FROM (SELECT arg_min(diagnosis, day, 2) AS x FROM visits GROUP BY id) GROUP BY x", "SDC050", ""),
+    ("SELECT x, count(*) FROM (SELECT id % 5 AS x, count(*) AS n FROM visits GROUP BY id) GROUP BY x", "SDC040", "the unit"),
+    ("SELECT x, count(*) FROM (SELECT min(id) AS x FROM visits GROUP BY id) GROUP BY x", "SDC040", "the unit"),
+    ("SELECT x, count(*) FROM (SELECT max(id % 7) AS x FROM visits GROUP BY id) GROUP BY x", "SDC040", "the unit"),
+    ("SELECT id, count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id) GROUP BY CUBE (id)", "SDC040", ""),
+    ("SELECT count(*) FROM (SELECT diagnosis FROM visits GROUP BY id)", "SDC042", "diagnosis"),
+    ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM patients p LEFT JOIN visits v ON p.id = v.id GROUP BY v.id) GROUP BY n", "SDC040", ""),
+    ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM (SELECT v.id FROM patients p LEFT JOIN visits v ON p.id = v.id) GROUP BY id) GROUP BY n", "SDC040", ""),
+    ("SELECT count(*) FROM (SELECT id FROM visits GROUP BY id UNION SELECT id FROM patients)", "SDC043", ""),
+    ("SELECT count(*) FROM patients WHERE age IN (SELECT id FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE id IN (SELECT month(day) FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE age IN (SELECT month(day) FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE id IN (SELECT cost FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE income IN (SELECT id FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE (id, income) IN (SELECT id, cost FROM visits)", "SDC005", "no measures"),
+    ("SELECT count(*) FROM patients WHERE (id, age) IN (SELECT id, diagnosis FROM visits)", "SDC005", "same type"),
+    ("SELECT count(*) FROM patients WHERE (id, age) IN (SELECT id, id FROM (SELECT id FROM visits))", "SDC", ""),
+    ("SELECT count(*) FROM patients WHERE id = (SELECT id FROM visits)", "SDC044", "compare the unit"),
+    ("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM visits LIMIT 3)", "SDC045", ""),
+    ("SELECT count(*) FROM patients WHERE EXISTS (SELECT 1 FROM visits)", "SDC044", ""),
+    ("SELECT count(*) FROM patients p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.id = p.age)", "SDC044", ""),
+    ("SELECT region, count(*) FROM patients GROUP BY region HAVING min(age) IN (SELECT id FROM visits)", "SDC044", ""),
+    ("SELECT count(*) FILTER (WHERE id IN (SELECT id FROM visits)) FROM patients", "SDC005", ""),
+    ("SELECT 1 WHERE 3 IN (SELECT id FROM visits)", "SDC044", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "code", "detail"), REFUSED)
+def test_what_would_show_units_or_measures_is_refused(noisy: Guard, query: str, code: str, detail: str) -> None:
+    with pytest.raises(Refused, match=code) as refused:
+        noisy.sql(query)
+    assert detail.lower() in str(refused.value).lower()
+
+
+def test_units_of_other_populations_and_methods_are_no_units_of_this_one(plain: duckdb.DuckDBPyConnection) -> None:
+    with made("cell_key") as con:
+        con.execute("CREATE TABLE firms AS SELECT i AS id, 1 AS size FROM range(99) t(i)")
+        con.execute(
+            "FROM sdc_protect('firms', unit := 'id', dimensions := ['size'], method := 'threshold', min_units := 3, "
+            "population := 'persons')"
+        ).fetchall()
+        with pytest.raises(Refused, match=r"SDC035.*protected in different ways"):
+            sdcduck.guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
+        con.execute("FROM sdc_add_record_key('firms', unit := 'id')").fetchall()
+        con.execute("FROM sdc_protect('firms', unit := 'id', dimensions := ['size'], population := 'firms')").fetchall()
+        with pytest.raises(Refused, match=r"SDC035.*different units"):
+            sdcduck.guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
+
+
+def test_no_cast_of_duckdb_tells_who_is_there(exact: Guard) -> None:
+    largest = "'340282366920938463463374607431768211455'::UHUGEINT"
+    for age in (20, 23, 81):  # the last one is nobody's
+        made = f"SELECT id, CASE WHEN age = {age} THEN {largest} ELSE 0::UHUGEINT END AS x FROM patients"
+        for condition in (
+            f"EXISTS (SELECT 1 FROM ({made}) q WHERE q.id = p.id AND q.x = p.age)",
+            f"(id, age) IN (SELECT id, x FROM ({made}))",
+        ):
+            assert exact.sql(f"SELECT count(*) AS n FROM patients p WHERE {condition}").to_pylist() == [{"n": None}]
+
+
+@pytest.mark.parametrize("join", ["JOIN ages ON a.age = ages.age AND", "JOIN patients p ON a.id = p.id AND"])
+def test_the_stricter_of_two_tables_holds_in_on(join: str) -> None:
+    with made("threshold") as con:
+        con.execute(
+            "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost'], "
+            "population := 'persons', method := 'threshold', min_units := 1000)"
+        ).fetchall()
+        query = f"SELECT count(*) AS n FROM patients a {join} a.id IN (SELECT id FROM visits WHERE diagnosis = 'flu')"
+        assert sdcduck.guard(con).sql(query).to_pylist() == [{"n": None}]
+
+
+def test_sums_of_sums_that_cancel_have_the_noise_of_the_sum() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("""CREATE TABLE visits AS SELECT i // 4 AS id, i % 2 AS y, CASE WHEN i % 4 < 2 THEN 1 ELSE -1 END * (50 + i // 4) AS cost
+            FROM range(400) t(i) UNION ALL SELECT i, 5, 1000 + i FROM range(90) t(i)""")
+        protect(con, "visits", "['y']", "['cost']", "cell_key")
+        guard = sdcduck.guard(con)
+        wanted = answer(guard, "SELECT sum(cost) FROM visits")
+        for by in ("id", "id, y", "ALL"):
+            inner = f"SELECT id, {'y, ' if by != 'id' else ''}sum(cost) AS a FROM visits GROUP BY {by}"
+            assert answer(guard, f"SELECT sum(a) FROM ({inner})") == wanted, by
+
+
+def test_the_stricter_of_two_tables_holds() -> None:
+    with made("threshold") as con:
+        con.execute(
+            "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost'], "
+            "population := 'persons', method := 'threshold', min_units := 1000)"
+        ).fetchall()
+        one = sdcduck.guard(con)
+        assert one.sql("SELECT count(*) AS n FROM patients").to_pylist() == [{"n": 700}]
+        for condition in ("IN (SELECT id FROM visits)", "NOT IN (SELECT id FROM visits WHERE diagnosis = 'flu')"):
+            assert one.sql(f"SELECT count(*) AS n FROM patients WHERE id {condition}").to_pylist() == [{"n": None}]
+        assert (
+            one.sql("SELECT n, count(*) FROM (SELECT count(*) AS n FROM visits GROUP BY id) GROUP BY n").num_rows == 0
+        )
+
+
+def test_a_table_with_one_row_for_each_unit_has_the_same_answers(noisy: Guard) -> None:
+    asked = "SELECT region, count(*) AS n, sum(income) AS i, avg(income) AS a FROM {} GROUP BY region ORDER BY region"
+    each = "(SELECT id, region, sum(income) AS income FROM patients GROUP BY id, region)"
+    assert noisy.sql(asked.format("patients")).equals(noisy.sql(asked.format(each)))
+
+
+def test_ties_are_decided_by_what_is_there(plain: duckdb.DuckDBPyConnection) -> None:
+    # DuckDB's arg_min takes whichever row comes first, which threads decide.
+    query = "SELECT d, count(*) AS n FROM (SELECT id, arg_min(diagnosis, year(day)) AS d FROM visits GROUP BY id) GROUP BY d"
+    found = sdcduck.guard(plain).sql(query)
+    wanted = (
+        plain.cursor()
+        .execute("""
+        SELECT d, count(*) AS n FROM (SELECT v.id, min(diagnosis) AS d FROM visits v
+            JOIN (SELECT id, min(year(day)) AS y FROM visits GROUP BY id) f ON v.id = f.id AND year(day) = y GROUP BY v.id)
+        GROUP BY d""")
+        .fetchall()
+    )
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(wanted)
