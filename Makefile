@@ -7,7 +7,7 @@ DUCKDB ?=
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
+.PHONY: help demo test fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -26,6 +26,9 @@ demo: $(STAMP)           ## 1.4 million real records protected, measured and dra
 test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
 	@$(BIN)/python -c 'import duckdb, sys; print(f"sdcduck: testing on DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}")'
 	@$(BIN)/python -m pytest -n auto
+
+fuzz: $(STAMP)           ## the tests with random examples, with examples that are new in each run
+	@SDCDUCK_EXAMPLES=fresh $(BIN)/python -m pytest -n auto -m hypothesis
 
 # The folders sql/ and udfs/ are packages sdcduck.sql and sdcduck.udfs only once installed, so types and floors are
 # checked on an installed tree.

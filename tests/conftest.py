@@ -8,8 +8,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import settings
 
 import sdcduck
+
+# The same examples in each run, so that what lands is what was tried; `make fuzz` draws others. No deadline: a busy
+# machine is no fault of an example.
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("fresh", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("SDCDUCK_EXAMPLES", "same"))
 
 SECRET = "the secret of the tests"
 _SHARED = Path(os.environ.get("SDCDUCK_SHARED", Path(__file__).resolve().parents[2] / "shared"))

@@ -198,5 +198,6 @@ def test_anything_is_refused_or_shows_no_unit(query: str) -> None:
 
 def test_counters(show) -> None:  # type: ignore[no-untyped-def]
     for method, counters in COUNTERS.items():
+        assert counters["answered"] > 0, f"{method}: nothing was shown in which a unit could have been seen"
         refused = {code: n for code, n in sorted(counters.items()) if code.startswith("SDC")}
         show(f"{method}: {counters['queries']} random queries, {counters['answered']} answered; refused: {refused}")

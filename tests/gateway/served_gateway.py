@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -56,6 +57,16 @@ class Served:
     def asked(self) -> list[dict[str, Any]]:
         """The audit log."""
         return read_log(self.log)
+
+    def spent(self) -> float:
+        """Seconds of processor time that it has spent."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def at_work(self) -> Callable[[], bool]:
+        """Whether it is at work on what it is asked after this call; a login alone does not take so long."""
+        before = self.spent()
+        return lambda: self.spent() > before + 0.5
 
     def stop(self) -> int:
         """End it, as a service manager does; its exit code."""

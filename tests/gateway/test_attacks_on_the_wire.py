@@ -252,8 +252,8 @@ def test_guesses_at_the_same_time_stand_in_line(serve: Callable[..., Served]) ->
 
 def test_who_had_to_wait_is_let_in_with_the_right_password(register: Path, tmp_path: Path) -> None:
     login = {"host": "127.0.0.1", "user": "ann", "dbname": "own"}
-    with in_this_process(register, tmp_path, Options(port=0, login=1.0)) as port:
-        for _ in range(6):
+    with in_this_process(register, tmp_path, Options(port=0, login=3.0)) as port:
+        for _ in range(7):
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(**login, port=port, password="wrong password")
         with psycopg.connect(**login, port=port, password=PASSWORD) as con:  # after longer than a login may take

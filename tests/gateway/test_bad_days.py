@@ -226,7 +226,7 @@ def test_clients_look_at_the_certificate(register: Path, tmp_path: Path, days: t
 
 
 def test_who_comes_in_and_says_nothing_is_sent_away(register: Path, tmp_path: Path) -> None:
-    with in_this_process(register, tmp_path, Options(port=0, login=1.0)) as port:
+    with in_this_process(register, tmp_path, Options(port=0, login=5.0)) as port:
         silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(20)]
         for sock in silent:
             assert sock.recv(1000) == b""

@@ -8,13 +8,13 @@ import io
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupting import again_and_again
 from served_gateway import PASSWORD, ROWS, SLOW, Served, wait_for
 
 import sdcduck
@@ -161,10 +161,9 @@ class TestPsycopg:
         assert psycopg.types.TypeInfo.fetch(con, "numeric").oid == 1700
         assert psycopg.types.TypeInfo.fetch(con, "no_such_type") is None
 
-    def test_cancel(self, con: Any, expected: Any) -> None:
+    def test_cancel(self, con: Any, served: Served, expected: Any) -> None:
         psycopg = pytest.importorskip("psycopg")
-        threading.Timer(0.5, con.cancel).start()
-        with pytest.raises(psycopg.errors.QueryCanceled):
+        with again_and_again(con.cancel, served.at_work()), pytest.raises(psycopg.errors.QueryCanceled):
             con.execute(SLOW)
         con.rollback()
         assert con.execute(QUERY).fetchall() == expected
@@ -192,8 +191,9 @@ def test_a_client_that_leaves_frees_the_machine(served: Served) -> None:
     psycopg = pytest.importorskip("psycopg")
     left = served.told("left")
     con = psycopg.connect(**served.options)
+    working = served.at_work()
     con.pgconn.send_query(SLOW.encode())
-    time.sleep(0.3)
+    wait_for(working)
     con.pgconn.finish()
     wait_for(lambda: served.told("left") > left)
     wait_for(lambda: [line["verdict"] for line in served.asked() if line["query"] == SLOW][-1:] == ["abandoned"])
@@ -235,8 +235,7 @@ class TestPsycopg2:
             named.close()
             cursor.copy_expert("COPY (SELECT n FROM numbers LIMIT 3) TO STDOUT", out := io.StringIO())
             assert out.getvalue() == "0\n1\n2\n"
-            threading.Timer(0.5, con.cancel).start()
-            with pytest.raises(psycopg2.errors.QueryCanceled):
+            with again_and_again(con.cancel, served.at_work()), pytest.raises(psycopg2.errors.QueryCanceled):
                 cursor.execute(SLOW)
             con.rollback()
             cursor.execute(QUERY)
@@ -288,8 +287,11 @@ class TestSQLAlchemy:
         engine = sqlalchemy.create_engine(served.url.replace("postgresql", f"postgresql+{driver}"))
         left = served.told("left")
         with engine.connect() as con:
-            threading.Timer(0.5, con.connection.driver_connection.cancel).start()
-            with pytest.raises(sqlalchemy.exc.OperationalError, match="cancel"):
+            cancel = con.connection.driver_connection.cancel
+            with (
+                again_and_again(cancel, served.at_work()),
+                pytest.raises(sqlalchemy.exc.OperationalError, match="cancel"),
+            ):
                 con.execute(sqlalchemy.text(SLOW))
             con.rollback()
             assert [tuple(row) for row in con.execute(sqlalchemy.text(QUERY))] == expected
@@ -440,8 +442,7 @@ def test_adbc(served: Served, expected: Any) -> None:
         con.rollback()
         cursor.execute("SELECT twice FROM numbers WHERE n = $1", (21,))
         assert cursor.fetchall() == [(42,)]
-        threading.Timer(0.5, cursor.adbc_cancel).start()
-        with pytest.raises(dbapi.Error, match=r"(?i)cancel"):
+        with again_and_again(cursor.adbc_cancel, served.at_work()), pytest.raises(dbapi.Error, match=r"(?i)cancel"):
             cursor.execute(SLOW)
             cursor.fetchall()
         con.rollback()
@@ -538,8 +539,7 @@ def test_the_postgres_backend_of_ibis(served: Served, expected: Any) -> None:
         with pytest.raises(psycopg.Error, match="SDC040"):
             people.filter(people.age > 0).select("age", "income").execute()
         assert len(con.table("numbers").execute()) == ROWS
-        threading.Timer(0.5, con.con.cancel).start()
-        with pytest.raises(psycopg.errors.QueryCanceled):
+        with again_and_again(con.con.cancel, served.at_work()), pytest.raises(psycopg.errors.QueryCanceled):
             con.raw_sql(SLOW)
         con.con.rollback()
         n = con.table("numbers").n

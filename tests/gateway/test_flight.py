@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupting import again_and_again
 from served_gateway import PASSWORD, ROWS, SLOW, Served, start, wait_for
 from typer.testing import CliRunner
 
@@ -171,6 +170,8 @@ class TestAdbc:
     def test_transactions_have_nothing_to_undo(self, con: Any) -> None:
         con.commit()
         con.rollback()
+        with con.cursor() as cursor:
+            assert len(cursor.execute(QUERY).fetchall()) == 3
 
     def test_what_the_database_has(self, con: Any) -> None:
         (catalog,) = con.adbc_get_objects().read_all().to_pylist()
@@ -205,11 +206,11 @@ class TestAdbc:
     def test_cancel(self, con: Any, served: Served) -> None:
         with con.cursor() as cursor:
             before = len(served.asked())
-            threading.Timer(3, cursor.adbc_cancel).start()
-            with pytest.raises(Exception, match=r"(?i)cancel"):
+            with again_and_again(cursor.adbc_cancel, served.at_work()), pytest.raises(Exception, match=r"(?i)cancel"):
                 cursor.execute(SLOW)
-            wait_for(lambda: len(served.asked()) > before)
-            assert served.asked()[-1]["verdict"] == "abandoned"
+            wait_for(
+                lambda: [line["verdict"] for line in served.asked()[before:] if line["query"] == SLOW] == ["abandoned"]
+            )
             assert len(cursor.execute(QUERY).fetchall()) == 3
 
     def test_who_is_not_let_in(self, served: Served) -> None:
@@ -491,13 +492,14 @@ def _peak(served: Served) -> int:
 def test_stopping_does_not_wait_for_those_who_do_not_read(serve: Callable[..., Served]) -> None:
     served = serve("--flight-port", "0")
     code = (
-        "import sys, time; sys.path.insert(0, sys.argv[1]); from test_flight import *\n"
+        "import sys, time; sys.path[:0] = sys.argv[1:]; from test_flight import *\n"
         "from pathlib import Path\n"
         f"served = Served(None, {served.port}, Path('.'), Path('.'), flight={served.flight})\n"
         "plain = Plain(served); reader = plain.rows(plain.info(LONG)); reader.read_chunk()\n"
         "print('stuck', flush=True); time.sleep(600)"
     )
-    client = subprocess.Popen([sys.executable, "-c", code, os.path.dirname(__file__)], stdout=subprocess.PIPE)
+    folders = [Path(__file__).parent, Path(__file__).parents[1]]
+    client = subprocess.Popen([sys.executable, "-c", code, *folders], stdout=subprocess.PIPE)
     try:
         assert client.stdout is not None
         assert client.stdout.readline() == b"stuck\n"

@@ -6,12 +6,12 @@ import datetime
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupting import again_and_again
 from served_gateway import PASSWORD, ROWS, SLOW, Served, wait_for
 
 _JAR = Path("/usr/share/java/postgresql.jar")
@@ -117,8 +117,7 @@ class TestODBC:
     def test_cancel(self, served: Served) -> None:
         con = self.connected(served)
         cursor = con.cursor()
-        threading.Timer(0.5, cursor.cancel).start()
-        with pytest.raises(Exception, match=r"(?i)cancel"):
+        with again_and_again(cursor.cancel, served.at_work()), pytest.raises(Exception, match=r"(?i)cancel"):
             cursor.execute(SLOW)
         assert con.execute("SELECT count(*) FROM kinds").fetchval() == 1
         con.close()

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from functools import partial
 
 import pytest
@@ -85,13 +84,13 @@ def test_a_wrong_password(served: Served) -> None:
 def test_ctrl_c_and_a_kill_stop_the_query(served: Served, how: signal.Signals) -> None:
     query = f"SELECT count(*) AS {how.name} FROM numbers a JOIN numbers b ON a.n < b.n + 1 WHERE a.part + b.part <> 3"
     told = ["-h", "127.0.0.1", "-p", str(served.port), "-U", served.user, "-d", served.database, "-XAt"]
-    entered = served.told("entered")
+    entered, working = served.told("entered"), served.at_work()
     with subprocess.Popen(
         ["psql", *told, "-c", query], stderr=subprocess.PIPE, text=True, env={**os.environ, "PGPASSWORD": PASSWORD},
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     ) as client:  # fmt: skip
         wait_for(lambda: served.told("entered") > entered)
-        time.sleep(0.5)
+        wait_for(working)
         client.send_signal(how)
         _, problems = client.communicate(timeout=120)
     assert how is signal.SIGKILL or "canceling statement" in problems

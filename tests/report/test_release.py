@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from interrupting import again_and_again
 from typer.testing import CliRunner
 
 import sdcduck
@@ -147,11 +147,8 @@ def test_it_shows_how_far_it_is_and_can_be_stopped() -> None:
     begun = threading.Event()
     with sdcduck.connect(progress=lambda share: begun.set()) as con:
         fill(con)
-        other = threading.Thread(target=lambda: (begun.wait(60), con.interrupt()))
-        other.start()
-        with pytest.raises(duckdb.InterruptException):
+        with again_and_again(con.interrupt, begun.is_set), pytest.raises(duckdb.InterruptException):
             con.execute(f"FROM sdc_report('originals', 'copied', {ASKED})").fetchall()
-        other.join()
         while running := works():  # a statement that is being stopped may begin another one
             running[0].join()  # it notices that nobody waits, and DuckDB closes no connection whose cursors are at work
         assert con.execute("SELECT count(*) FROM originals").fetchall() == [(400,)]
@@ -172,21 +169,12 @@ NEVER = "'(SELECT count(*) AS a, 1 AS b FROM range(1000000000000000))'"
 )
 def test_an_interruption_reaches_the_statements_that_a_function_asks(asked: str) -> None:
     """They would never end, and DuckDB closes no connection whose cursors are at work."""
-    con = sdcduck.connect(progress=False)
-
-    def ask() -> None:
-        with pytest.raises(duckdb.InterruptException):
+    with sdcduck.connect(progress=False) as con:
+        with again_and_again(con.interrupt, lambda: bool(works())), pytest.raises(duckdb.InterruptException):
             con.execute(f"FROM {asked}").fetchall()
-
-    statement = threading.Thread(target=ask)
-    statement.start()
-    while statement.is_alive() and not works():
-        time.sleep(0.01)
-    con.interrupt()
-    for thread in (statement, *works()):
-        thread.join(LONG)
-        assert not thread.is_alive()
-    con.close()
+        for thread in works():
+            thread.join(LONG)
+            assert not thread.is_alive()
 
 
 def works() -> list[threading.Thread]:

@@ -18,6 +18,7 @@ import duckdb
 import hard_publication
 import numpy as np
 import pytest
+from interrupting import again_and_again
 from rich.console import Console
 
 import sdcduck
@@ -56,8 +57,7 @@ def test_ctrl_c(statement: str, threads: int) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)  # it is at work for minutes
         answer = json.loads(process.stdout.readline())
         assert process.wait(timeout=2 * LONG) == 0
     assert answer["share"] < 1
@@ -83,16 +83,9 @@ def test_interrupt_from_another_thread(statement: str) -> None:
     with sdcduck.connect(progress=show) as con:
         con.execute("FROM sdc_publication('hard', ?)", [hard_publication.create(con)]).fetchall()
         before = hard_publication.left_behind(con)
-
-        def interrupt() -> None:
-            begun.wait(LONG)
-            con.interrupt()
-
-        other = threading.Thread(target=interrupt)
-        other.start()
-        with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+        stopped = pytest.raises(duckdb.InterruptException, match="Interrupted")
+        with again_and_again(con.interrupt, begun.is_set), stopped:
             con.execute(STATEMENTS[statement]).fetchall()
-        other.join()
         assert shares[-1] < 1
         assert hard_publication.left_behind(con) == before
         assert con.execute("SELECT 42").fetchall() == [(42,)]

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import again_and_again
 
 import sdcduck
 from sdcduck.methods.synthesis.private_synthesis import (
@@ -733,13 +734,17 @@ def test_what_is_no_budget(visits: duckdb.DuckDBPyConnection, call: str, message
         visits.execute(f"FROM sdc_synth_dp_budget({call})").fetchall()
 
 
+def at_work() -> bool:
+    return any(thread.name == "sdcduck" for thread in threading.enumerate())
+
+
 def all_is_over(con: duckdb.DuckDBPyConnection) -> None:
     """The connection answers, and no thread goes on working."""
     assert con.execute("SELECT 42").fetchall() == [(42,)]
     deadline = time.monotonic() + 60
-    while any(thread.name == "sdcduck" for thread in threading.enumerate()) and time.monotonic() < deadline:
+    while at_work() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(thread.name == "sdcduck" for thread in threading.enumerate())
+    assert not at_work()
 
 
 @needs_duckdb_2
@@ -748,18 +753,9 @@ def test_an_interruption_after_the_charge_ends_the_fit_and_gives_nothing_back(co
     con.execute("FROM sdc_synth_dp_budget('many', 1)").fetchall()
     endless = "epsilon := 0.1, public_domains := true, tol := 1e-300, max_iter := 1000000000"
     ledger = con.cursor()
-
-    def interrupt_when_charged() -> None:
-        deadline = time.monotonic() + 60
-        while not ledger.execute("FROM sdc.dp_releases").fetchall() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        con.interrupt()
-
-    other = threading.Thread(target=interrupt_when_charged)
-    other.start()
-    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+    charged = lambda: bool(ledger.execute("FROM sdc.dp_releases").fetchall())  # noqa: E731
+    with again_and_again(con.interrupt, charged), pytest.raises(duckdb.InterruptException, match="Interrupted"):
         con.execute(f"CREATE TABLE kept AS FROM sdc_synth_dp('many', by := ['a', 'b', 'c'], {endless})")
-    other.join()
     all_is_over(con)
     assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'kept'").fetchall() == [(0,)]
     assert con.execute(SPENT).fetchall() == [
@@ -774,12 +770,9 @@ def test_an_interruption_after_the_charge_ends_the_fit_and_gives_nothing_back(co
 def test_an_interruption_before_the_charge_costs_nothing(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE few AS SELECT i AS a FROM range(100000) t(i)")
     endless = "(SELECT (x.a + y.a) % 3 AS a FROM few x, few y)"  # ten thousand million records
-    other = threading.Timer(0.5, con.interrupt)
-    other.start()
-    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+    with again_and_again(con.interrupt, at_work), pytest.raises(duckdb.InterruptException, match="Interrupted"):
         con.execute(
             f"FROM sdc_synth_dp('{endless}', by := ['a'], epsilon := 1, domains := {{'a': [0, 1, 2]}})"
         ).fetchall()
-    other.join()
     all_is_over(con)
     assert con.execute("FROM sdc_synth_dp_ledger()").fetchall() == []

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import again_and_again
 
 import sdcduck
 from sdcduck.methods.synthesis.draws import random_bits
@@ -434,14 +435,12 @@ def test_names_and_types_that_are_not_plain(con: duckdb.DuckDBPyConnection) -> N
 @needs_duckdb_2
 def test_an_interruption_ends_the_swap(persons: duckdb.DuckDBPyConnection) -> None:
     swapped(persons, f"{CALL}, seed := 5")  # compiles
-    many = "(SELECT p.* REPLACE (home || i AS home) FROM persons p, range(400) copies(i))"
-    timer = threading.Timer(0.5, persons.interrupt)
-    timer.start()
-    with pytest.raises(duckdb.InterruptException, match="Interrupted"):
+    many = "(SELECT p.* REPLACE (concat(home, -i) AS home) FROM persons p, range(1, 401) copies(i))"
+    at_work = lambda: any(thread.name == "sdcduck" for thread in threading.enumerate())  # noqa: E731
+    with again_and_again(persons.interrupt, at_work), pytest.raises(duckdb.InterruptException, match="Interrupted"):
         persons.execute(f"SELECT count(*) FROM sdc_record_swap('{many}', {CALL}, seed := 5)").fetchall()
-    timer.join()
     assert persons.execute("SELECT 42").fetchall() == [(42,)]
     deadline = time.monotonic() + 60
-    while any(thread.name == "sdcduck" for thread in threading.enumerate()) and time.monotonic() < deadline:
+    while at_work() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(thread.name == "sdcduck" for thread in threading.enumerate())
+    assert not at_work()
