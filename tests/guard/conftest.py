@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import duckdb
 import pytest
-from visits_database import made
+from visits_database import answer, answer_of_duckdb, made
 
 import sdcduck
 from sdcduck.guard import Guard
@@ -23,6 +23,18 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
 def exact(plain: duckdb.DuckDBPyConnection) -> Guard:
     """A guard with nothing to hide."""
     return sdcduck.guard(plain)
+
+
+@pytest.fixture
+def same_as_duckdb(exact: Guard, plain: duckdb.DuckDBPyConnection) -> Callable[[str], None]:
+    """Asks both, who must say the same of at least one row."""
+
+    def ask(query: str) -> None:
+        wanted = answer_of_duckdb(plain, query)
+        assert len(wanted) > 0
+        assert answer(exact, query) == wanted
+
+    return ask
 
 
 @pytest.fixture(scope="session")
