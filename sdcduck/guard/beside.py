@@ -15,12 +15,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import family
+from sdcduck.guard.shapes import digits, family, typed
 
 APART = "_sdc_m"
 """What relations are called that are set apart."""
 
 _COLUMN = "_k"
+_MOST_DIGITS = 15  # that DOUBLE has
 _COMPARED_AS = {
     "whole": "HUGEINT", "real": "DOUBLE", "decimal": "DOUBLE", "text": "VARCHAR", "date": "DATE",
     "timestamp": "TIMESTAMP", "truth": "BOOLEAN",
@@ -32,7 +33,12 @@ def compared(column: exp.Expr, kind: str) -> exp.Expr:
 
     >>> print(compared(exp.column("x"), "whole").sql("duckdb"))
     TRY_CAST(x AS INT128)
+
+    Raises:
+        Refused: a decimal number of so many digits that others next to it would be the same.
     """
+    if digits(column) > _MOST_DIGITS:
+        raise Refused("SDC005", f"a comparison of decimals of more than {_MOST_DIGITS} digits: cast to fewer")
     return exp.TryCast(this=column, to=exp.DataType.build(_COMPARED_AS[kind], dialect="duckdb"), safe=True)
 
 
@@ -65,5 +71,5 @@ def values_of(table: exp.Table, query: exp.Query) -> exp.Select:
         kind = family(item)
         if kind is None:
             raise Refused("SDC005", "compare a column with a subquery of the same type")
-        shown.append(compared(exp.column(f"{_COLUMN}{place}", table.name, quoted=True), kind))
+        shown.append(compared(typed(exp.column(f"{_COLUMN}{place}", table.name, quoted=True), item), kind))
     return exp.Select(expressions=shown, from_=exp.From(this=table))

@@ -21,7 +21,7 @@ from sdcduck.guard.per_unit import brought_together
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import Added, Label, Relation, Role
 from sdcduck.guard.scalar_subqueries import JOINED
-from sdcduck.guard.semijoins import KEY
+from sdcduck.guard.semijoins import is_never_null
 from sdcduck.guard.shapes import (
     GROUPS,
     RELEASED,
@@ -47,6 +47,7 @@ from sdcduck.guard.shapes import (
     released,
     text,
     ties,
+    typed,
     value_of,
     without_nulls,
     without_repetition,
@@ -56,6 +57,7 @@ from sdcduck.guard.unit_windows import with_windows
 if TYPE_CHECKING:
     from sdcduck.guard.protect import Protection
 
+_MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
 _MOST_TERMS = 10
 _MOST_COUNTED = 20
 _MOST_SUBTOTALS = 64
@@ -83,6 +85,7 @@ class Block:
         self.protection, self.select, self.units = protection, select, tuple(units)
         self.sources = dict(sources)  # and what is looked for in EXISTS
         self.known, self.original = known, original
+        _refuse_multiplied(self.rows_of)
         self.alias = self.units[0]
         self.relation = sources[self.alias]
         self._order_joins()  # what stands in ON comes into WHERE
@@ -121,7 +124,12 @@ class Block:
     @property
     def has_several(self) -> bool:
         """Whether a unit may have several rows, whatever the method."""
-        return any(self.sources[alias].several for alias in self.units)
+        return bool(self.rows_of)
+
+    @property
+    def rows_of(self) -> tuple[str, ...]:
+        """The tables of which a unit may have several rows, each as often as these are joined with others."""
+        return tuple(name for alias in self.units for name in self.sources[alias].rows_of)
 
     @property
     def is_aggregate(self) -> bool:
@@ -289,12 +297,24 @@ class Block:
                 "SDC052", "a sum that units have, repeated for other rows of them: add it up where it is joined"
             )
 
+    def known_sum(self, column: exp.Expr) -> str | None:
+        """The SQL of whether a sum of each unit is known, where the analyst wrote 0 for rows that do not count."""
+        if not isinstance(column, exp.Column) or self.role(column) is not Role.MEASURE:
+            return None
+        added = self.added(column)
+        return None if added is None else added.known
+
+    def _refuse_filled(self, column: exp.Expr) -> None:
+        if self.known_sum(column) is not None:
+            raise Refused("SDC052", "anything but sum, avg and count of sums with 0 for rows that do not count")
+
     def added(self, measure: exp.Column) -> Added | None:
         """What a measure is that was added up for each unit, with the SQL of its rows; None: it was not."""
         found = self.sources[measure.table].added.get(measure.name.lower())
         if found is None:
             return None
-        return replace(found, rows=text(exp.column(found.rows, measure.table, quoted=True)))
+        known = None if found.known is None else text(exp.column(found.known, measure.table, quoted=True))
+        return replace(found, rows=text(exp.column(found.rows, measure.table, quoted=True)), known=known)
 
     def _dimension(self, column: exp.Column) -> None:
         role = self.role(column)
@@ -340,12 +360,15 @@ class Block:
 
     def _is_asked_for(self, column: exp.Column) -> bool:
         """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
-        return (
+        asked = (
             isinstance(column.parent, exp.Is)
             and isinstance(column.parent.expression, exp.Null)
             and self.policy.method != "suppression"
             and self.role(column) in (Role.MEASURE, Role.UNIT)
         )
+        if asked:
+            self._refuse_filled(column)
+        return asked
 
     def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
         """A condition on single records, as a truth value that cannot fail."""
@@ -451,18 +474,18 @@ class Block:
             ):
                 raise Refused("SDC005", "compare a column with a subquery of the same type")
         # Were one unit missing, NOT IN would be so for all.
+        inner = query.unnest()
+        assert isinstance(inner, exp.Select)
         missing = [name for name in names if name.lower() in units.missing]
-        if any(not name.startswith(KEY) for name in missing):
+        if missing and not is_never_null(inner):
             raise Refused("SDC044", "a unit that may be missing behind LEFT JOIN: take that of the table before it")
         shown = []
         for (column, role), item, name in zip(pairs, items, names, strict=True):
-            its: exp.Expr = exp.column(name, _AMONG, quoted=True)
+            its: exp.Expr = typed(exp.column(name, _AMONG, quoted=True), item)
             if role is not Role.UNIT or is_wide(column) or is_wide(item):  # DuckDB's own casts could fail
                 its = compared(its, str(family(item)))
                 column.replace(compared(column.copy(), str(family(column))))
             shown.append(its)
-        inner = query.unnest()
-        assert isinstance(inner, exp.Select)
         made = exp.Select(expressions=shown, from_=exp.From(this=_aliased(inner, _AMONG)))
         if missing:
             there = [
@@ -487,6 +510,7 @@ class Block:
         ]
         if not any(of_units):
             raise Refused("SDC044", "EXISTS among records: tie them on the unit")
+        _refuse_multiplied((*self.rows_of, *units.rows_of))
         found = exp.Select(
             expressions=[exp.Literal.number(1)],
             from_=exp.From(this=_aliased(query, tied.alias)),
@@ -529,8 +553,12 @@ class Block:
                     self.refuse_repeated(value)
                     of_rows = self.added(value)
                     if of_rows is not None:
-                        added[name.lower()] = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
+                        carried = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
                         hidden.append(exp.maybe_parse(of_rows.rows, dialect="duckdb"))
+                        if of_rows.known is not None:
+                            carried = replace(carried, known=f"{CARRIED}{len(hidden)}")
+                            hidden.append(exp.maybe_parse(of_rows.known, dialect="duckdb"))
+                        added[name.lower()] = carried
                 if roles[name.lower()] is Role.UNIT and self.unit_of(value) is None:
                     missing.add(name.lower())
                 if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
@@ -548,7 +576,7 @@ class Block:
         self._read_from_method()
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.policy,
-            several=self.has_several, missing=frozenset(missing),
+            rows_of=self.rows_of, missing=frozenset(missing),
             measures=measures, added=added,
         )  # fmt: skip
 
@@ -893,8 +921,8 @@ class Block:
         """The protected SQL of one aggregate."""
         sql = "true" if condition is None else self.condition_sql(condition)
         if isinstance(node, exp.CountIf):
-            both = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-            return numbers.count(self.condition_sql(both))
+            whole = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
+            return numbers.count(self.condition_sql(whole))
         if isinstance(node, exp.Count):
             if node.expressions:
                 raise Refused("SDC051", "count of several columns")
@@ -910,7 +938,8 @@ class Block:
             if isinstance(column, exp.Literal):
                 return numbers.count(sql)
             if isinstance(column, exp.Column) and self.role(column) is Role.MEASURE:
-                return numbers.known(text(column), sql)
+                known = self.known_sum(column)
+                return numbers.known(text(column), sql) if known is None else numbers.count(both(sql, known))
             if isinstance(column, exp.Column) and self.role(column) is Role.UNIT:
                 return numbers.count(self._where_unit(column, sql))
             return numbers.count(f"({sql}) AND {self.over_dimensions(column).sql('duckdb')} IS NOT NULL")
@@ -973,7 +1002,11 @@ class Block:
             return f"{total}{scale}"
         if otherwise and chosen is not None:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
-        known = numbers.count(every) if otherwise else numbers.known(added, condition)
+        there = self.known_sum(value)
+        if otherwise or there is not None:
+            known = numbers.count(every if otherwise or there is None else both(every, there))
+        else:
+            known = numbers.known(added, condition)
         return f"{total}{scale} / nullif({known}, 0)"
 
     def _quantile(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
@@ -987,6 +1020,7 @@ class Block:
             raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
         if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "a quantile of anything but a measure")
+        self._refuse_filled(value)
         if self.role(value) is Role.UNIT or not 0 < float(share.this) < 1:
             raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
         return numbers.quantile(text(value), share.this, condition)
@@ -1003,6 +1037,7 @@ class Block:
             raise Refused("SDC052", "a variance of anything but a measure")
         if self.role(value) is not Role.MEASURE:
             raise Refused("SDC052", "a variance of anything but a measure")
+        self._refuse_filled(value)
         if self.policy.method == "cell_key" and self.added(value) is not None:
             # Where each unit has two rows it would be a second answer to what the variance of these rows says.
             raise Refused("SDC052", "a variance of sums that units have")
@@ -1049,6 +1084,17 @@ class Block:
 
     def has_measure(self, node: exp.Expr) -> bool:
         return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+def _refuse_multiplied(rows_of: Sequence[str]) -> None:
+    """Refuse rows of a unit that are joined with each other again and again.
+
+    A unit with nine rows would have 387 million behind eight joins: how long that takes, or that it takes too long,
+    would tell that there is such a unit. And each number of rows would be another question with another noise.
+    """
+    often = max(map(list(rows_of).count, rows_of), default=0)
+    if often > _MOST_OF_A_TABLE or len(rows_of) > _MOST_OF_TABLES:
+        raise Refused("SDC033", "rows of one unit joined with each other again and again: GROUP BY the unit first")
 
 
 def _refuse_lists(node: exp.Expr) -> None:

@@ -15,7 +15,7 @@ from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.methods import CARRIED
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
-from sdcduck.guard.shapes import case, duckdb_name, family, is_query, text, typed
+from sdcduck.guard.shapes import case, duckdb_name, family, is_query, is_wide, text, typed
 
 if TYPE_CHECKING:
     from sdcduck.guard.block import Block
@@ -78,9 +78,9 @@ class Figures:
 
     def relation(self, *, several: bool, one_row_per_unit: bool) -> Relation:
         """What the figures are, for the block that is written over them."""
+        policy = replace(self.block.policy, one_row_per_unit=one_row_per_unit)
         return Relation(
-            Label.UNIT, frozenset(self.roles), self.roles,
-            replace(self.block.policy, one_row_per_unit=one_row_per_unit), several=several,
+            Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.block.rows_of if several else (),
             missing=frozenset(self.missing), measures=self.measures, added=self.added,
         )  # fmt: skip
 
@@ -113,11 +113,12 @@ class Figures:
         ]
         dimensions = [column for column, role in every if role in (Role.DIMENSION, Role.COMPUTED)]
         measures = [column for column, role in every if role is Role.MEASURE]
-        rows = [added.rows for alias in self.block.units for added in self._rows_added(alias)]
+        rows = [added.rows for alias in self.block.units for added in self._added(alias)]
         there = [f"{column} IS NULL" for column, role in every if role in (Role.MEASURE, Role.UNIT)]
-        return [*dimensions, *map(_as_text, dimensions), *there, *map(_as_text, measures), *rows]
+        known = [added.known for alias in self.block.units for added in self._added(alias) if added.known is not None]
+        return [*dimensions, *map(_as_text, dimensions), *there, *known, *map(_as_text, measures), *rows]
 
-    def _rows_added(self, alias: str) -> list[Added]:
+    def _added(self, alias: str) -> list[Added]:
         names = sorted(self.block.sources[alias].added)
         return [
             added for name in names if (added := self.block.added(exp.column(name, alias, quoted=True))) is not None
@@ -129,10 +130,10 @@ class Figures:
         """The SQL of an expression over dimensions."""
         return self.block.over_dimensions(node).sql("duckdb")
 
-    def _sorted(self, node: exp.Expr) -> str:
-        """The SQL of a value of which the least is one: 0.0 for -0.0, and no intervals, of which a month is 30 days."""
+    def one_of_equal(self, node: exp.Expr) -> str:
+        """The SQL of a value that no other equals: 0.0 for -0.0, and no intervals, of which a month is 30 days."""
         if node.type is not None and node.type.this is exp.DataType.Type.INTERVAL:
-            raise Refused("SDC050", "the least or the largest interval of each unit: of a number of days")
+            raise Refused("SDC050", "intervals of each unit: take a number of days")
         return f"({self.value(node)} + CAST(0 AS TINYINT))" if family(node) == "real" else self.value(node)
 
     def aggregate(self, node: exp.Expr, condition: str) -> str:
@@ -155,7 +156,7 @@ class Figures:
         if kind in _TRUTHS:
             return f"{_TRUTHS[kind]}({chosen(condition, self.block.condition_sql(node.this))})"
         if kind in _LEAST and not isinstance(node.this, exp.Order):
-            return f"{_LEAST[kind]}({chosen(condition, self._sorted(node.this))})"
+            return f"{_LEAST[kind]}({chosen(condition, self.one_of_equal(node.this))})"
         raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
 
     def _count(self, node: exp.Count, condition: str) -> str:
@@ -175,6 +176,9 @@ class Figures:
         else:
             value = node.this
         plain = isinstance(value, exp.Column) and self.block.role(value) in (Role.UNIT, Role.MEASURE)
+        known = self.block.known_sum(value) if plain else None
+        if known is not None:
+            return _rows(both(condition, known))
         return _rows(both(condition, f"{text(value) if plain else self.value(value)} IS NOT NULL"))
 
     def _sum(self, node: exp.Sum | exp.Avg, condition: str) -> str:
@@ -186,6 +190,8 @@ class Figures:
         if "whole" not in (family(node.this), family(value)) and not value.is_int:
             # It would matter in which order rows come.
             raise Refused("SDC052", "sum or avg for each unit: of a measure, or of whole numbers")
+        if is_wide(node.this) or is_wide(value):
+            raise Refused("SDC052", "sum or avg for each unit of numbers beyond BIGINT; cast to it")
         whole = f"TRY_CAST({self.value(node.this)} AS BIGINT)"
         return f"{node.key}({chosen(condition, whole)})"
 

@@ -68,7 +68,7 @@ class _Groups:
                 role = Role.UNIT
             elif isinstance(node, exp.Column):
                 role = block.role(node)
-            sql = self.figures.value(node) if unit is None else text(unit)
+            sql = self.figures.one_of_equal(node) if unit is None else text(unit)
             self._keys[text(node)] = self.figures.column(sql, role)
         self.columns = list(self.figures.columns.values())
         self._unit = next(name for name, role in self.figures.roles.items() if role is Role.UNIT)
@@ -136,20 +136,33 @@ class _Groups:
 
         Args:
             wanted: the condition of a CASE.
-            filled: whether 0 stands for missing values.
-            otherwise: whether 0 stands for rows that are not wanted.
+            filled: whether the analyst wrote 0 for missing values.
+            otherwise: whether the analyst wrote 0 for rows that are not wanted.
         """
         self.block.refuse_repeated(measure)
         before = self.block.added(measure)
         exact = family(measure) in ("whole", "decimal") and not is_wide(measure) if before is None else before.exact
         one = text(measure) if exact else bounded(text(measure))
-        value = f"coalesce({one}, 0)" if filled else one
-        value = f"CASE WHEN {wanted} THEN {value} ELSE 0 END" if otherwise else chosen(wanted, value)
-        total = f"sum({chosen(condition, value)})" if exact else bounded(f"fsum({chosen(condition, value)})")
-        name = self.figures.column(total, Role.MEASURE)
-        there = both(both(wanted, condition), f"({one}) <> 0")
         every = both(wanted, condition)
+        value = chosen(every, one)
+        total = f"sum({value})" if exact else bounded(f"fsum({value})")
+        known = self._known(condition, wanted, one, before, filled=filled, otherwise=otherwise)
+        # Of one sum with 0 for other rows and one without, two columns.
+        name = self.figures.column(total if known is None else f"({total})", Role.MEASURE)
+        there = both(every, f"({one}) <> 0")
         rows = f"count({chosen(there, '1')})" if before is None else f"sum({chosen(every, before.rows)})"
         self.figures.measures[name] = self.block.called(measure)
-        self.figures.added[name] = Added(self.figures.column(rows), exact)
+        self.figures.added[name] = Added(self.figures.column(rows), exact, known)
         return name
+
+    def _known(
+        self, condition: str, wanted: str, one: str, before: Added | None, *, filled: bool, otherwise: bool
+    ) -> str | None:
+        """The column with whether a sum is known, where the analyst wrote 0 for rows that do not count."""
+        was = None if before is None else before.known
+        if not (filled or otherwise or was is not None):
+            return None
+        there = "true" if filled else (was or f"{one} IS NOT NULL")
+        if wanted != "true":
+            there = f"CASE WHEN {wanted} THEN {there} ELSE {otherwise} END"
+        return self.figures.column(f"count({chosen(both(condition, f'({there})'), '1')}) > 0")

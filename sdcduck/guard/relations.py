@@ -42,10 +42,13 @@ class Added:
     Attributes:
         rows: the column with the number of rows behind it that are not 0.
         exact: whether it is of whole or decimal numbers.
+        known: the column with whether it is a number for the analyst, who wrote 0 for rows that do not count. It is
+            NULL where none counts: with 0 for everybody, all units would be behind the sum of it.
     """
 
     rows: str
     exact: bool
+    known: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Relation:
         added: of those that were added up for each unit, what they are.
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
-        several: whether a unit may have several rows.
+        rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """
@@ -70,11 +73,16 @@ class Relation:
     roles: dict[str, Role] = field(default_factory=dict)
     policy: Policy | None = None
     table: str | None = None
-    several: bool = False
+    rows_of: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
     source: str | None = None
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
+
+    @property
+    def several(self) -> bool:
+        """Whether a unit may have several rows."""
+        return bool(self.rows_of)
 
 
 def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Relation:
@@ -91,7 +99,8 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
     if policy.unit is not None:
         roles[policy.unit.lower()] = Role.UNIT
     measures = {name.lower(): name.lower() for name in policy.measures}
-    return Relation(Label.UNIT, columns, roles, policy, policy.name, not policy.one_row_per_unit, measures=measures)
+    rows_of = () if policy.one_row_per_unit else (policy.name.lower(),)
+    return Relation(Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures)
 
 
 def about(policy: Policy) -> str:

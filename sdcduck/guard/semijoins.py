@@ -23,8 +23,8 @@ from sqlglot import exp
 
 from sdcduck.guard.shapes import conjuncts, has_aggregate, owner, tables_of, typed
 
-KEY = "_k"
-"""What the columns of a subquery that tie it to records begin with; they are never NULL."""
+_KEY = "_k"
+_NEVER_NULL = "never NULL"
 
 PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
 """The clauses of a subquery of which the rows are those of its relations, under conditions."""
@@ -131,6 +131,11 @@ def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, 
     return (pairs, others) if pairs and not outer else None
 
 
+def is_never_null(query: exp.Select) -> bool:
+    """Whether a subquery is one that was made here, which leaves out what is NULL."""
+    return bool(query.meta.get(_NEVER_NULL))
+
+
 def _tied(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.Column] | None:
     """The two columns of an equality, that of the inner relations first."""
     if not isinstance(condition, exp.EQ):
@@ -145,10 +150,11 @@ def _in(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, condition
     """``(a, b) IN (SELECT x, y ..)`` that is never NULL."""
     items, known = [], []
     for place, (mine, _) in enumerate(pairs):
-        items.append(typed(exp.alias_(mine.copy(), f"{KEY}{place}", quoted=True), mine))
+        items.append(typed(exp.alias_(mine.copy(), f"{_KEY}{place}", quoted=True), mine))
         known.append(exp.Not(this=exp.Is(this=mine.copy(), expression=exp.Null())))
     query.set("expressions", items)
     query.set("where", exp.Where(this=exp.and_(*conditions, *known, copy=False)))
+    query.meta[_NEVER_NULL] = True
     others = [other.copy() for _, other in pairs]
     left = others[0] if len(others) == 1 else exp.Tuple(expressions=others)
     found = exp.In(this=left, query=exp.Subquery(this=query))

@@ -49,10 +49,16 @@ def is_wide(node: exp.Expr) -> bool:
     kind = node.unalias().type
     if kind is None or family(node) == "real":
         return False
-    if kind.this in _WIDE:
-        return True
-    digits = kind.expressions[0].name if kind.expressions else ""
-    return family(node) == "decimal" and digits.isdecimal() and int(digits) > _MOST_DIGITS
+    return kind.this in _WIDE or digits(node) > _MOST_DIGITS
+
+
+def digits(node: exp.Expr) -> int:
+    """How many digits a decimal number has; 0: it is none, or that is not known."""
+    kind = node.unalias().type
+    if kind is None or family(node) != "decimal":
+        return 0
+    written = kind.expressions[0].name if kind.expressions else ""
+    return int(written) if written.isdecimal() else 0
 
 
 Typed = TypeVar("Typed", bound=exp.Expr)

@@ -152,7 +152,8 @@ class _Rows:
             self.figures.measures[name] = self.block.called(column)
             added = self.block.added(column)
             if added is not None:
-                self.figures.added[name] = replace(added, rows=self.figures.column(added.rows))
+                known = None if added.known is None else self.figures.column(added.known)
+                self.figures.added[name] = replace(added, rows=self.figures.column(added.rows), known=known)
         return name
 
     def _window(self, window: exp.Window) -> str:

@@ -72,6 +72,13 @@ EQUAL = [
     "SELECT count(x), count(*) FROM (SELECT v.id AS x FROM patients p LEFT JOIN visits v ON p.id = v.id)",
     "SELECT count(DISTINCT x) FROM (SELECT v.id AS x FROM patients p LEFT JOIN visits v ON p.id = v.id)",
     "SELECT count(DISTINCT region) FROM patients WHERE id IN (SELECT id FROM visits WHERE diagnosis = 'flu')",
+    "SELECT sum(t), count(t), avg(t), avg(coalesce(t, 0)) FROM (SELECT sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) AS t FROM visits WHERE month(day) < 3 GROUP BY id)",
+    "SELECT sum(t), count(t), avg(t), sum(u), count(u), avg(u) FROM (SELECT sum(if(diagnosis = 'cut', cost, 0)) FILTER (month(day) < 5) AS t, sum(cost) FILTER (month(day) < 5 AND diagnosis = 'cut') AS u FROM visits GROUP BY id)",
+    "SELECT sum(t), count(t), avg(t) FROM (SELECT sum(CASE WHEN diagnosis = 'cut' THEN coalesce(cost, 0) END) AS t FROM visits GROUP BY id)",
+    "SELECT region, sum(t), count(t), avg(t) FROM patients p LEFT JOIN (SELECT id, sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) AS t FROM visits WHERE year(day) = 2025 GROUP BY id) v ON p.id = v.id WHERE region <> 'e' GROUP BY region",
+    "SELECT y, sum(t), count(t), avg(t) FROM (SELECT id, y, t, row_number() OVER (PARTITION BY id ORDER BY y) AS nth FROM (SELECT id, year(day) AS y, sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) AS t FROM visits GROUP BY id, y)) WHERE nth = 1 GROUP BY y",
+    "SELECT sum(u), count(u), avg(u) FROM (SELECT id, sum(t) FILTER (y = 2024) AS u FROM (SELECT id, year(day) AS y, sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) AS t FROM visits GROUP BY id, y) GROUP BY id)",
+    "SELECT n, count(*) FROM (SELECT id, count(t) AS n FROM (SELECT id, year(day) AS y, sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) FILTER (month(day) < 7) AS t FROM visits GROUP BY id, y) GROUP BY id) GROUP BY n",
     "WITH q AS (SELECT id FROM visits WHERE diagnosis = 'cut') SELECT count(*) FROM patients WHERE id IN (FROM q) AND id NOT IN (FROM q WHERE id IN (SELECT id FROM patients WHERE age > 50))",
 ]  # fmt: skip
 
@@ -119,6 +126,11 @@ SAME = [
         "SELECT sum(cost) FILTER (diagnosis = 'flu'), sum(CASE WHEN diagnosis = 'cut' THEN fee END) FROM visits",
         "SELECT sum(a), sum(b) FROM (SELECT sum(cost) FILTER (diagnosis = 'flu') AS a, "
         "sum(CASE WHEN diagnosis = 'cut' THEN fee ELSE 0 END) AS b FROM visits GROUP BY id)",
+    ),
+    (
+        "SELECT sum(cost) FILTER (day < DATE '2024-02-01') FROM visits",
+        "SELECT sum(t) FROM (SELECT sum(CASE WHEN day < DATE '2024-02-01' THEN coalesce(cost, 0) ELSE 0 END) AS t "
+        "FROM visits GROUP BY id)",
     ),
     (
         "SELECT region, sum(cost), sum(fee), sum(income) FROM patients JOIN visits USING (id) GROUP BY region",
@@ -311,3 +323,122 @@ def test_ties_are_decided_by_what_is_there(plain: duckdb.DuckDBPyConnection) -> 
         .fetchall()
     )
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(wanted)
+
+
+FILLED = [
+    "SELECT sum(t) AS t FROM (SELECT id, sum(CASE WHEN {0} THEN cost ELSE 0 END) AS t FROM visits GROUP BY id)",
+    "SELECT sum(t) AS t FROM (SELECT id, sum(if({0}, coalesce(cost, 0), 0)) AS t FROM visits GROUP BY id)",
+    "SELECT sum(t) AS t FROM (SELECT id, sum(CASE WHEN NOT ({0}) THEN 0 ELSE cost END) AS t FROM visits GROUP BY id)",
+    "SELECT avg(t) AS t FROM (SELECT id, sum(CASE WHEN {0} THEN cost ELSE 0 END) AS t FROM visits GROUP BY id)",
+    "SELECT sum(coalesce(t, 0)) AS t FROM (SELECT id, sum(cost) FILTER ({0}) AS t FROM visits GROUP BY id)",
+    "SELECT sum(coalesce(u, 0)) AS t FROM (SELECT id, sum(coalesce(t, 0)) AS u FROM (SELECT id, diagnosis, "
+    "sum(CASE WHEN {0} THEN cost ELSE 0 END) AS t FROM visits GROUP BY id, diagnosis) GROUP BY id)",
+]
+
+
+@pytest.mark.parametrize("query", FILLED)
+@pytest.mark.parametrize("method", ["threshold", "cell_key"])
+def test_zeros_for_others_do_not_stand_behind_the_sum_of_one_person(method: str, query: str) -> None:
+    """With a number for each unit, whether somebody is there at all was told exactly, and under a threshold how much."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("""CREATE TABLE visits AS SELECT i % 50 AS id, i // 50 AS nth, 1000 + i * 37 % 901 AS cost,
+            CASE WHEN i = 7 THEN 'rare' ELSE ['flu', 'cold'][1 + i % 2] END AS diagnosis FROM range(200) t(i)""")
+        con.execute("FROM sdc_add_record_key('visits', unit := 'id')").fetchall()
+        con.execute(f"""FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'nth'], measures := ['cost'],
+            method := '{method}', min_units := 10)""").fetchall()
+        guard = sdcduck.guard(con)
+        for wanted in ("diagnosis = 'rare'", "diagnosis = 'nobody''s'"):
+            assert guard.sql(query.format(wanted)).to_pylist() == [{"t": None}]
+        assert guard.sql(query.format("diagnosis = 'flu'")).to_pylist()[0]["t"] > 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT median(t) FROM ({})",
+        "SELECT var_samp(t) FROM ({})",
+        "SELECT count(*) FROM ({}) WHERE t IS NULL",
+        "SELECT count(*) FILTER (t IS NOT NULL) FROM ({})",
+    ],
+)
+def test_what_zeros_for_others_do_not_allow(exact: Guard, query: str) -> None:
+    sums = "SELECT id, sum(CASE WHEN diagnosis = 'flu' THEN cost ELSE 0 END) AS t FROM visits GROUP BY id"
+    with pytest.raises(Refused, match=r"SDC052.*(0 for rows that do not count|a median)"):
+        exact.sql(query.format(sums))
+
+
+AGAIN = [
+    "SELECT count(*) FROM visits v JOIN visits w ON v.id = w.id JOIN visits x ON v.id = x.id WHERE v.diagnosis = 'flu'",
+    "SELECT count(*) FROM visits v JOIN (SELECT w.id FROM visits w JOIN visits x ON w.id = x.id) y ON v.id = y.id",
+    "WITH q AS (SELECT v.id FROM visits v JOIN visits w USING (id)) SELECT count(*) FROM q JOIN q r ON q.id = r.id",
+    "WITH q AS (SELECT id, row_number() OVER (PARTITION BY id ORDER BY day) AS n FROM visits) "
+    "SELECT count(*) FROM q a JOIN q b ON a.id = b.id JOIN q c ON a.id = c.id WHERE a.n <= 2 AND b.n <= 3 AND c.n <= 4",
+    "SELECT count(*) FROM visits v JOIN (SELECT id, diagnosis FROM visits GROUP BY ALL) w ON v.id = w.id "
+    "LEFT JOIN (SELECT DISTINCT id, day FROM visits) x ON v.id = x.id",
+    "SELECT count(*) FROM visits v JOIN visits w ON v.id = w.id WHERE EXISTS (SELECT 1 FROM visits x WHERE x.id = v.id AND x.day > w.day)",
+    "SELECT count(*) FROM patients p WHERE (SELECT count(*) FROM visits v JOIN visits w ON v.id = w.id JOIN visits x ON v.id = x.id WHERE v.id = p.id) > 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", AGAIN)
+def test_rows_of_a_unit_are_not_multiplied_again_and_again(exact: Guard, noisy: Guard, query: str) -> None:
+    """Nine rows are 387 million behind eight joins: that it took too long told that there is such a unit."""
+    for guard in (exact, noisy):
+        with pytest.raises(Refused, match=r"SDC033.*again and again"):
+            guard.sql(query)
+
+
+def test_what_was_brought_together_may_be_joined_as_often_as_one_likes(same_as_duckdb: Callable[[str], None]) -> None:
+    same_as_duckdb("""WITH q AS (SELECT id, count(*) AS n, min(day) AS first FROM visits GROUP BY id)
+        SELECT a.n, count(*) FROM q a JOIN q b ON a.id = b.id JOIN q c ON a.id = c.id JOIN visits v ON v.id = a.id
+        JOIN visits w ON w.id = v.id WHERE w.day > v.day AND v.day > c.first GROUP BY a.n""")
+
+
+def test_values_that_are_equal_and_not_the_same_do_not_hang_on_the_order_of_rows() -> None:
+    answers = []
+    for order in ("i", "-i"):
+        with sdcduck.connect(secret="the secret of the tests") as con:
+            con.execute(f"""CREATE TABLE visits AS SELECT i // 2 AS id, ['0.0', '-0.0'][1 + i % 2]::DOUBLE AS x,
+                [INTERVAL 30 DAY, INTERVAL 1 MONTH][1 + i % 2] AS y FROM range(40) t(i) ORDER BY {order}""")
+            protect(con, "visits", "['x', 'y']", "[]", "threshold")
+            guard = sdcduck.guard(con)
+            for by in ("SELECT DISTINCT id, x FROM visits", "SELECT id, x FROM visits GROUP BY id, x"):
+                answers.append(guard.sql(f"SELECT x::VARCHAR AS x, count(*) AS n FROM ({by}) GROUP BY 1").to_pylist())
+            with pytest.raises(Refused, match=r"SDC050.*number of days"):
+                guard.sql("SELECT count(*) FROM (SELECT DISTINCT id, y FROM visits)")
+    assert answers == [[{"x": "0.0", "n": 20}]] * 4
+
+
+def test_numbers_of_many_digits_are_compared_digit_by_digit_or_not_at_all() -> None:
+    """As floating-point numbers, three neighbours were one."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("""
+            CREATE TABLE a AS SELECT i AS id, (10000000000000000000 + i % 3)::DECIMAL(20, 0) AS d, (i / 4)::DECIMAL(9, 2) AS e
+                FROM range(30) t(i);
+            CREATE TABLE b AS SELECT i % 25 AS id, (10000000000000000000 + i % 4)::DECIMAL(20, 0) AS d,
+                (i % 5 * 1e30)::HUGEINT AS h, (i % 25 / 4)::DECIMAL(15, 2) AS e FROM range(150) t(i);
+            CREATE TABLE public AS SELECT 10000000000000000002::DECIMAL(20, 0) AS d, 0.5::DECIMAL(4, 2) AS e""")
+        con.execute("FROM sdc_public('public')").fetchall()
+        protect(con, "a", "['d', 'e']", "[]", "threshold")
+        protect(con, "b", "['d', 'e', 'h']", "[]", "threshold")
+        guard = sdcduck.guard(con)
+        for condition in (
+            "(SELECT count(*) FROM b c WHERE c.id = b.id AND c.{0} = b.{0}) > 0",
+            "EXISTS (SELECT 1 FROM a WHERE a.id = b.id AND a.{0} = b.{0})",
+            "(id, {0}) IN (SELECT id, {0} FROM a)",
+            "{0} IN (SELECT {0} FROM public)",
+        ):
+            query = f"SELECT count(*) AS n FROM b WHERE {condition}"
+            with pytest.raises(Refused, match=r"SDC005.*more than 15 digits"):
+                guard.sql(query.format("d"))
+            assert answer(guard, query.format("e")) == answer_of_duckdb(con, query.format("e"))
+        with pytest.raises(Refused, match=r"SDC052.*BIGINT"):
+            guard.sql("SELECT s, count(*) FROM (SELECT id, sum(h) AS s FROM b GROUP BY id) GROUP BY s")
+
+
+def test_a_name_does_not_make_a_missing_unit_a_known_one(noisy: Guard) -> None:
+    with pytest.raises(Refused, match=r"SDC044.*may be missing"):
+        noisy.sql(
+            "SELECT count(*) FROM patients WHERE id NOT IN "
+            "(SELECT v.id AS _kx FROM patients p LEFT JOIN visits v ON p.id = v.id)"
+        )
