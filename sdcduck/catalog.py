@@ -139,6 +139,13 @@ def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[obj
     return rows[0] if rows else None
 
 
+def current_database(con: duckdb.DuckDBPyConnection) -> str:
+    """The name of the database that a connection works in."""
+    row = first_row(con, "SELECT current_database()")
+    assert row is not None
+    return str(row[0])
+
+
 def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the database is open for reading only."""
     row = first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")

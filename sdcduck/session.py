@@ -28,6 +28,7 @@ from sdcduck.ending import CALLS
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, create_functions
 from sdcduck.running import Bar, Display, Report, Show
+from sdcduck.template_database import TemplateDatabase
 from sdcduck.udfs import (
     attacks,
     audit_log,
@@ -132,8 +133,9 @@ class DatabaseSession:
         path = f"{catalog.identifier(row[0])}.{catalog.identifier(row[1])},{_HIDDEN}.main"
         cursor.execute(f"SET search_path = {catalog.literal(path)}")
         hidden = f"CREATE OR REPLACE MACRO {_HIDDEN}.main."
-        for statement in _parsed(cursor, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
-            cursor.execute(statement)
+        if not _HIDDEN_MACROS.copy_to(cursor, _HIDDEN):
+            for statement in _parsed(cursor, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
+                cursor.execute(statement)
         for text in self.temporary:
             cursor.execute(_TEMPORARY_MACRO.sub(hidden, text))
         return path
@@ -470,6 +472,11 @@ def _has_current_sql(con: duckdb.DuckDBPyConnection) -> bool:
 
 def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     """Store the pure-SQL functions in the database, all or nothing."""
+    if _has_catalog(con) or not _PURE_SQL.copy_to(con, catalog.current_database(con)):
+        _run_pure_sql(con)
+
+
+def _run_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     statements = _parsed(con, _pure_sql())
     con.begin()
     try:
@@ -481,6 +488,23 @@ def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
     except BaseException:
         con.rollback()
         raise
+
+
+def _make_hidden_template(con: duckdb.DuckDBPyConnection) -> None:
+    """The temporary macros alone; what they call has to be there, or DuckDB would not create them."""
+    here = f"{catalog.identifier(catalog.current_database(con))}.main"
+    con.execute("ATTACH ':memory:' AS called")
+    con.execute("USE called")
+    create_functions(con, DatabaseSession(), FAMILIES)
+    _run_pure_sql(con)
+    con.execute(f"SET search_path = {catalog.literal(f'called.main,{here}')}")
+    hidden = f"CREATE MACRO {here}."
+    for statement in _parsed(con, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
+        con.execute(statement)
+
+
+_PURE_SQL = TemplateDatabase(_run_pure_sql)
+_HIDDEN_MACROS = TemplateDatabase(_make_hidden_template)
 
 
 def _temporary_pure_sql(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
