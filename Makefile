@@ -1,13 +1,16 @@
 # Everything sets itself up: a .venv beside this file, with the versions pinned in constraints.txt.
-# PYTHON=python3.12 make test   another interpreter;   VENV=.venv-duckdb1 DUCKDB='duckdb<2' make test   another DuckDB
+# FAMILY=guard make test   one family;   PYTHON=python3.12 make test   another interpreter;
+#   VENV=.venv-duckdb1 DUCKDB='duckdb<2' make test   another DuckDB
 
 PYTHON ?= python3
 VENV ?= .venv
 DUCKDB ?=
 BIN = $(VENV)/bin
+FAMILY ?=
+TESTS = $(FAMILY:%=tests/%)
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
+.PHONY: help demo test test-long fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -25,7 +28,10 @@ demo: $(STAMP)           ## 1.4 million real records protected, measured and dra
 
 test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
 	@$(BIN)/python -c 'import duckdb, sys; print(f"sdcduck: testing on DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}")'
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto $(TESTS)
+
+test-long: $(STAMP)      ## the same with all repetitions, before a release: an hour or more
+	@SDCDUCK_EFFORT=long $(BIN)/python -m pytest -n auto -m 'long or not long' $(TESTS)
 
 fuzz: $(STAMP)           ## the tests with random examples, with examples that are new in each run
 	@SDCDUCK_EXAMPLES=fresh $(BIN)/python -m pytest -n auto -m hypothesis
