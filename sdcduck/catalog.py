@@ -22,6 +22,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import secrets
+import string
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -131,6 +132,25 @@ def identifier(name: str) -> str:
     "group ""a"""
     '''
     return '"' + name.replace('"', '""') + '"'
+
+
+_TO_LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares it: two names are one if they differ in the case of ASCII letters only.
+
+    Python's ``lower`` takes more letters for one: K and the Kelvin sign, both k.
+
+    >>> folded("KUNDEN"), folded("ÄMTER") == folded("ämter"), folded("\u212aunden") == folded("kunden")
+    ('kunden', False, False)
+    """
+    return name.lower() if name.isascii() else name.translate(_TO_LOWER_CASE)
+
+
+def folded_sql(expression: str) -> str:
+    """The SQL of a name as `folded` has it: DuckDB's own ``lower`` is that of all Unicode."""
+    return f"translate({expression}, '{string.ascii_uppercase}', '{string.ascii_lowercase}')"
 
 
 def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
@@ -586,9 +606,8 @@ def renew_policies(
 
 
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
-    con.execute(
-        "DELETE FROM sdc.policies WHERE lower(name) = lower(?) AND lower(coalesce(role, '')) = lower(?)", [name, role]
-    )
+    same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
+    con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

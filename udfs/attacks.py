@@ -20,6 +20,7 @@ from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source
 
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.risk import attacks as attack
 from sdcduck.methods.risk import predicates
@@ -110,11 +111,11 @@ def _plan(
 
 
 def _places(compared: Compared, names: Sequence[str | None] | None, argument: str) -> list[int]:
-    places = {name.lower(): place for place, name in enumerate(compared.names)}
+    places = {folded(name): place for place, name in enumerate(compared.names)}
     for name in names or ():
-        if name is None or name.lower() not in places:
+        if name is None or folded(name) not in places:
             raise unknown("column", str(name), compared.names, where=f"those that are compared (argument '{argument}')")
-    return [places[str(name).lower()] for name in names or ()]
+    return [places[folded(str(name))] for name in names or ()]
 
 
 def _drawn(table: Matrix, attacks: int, generator: np.random.Generator) -> Matrix:
@@ -276,7 +277,7 @@ def plan_linkability(
     tables = {"original": original, "synthetic": synthetic, "control": control}
     for half in (first, second):
         Compared.read(session.cursor(), {"original": original, "synthetic": synthetic}, half, argument="aux")
-    if both := [name for name in second if name.lower() in {known.lower() for known in first}]:
+    if both := [name for name in second if folded(name) in {folded(known) for known in first}]:
         raise SDCError(f"argument 'aux': column '{both[0]}' is in both lists; the two halves must differ")
     plan = _plan(session, tables, first + second, categorical, attacks, confidence, seed, argument="aux")
     if neighbours is None or not 1 <= neighbours <= _MOST_NEIGHBOURS:

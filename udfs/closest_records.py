@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.pattern import arrow
 
-from sdcduck.catalog import first_row, identifier
+from sdcduck.catalog import first_row, folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.risk.closest import ROUNDING, holdout_share, nearest_ratio, overlaps, quantiles, smaller
 from sdcduck.methods.risk.nearest import nearest
@@ -117,11 +117,11 @@ def read_call(
 
 
 def _places(compared: Compared, names: list[str] | None, argument: str) -> set[int]:
-    places = {name.lower(): place for place, name in enumerate(compared.names)}
+    places = {folded(name): place for place, name in enumerate(compared.names)}
     for name in names or ():
-        if name is None or name.lower() not in places:
+        if name is None or folded(name) not in places:
             raise unknown("column", str(name), compared.names, where=f"those compared (argument '{argument}')")
-    return {places[name.lower()] for name in names or ()}
+    return {places[folded(name)] for name in names or ()}
 
 
 def _weights(compared: Compared, text: str | None) -> Matrix:
@@ -284,7 +284,7 @@ def plan_dcr_records(session: Session, *arguments: Any) -> Rows:
     select = f"SELECT record, {shown} FROM {{rows}}"
     if key is not None:
         named = synthetic.column(key, "id")
-        if key.lower() in shown.split(", "):
+        if folded(key) in shown.split(", "):
             raise SDCError(f"a column called '{key}' is also one of the result; give it another name in a query")
         select = f"SELECT id::{synthetic.type_of(key)} AS {named}, {shown} FROM {{rows}}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import duckdb
 from sdcduck.udfs.source import NUMBERS, Source, shared_columns, source
 
-from sdcduck.catalog import literal
+from sdcduck.catalog import folded, literal
 from sdcduck.errors import SDCError
 
 _KINDS = {
@@ -92,12 +92,12 @@ class Compared:
             name: source(cursor, text, name) for name, text in tables.items() if text is not None or name != "holdout"
         }
         names = cls(found, ()).named(columns, argument, leaving_out=[leaving_out] if leaving_out else [])
-        out = {leaving_out.lower()} if leaving_out else set()
+        out = {folded(leaving_out)} if leaving_out else set()
         others_only = {
-            name.lower(): name
+            folded(name): name
             for table in found.values()
             for name in table.columns
-            if not columns and name.lower() not in out | {name.lower() for name in names}
+            if not columns and folded(name) not in out | {folded(name) for name in names}
         }
         return cls(found, names, tuple(others_only.values()))
 

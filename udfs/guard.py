@@ -11,7 +11,7 @@ from sdcduck.udfs.publication import complete_measures, count_of_records, read_p
 from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -122,7 +122,7 @@ def plan_protect(
 
 def _key(table: Source, name: str | None, unit: str) -> str:
     """The name of the column with the record keys, as the table has it."""
-    if name is not None and name.lower() not in {known.lower() for known in table.columns}:
+    if name is not None and folded(name) not in {folded(known) for known in table.columns}:
         missing = unknown("column", name, table.columns, where=table.described)
         raise SDCError(f"{missing}; sdc_add_record_key('{table.text}', unit := '{unit}') makes record keys")
     return _plain(table, name, "record_key")
@@ -190,17 +190,19 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
             "digits and _; for any other make a view: CREATE VIEW name AS FROM .."
         )
     # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
-    views = "SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views() WHERE lower(view_name) = lower(?)"
-    tables = "SELECT count(*) = 0 FROM duckdb_tables() WHERE lower(table_name) = lower(?)"
-    if cursor.execute(f"SELECT ({views}) AND ({tables})", [table.text, table.text]).fetchall() == [(True,)]:
+    name = catalog.folded(table.text)
+    views = f"""SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views()
+        WHERE {catalog.folded_sql("view_name")} = ?"""
+    tables = f"SELECT count(*) = 0 FROM duckdb_tables() WHERE {catalog.folded_sql('table_name')} = ?"
+    if cursor.execute(f"SELECT ({views}) AND ({tables})", [name, name]).fetchall() == [(True,)]:
         raise SDCError(f"'{table.text}' is a view of DuckDB's own catalog, which tells of all tables")
     return table
 
 
 def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
-    views = "SELECT view_name FROM duckdb_views() WHERE NOT internal AND lower(view_name) = lower(?)"
-    if not cursor.execute(views, [table.text]).fetchall():
+    views = f"SELECT 1 FROM duckdb_views() WHERE NOT internal AND {catalog.folded_sql('view_name')} = ?"
+    if not cursor.execute(views, [catalog.folded(table.text)]).fetchall():
         return
     failing = []
     for column in table.columns:
@@ -237,9 +239,9 @@ def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
 
 def _policy(session: Session, name: str | None, role: str | None) -> Policy | None:
     """The policy of a relation for a role."""
-    asked = ((name or "").lower(), (role or "").lower())
+    asked = (folded(name or ""), folded(role or ""))
     known = catalog.policies(session.cursor())
-    return next((policy for policy in known if (policy.name.lower(), policy.role.lower()) == asked), None)
+    return next((policy for policy in known if (folded(policy.name), folded(policy.role)) == asked), None)
 
 
 def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows:

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import first_row, identifier, literal
+from sdcduck.catalog import first_row, folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -35,7 +35,7 @@ def plan_levels(session: Session, table: str | None, child: str | None, parent: 
     pairs = _pairs(cursor, tree, tree.column(child, "child"), tree.column(parent, "parent"))
     depth = _depth(cursor, tree, pairs)
     names = [f"{prefix}{level}" for level in range(1, max(depth, 1) + 1)]
-    if "code" in (name.lower() for name in names):
+    if "code" in (folded(name) for name in names):
         raise SDCError("argument 'prefix' makes a column 'code', as the result has: take another prefix")
     levels = ", ".join(f"_sdc_path[least({level}, len(_sdc_path))] AS {identifier(name)}" for level, name in
                        enumerate(names, start=1))  # fmt: skip
@@ -254,7 +254,7 @@ def _metadata(lines: Sequence[str]) -> list[dict[str, Any]]:
             continue
         if _keyword(*words[0]) is None:
             (name, _), *rest = words
-            if any(name.lower() == variable.name.lower() for variable in variables):
+            if any(folded(name) == folded(variable.name) for variable in variables):
                 raise _in_line(number, "there is a variable of that name already")
             variables.append(_Variable(name, number, rest))
         else:

@@ -16,7 +16,7 @@ from sdcduck.udfs.rules import Rules, marked_cells, read_rules, with_structural_
 from sdcduck.udfs.source import source
 
 from sdcduck import catalog
-from sdcduck.catalog import first_row, identifier, literal
+from sdcduck.catalog import first_row, folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -224,7 +224,7 @@ def plan_check_statistics(
     for place, name in enumerate(statistics):
         support, quantile, need = _support(name, units)
         parts.append(f"""
-            SELECT {place} AS _sdc_place{listed}, {literal(str(name).lower())} AS statistic,
+            SELECT {place} AS _sdc_place{listed}, {literal(folded(str(name)))} AS statistic,
                 {units} AS units, {support} AS support, {need}::BIGINT AS _sdc_need
             FROM (SELECT *, {quantile.format(over=f"OVER (PARTITION BY 1{listed})")} AS _sdc_q FROM _sdc_values)
             {f"GROUP BY {', '.join(groups)}" if groups else ""}""")
@@ -251,7 +251,7 @@ def _support(name: str | None, units: str) -> tuple[str, str, int]:
 
     The value is computed over a window, which stands as ``{over}``.
     """
-    text = str(name).lower()
+    text = folded(str(name))
 
     def those(condition: str) -> str:
         return f"{units} FILTER ({condition})"

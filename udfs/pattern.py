@@ -25,7 +25,7 @@ from sdcduck.udfs.rules import (
 )
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
@@ -55,7 +55,7 @@ def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) ->
     query = text if _is_query(text) else catalog.publication(cursor, text.strip()).query
     publication = read_publication(cursor, query)
     for name in reserved:
-        if name in (column.lower() for column in publication.columns):
+        if name in (folded(column) for column in publication.columns):
             raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
     return publication
 
@@ -574,17 +574,17 @@ def _joined(
             raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
         found.append((after, before))
         after = json.loads(stored.arguments)["after"]
-    places = {dimension.lower(): place for place, dimension in enumerate(publication.dimensions)}
+    places = {folded(dimension): place for place, dimension in enumerate(publication.dimensions)}
     translated: list[list[tuple[int, ...]]] = []
     for known, before in found:
-        missing = [dimension for dimension in before.dimensions if dimension.lower() not in places]
+        missing = [dimension for dimension in before.dimensions if folded(dimension) not in places]
         if missing:
             raise SDCError(
                 f"argument 'after': '{known}' groups by '{missing[0]}', which is no grouping column here; "
                 "add it, so that both are sums of the same inner cells"
             )
         translated.append(
-            [tuple(sorted(places[before.dimensions[k].lower()] for k in columns)) for columns in before.sets]
+            [tuple(sorted(places[folded(before.dimensions[k])] for k in columns)) for columns in before.sets]
         )
     every = [*publication.sets, *(columns for sets in translated for columns in sets)]
     joint = replace(publication, sets=tuple(sorted(dict.fromkeys(every), key=len)))

@@ -15,7 +15,7 @@ from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
 from sdcduck import catalog
-from sdcduck.catalog import StoredPTable, identifier, literal
+from sdcduck.catalog import StoredPTable, folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.ptable import (
@@ -188,7 +188,7 @@ _COLUMN_NAMES = {
 
 
 def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str, kind: str | None) -> StoredPTable:
-    lower = {column.lower(): column for column in relation.columns}
+    lower = {folded(column): column for column in relation.columns}
     if {"pcv", "ckey", "pvalue"} <= lower.keys():
         return _read_ons(cursor, relation, name)
     found = {
@@ -397,7 +397,7 @@ def plan_add_record_key(
     key_of = table.column(unit, "unit")
     if not column:
         raise SDCError("argument 'record_key' must name the new column")
-    if column.lower() in (known.lower() for known in table.columns):
+    if folded(column) in (folded(known) for known in table.columns):
         raise SDCError(
             f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
         )
@@ -517,7 +517,7 @@ def _paired_cells(
         )
     match = " AND ".join(f"o.k{place} IS NOT DISTINCT FROM p.k{place}" for place in range(len(keys)))
     shown = ", ".join(f"coalesce({name}, 0) AS {name}" for name, column in columns.items() if column is not None)
-    labels = {key.lower(): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(keys)}
+    labels = {folded(key): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(keys)}
     kept = ", ".join(f"{expression} AS label{place}" for place, expression in enumerate(labels.values()))
     # Not-a-number is greater than every number.
     sums = "".join(
@@ -544,9 +544,9 @@ def plan_table_risk_utility(
     if (x is None) != (x_hat is None):
         raise SDCError("arguments 'x' and 'x_hat' go together: the original and the perturbed sum")
     cells, labels = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat, "x": x, "x_hat": x_hat})
-    if level is not None and level.lower() not in labels:
+    if level is not None and folded(level) not in labels:
         raise unknown("key column", level, keys or [], where="argument 'level'")
-    by = f"{labels[level.lower()]}::VARCHAR" if level is not None else "NULL::VARCHAR"
+    by = f"{labels[folded(level)]}::VARCHAR" if level is not None else "NULL::VARCHAR"
     single = "n = 1 AND n_hat = 1"
     if x is None:
         loss = single_loss = "NULL::DOUBLE"

@@ -15,7 +15,7 @@ from sdcduck.udfs.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
 from sdcduck.udfs.synthesis import Cells
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.synthesis.private_synthesis import (
     MECHANISMS,
@@ -97,15 +97,15 @@ def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
         return [(place,) for place in range(len(by))]
     if not isinstance(given, list) or not given or not all(isinstance(one, list) and one for one in given):
         raise SDCError("argument 'margins' must be 'twoway', 'oneway', or lists of columns: [['a', 'b'], ['b', 'c']]")
-    places = {name.lower(): place for place, name in enumerate(by)}
+    places = {folded(name): place for place, name in enumerate(by)}
     found: list[tuple[int, ...]] = []
     for names in given:
         if None in names:
             raise SDCError("argument 'margins' holds a NULL")
         for name in names:
-            if str(name).lower() not in places:
+            if folded(str(name)) not in places:
                 raise SDCError(f"argument 'margins' names '{name}', which is not in 'by'")
-        axes = tuple(sorted({places[str(name).lower()] for name in names}))
+        axes = tuple(sorted({places[folded(str(name))] for name in names}))
         if len(axes) < len(names):
             raise SDCError("argument 'margins' names a column twice in one margin")
         if axes in found:
@@ -138,7 +138,7 @@ def _read_call(
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
     for name in cells.by:
-        if name.lower() == "converged":
+        if folded(name) == "converged":
             raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
     from_data = tuple(name for name in cells.by if name not in cells.domains)
     if from_data and not public_domains:

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import first_row, identifier
+from sdcduck.catalog import first_row, folded, identifier
 from sdcduck.errors import SDCError, unknown
 
 _MOST_DIMENSIONS = 62  # GROUPING_ID has as many bits
@@ -65,7 +65,7 @@ class Publication:
                 raise SDCError(f"argument '{argument}': the publication has no {kind}(..) column")
             return found
         for measure in self.measures:
-            if measure.name.lower() == name.lower():
+            if folded(measure.name) == folded(name):
                 return measure
         raise unknown("measure", name, [measure.name for measure in self.measures], where=f"argument '{argument}'")
 
@@ -210,11 +210,11 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
     described = _described(cursor, inner)
     names = [name for name, _ in described]
     for place in dimension_places:
-        if names[place].lower() == "total" or " x " in names[place]:
+        if folded(names[place]) == "total" or " x " in names[place]:
             raise SDCError(
                 f"a grouping column cannot be called '{names[place]}': the names of tables would be ambiguous"
             )
-    if len({name.lower() for name in names}) < len(names):
+    if len({folded(name) for name in names}) < len(names):
         raise SDCError("two columns of the publication have the same name: give each a name with AS")
     return Publication(
         query=query,
@@ -272,7 +272,7 @@ def _without_alias(node: _Node) -> _Node:
 
 
 def _name_of(item: _Node) -> str:
-    return str(item["alias"] or (item["column_names"][-1] if item["class"] == "COLUMN_REF" else "")).lower()
+    return folded(str(item["alias"] or (item["column_names"][-1] if item["class"] == "COLUMN_REF" else "")))
 
 
 def _item_of_group(group: _Node, items: list[_Node]) -> int:
@@ -282,7 +282,7 @@ def _item_of_group(group: _Node, items: list[_Node]) -> int:
             return place
     if group["class"] == "COLUMN_REF" and len(group["column_names"]) == 1:
         for place, item in enumerate(items):
-            if _name_of(item) == group["column_names"][0].lower():
+            if _name_of(item) == folded(group["column_names"][0]):
                 return place
     if group["class"] == "CONSTANT":
         value = group.get("literal", {}).get("text", group.get("value", {}).get("value"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.risk.linking import Codes, Numbers, People, expected_matches, expected_pairs, link
 from sdcduck.registry import Family, Planner, Rows, Session
@@ -127,7 +127,7 @@ def _claimed(
 ) -> tuple[Source, list[str]]:
     relation = source(session.cursor(), links, "links")
     names = [name for name, argument in [(id, "id"), *more] if relation.column(name, argument)]
-    if len({str(name).lower() for name in names}) < len(names):
+    if len({folded(str(name)) for name in names}) < len(names):
         raise SDCError(
             f"arguments {', '.join(repr(argument) for argument in ['id', *(a for _, a in more)])} must differ"
         )
@@ -177,7 +177,7 @@ def plan_chance_match(
     number = None if near is None else _number(relation, near, "near")
     if not names and number is None:
         raise SDCError("argument 'keys' must name the columns that are reconstructed")
-    if number is not None and identifier(str(near)).lower() in map(str.lower, names):
+    if number is not None and folded(identifier(str(near))) in map(folded, names):
         raise SDCError("argument 'near' must name another column than 'keys'")
     alone = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL') ELSE {where} END"
     guessed = "NULL::BIGINT" if attribute is None else (

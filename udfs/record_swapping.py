@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.synthesis.record_swapping import (
     NO_DONOR_LEFT,
@@ -239,7 +239,7 @@ def plan_record_swap(
         session, text, household, hierarchy, similar, risk_variables, k_anonymity, swaprate, carry_along, seed
     )
     for column in call.relation.columns if return_swapped_id else ():
-        if column.lower() in _ADDED:
+        if folded(column) in _ADDED:
             raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
 
     def make() -> pa.Table:

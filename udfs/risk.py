@@ -15,7 +15,7 @@ from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.risk.individual import class_risk
 from sdcduck.registry import Family, Planner, Scalar, Session
@@ -367,7 +367,7 @@ def plan_individual_risk(
     """``sdc_individual_risk``."""
     classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
     for column in classes.relation.columns:
-        if column.lower() in _RISK_COLUMNS:
+        if folded(column) in _RISK_COLUMNS:
             raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
     return f"SELECT *, risk > {_threshold(threshold)} AS unsafe FROM ({_risks(classes, household, method)})"
 

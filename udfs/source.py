@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog import first_row, identifier
+from sdcduck.catalog import first_row, folded, identifier
 from sdcduck.errors import SDCError, unknown
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -52,7 +52,7 @@ class Source:
         if name is None:
             raise SDCError(f"argument '{argument}' must name a column of {self.described}")
         for known in self.columns:
-            if known.lower() == name.lower():
+            if folded(known) == folded(name):
                 return identifier(known)
         raise unknown("column", name, self.columns, where=self.described)
 
@@ -85,10 +85,10 @@ class Source:
             if name is None:
                 raise SDCError(f"argument '{argument}' holds a NULL")
             self.column(name, argument)
-            known = next(known for known in self.columns if known.lower() == name.lower())
+            known = next(known for known in self.columns if folded(known) == folded(name))
             if known in found:
                 raise SDCError(f"argument '{argument}' names column '{known}' twice")
-            if known.lower() in taken:
+            if folded(known) in taken:
                 raise SDCError(f"a column called '{known}' is also one of the result; give it another name in a query")
             found.append(known)
         return tuple(found)
@@ -100,12 +100,12 @@ class Source:
             SDCError: one has.
         """
         for name in names:
-            if name.lower().startswith("_sdc_"):
+            if folded(name).startswith("_sdc_"):
                 raise SDCError(f"a column may not begin with _sdc_: '{name}'; give it another name in a query")
 
     def type_of(self, name: str) -> str:
         """The SQL type of a column that is known to exist."""
-        return next(sql_type for known, sql_type in self.columns.items() if known.lower() == name.lower())
+        return next(sql_type for known, sql_type in self.columns.items() if folded(known) == folded(name))
 
     def check_condition(
         self, cursor: duckdb.DuckDBPyConnection, condition: str, columns: Sequence[str], what: str
@@ -197,9 +197,9 @@ def shared_columns(
         for table in others:
             table.named(columns, argument)
         return named
-    left = {name.lower() for name in leaving_out}
-    known = [{name.lower() for name in table.columns} for table in others]
-    found = [name for name in first.columns if name.lower() not in left and all(name.lower() in one for one in known)]
+    left = {folded(name) for name in leaving_out}
+    known = [{folded(name) for name in table.columns} for table in others]
+    found = [name for name in first.columns if folded(name) not in left and all(folded(name) in one for one in known)]
     if not found:
         raise SDCError(f"{' and '.join(tables)} have no column in common")
     return tuple(found)
@@ -217,9 +217,9 @@ def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:
     ).fetchall()
     # The nearest name may be that of a table in another schema.
     known = {row[0]: row[0] for row in names} | {row[0].split(".")[-1]: row[0] for row in names}
-    near = difflib.get_close_matches(text.lower(), [name.lower() for name in known], n=1)
+    near = difflib.get_close_matches(folded(text), [folded(name) for name in known], n=1)
     if near:
-        found = next(full for name, full in known.items() if name.lower() == near[0])
+        found = next(full for name, full in known.items() if folded(name) == near[0])
         error = SDCError(f"unknown table '{text}'; did you mean '{found}'?")
     else:
         error = unknown("table", text, [row[0] for row in names])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sdcduck.udfs.risk import Classes
 from sdcduck.udfs.source import is_number
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
@@ -141,7 +141,7 @@ def plan_suda(
     call = _read_call(session, text, keys, max_size, dis, missing, nulls)
     relation = call.classes.relation
     for column in relation.columns:
-        if column.lower() in _ADDED:
+        if folded(column) in _ADDED:
             raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
 
     def make() -> pa.Table:
@@ -238,11 +238,11 @@ def _read_model(
     if method == "pseudo" and weight is None:
         raise SDCError("method 'pseudo' fits the sums of the weights: give 'weight'")
     places = []
-    lower = [name.lower() for name in classes.keys]
+    lower = [folded(name) for name in classes.keys]
     for name in trends or []:
-        if name.lower() not in lower:
+        if folded(name) not in lower:
             raise SDCError(f"argument 'trends' names '{name}', which is not one of the keys")
-        places.append(lower.index(name.lower()))
+        places.append(lower.index(folded(name)))
         if not is_number(classes.relation.type_of(name)):
             raise SDCError(f"argument 'trends' names '{name}', which is no number")
     return _Model(classes, fraction, int(interactions), tuple(dict.fromkeys(places)), method)

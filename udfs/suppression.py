@@ -39,7 +39,7 @@ from sdcduck.udfs.suppression_exchange import plan_sdmx
 from sdcduck.udfs.suppression_export import plan_export
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier
+from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.audit import audit, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
@@ -127,7 +127,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
     call = read_call(session, text or name, arguments, again=True)
     publication = call.publication
     for measure in publication.columns:
-        if measure.lower() in ("stencil", "level", "status", "why"):
+        if folded(measure) in ("stencil", "level", "status", "why"):
             raise SDCError(f"the publication has a column '{measure}', as the stored tables have: give it another name")
 
     def publish() -> pa.Table:
@@ -202,7 +202,7 @@ def plan_audit(
     of_rules = rules.value if rules.on_contributors else rules.freq
     audited = publication.measure(measure or of_rules, "measure" if measure else default[0], default[1])
     for name in publication.columns:
-        if name.lower() in (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS):
+        if folded(name) in (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS):
             raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
 
     def make() -> pa.Table:

@@ -25,7 +25,7 @@ from sdcduck.udfs.pattern import ARGUMENTS, Call, choose_pattern, pattern_table,
 from sdcduck.udfs.publication import Measure
 
 from sdcduck import catalog
-from sdcduck.catalog import EXPORT, EXPORT_SAYS, identifier, literal
+from sdcduck.catalog import EXPORT, EXPORT_SAYS, folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stand_ins, stencil
 from sdcduck.registry import Rows, Session
@@ -76,7 +76,7 @@ def _names(text: str | None) -> list[str]:
     found = [name.strip() for name in plain.split(", ") if name.strip()]
     if not found:
         raise SDCError("argument 'publications' must be the name of a stored publication, or a list of names")
-    if len({name.lower() for name in found}) < len(found):
+    if len({folded(name) for name in found}) < len(found):
         raise SDCError("argument 'publications' has a name twice")
     return found
 
@@ -126,7 +126,7 @@ def _exported(session: Session, name: str, with_stencil: bool) -> _Exported:
     cursor = session.cursor()
     call = read_call(session, name, [None] * len(ARGUMENTS))
     publication = call.publication
-    if "suppressed" in (column.lower() for column in publication.columns):
+    if "suppressed" in (folded(column) for column in publication.columns):
         raise SDCError(f"'{name}' has a column 'suppressed', as the exported table has: publish it under another name")
     stored = (
         f"(SELECT * EXCLUDE ({', '.join(_INSIDE)}), status IN ('primary', 'secondary') AS suppressed "

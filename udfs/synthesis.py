@@ -18,7 +18,7 @@ from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.synthesis.draws import LARGEST_MEAN, draw_counts, random_bits
 from sdcduck.methods.synthesis.laws import MODELS, Law
@@ -119,15 +119,15 @@ def _domains(text: str | None, by: list[str]) -> dict[str, list[str | None]]:
     given = json.loads(text)
     if not isinstance(given, dict) or not all(isinstance(values, list) and values for values in given.values()):
         raise SDCError("argument 'domains' must hold lists of categories: {'sex': ['f', 'm'], ..}")
-    places = {column.lower(): column for column in by}
+    places = {folded(column): column for column in by}
     found: dict[str, list[str | None]] = {}
     for column, values in given.items():
-        if column.lower() not in places:
+        if folded(column) not in places:
             raise unknown("column", column, by, where="argument 'domains'")
         texts = [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values]
         if len(set(texts)) < len(texts):
             raise SDCError(f"argument 'domains' names a category of '{column}' twice")
-        found[places[column.lower()]] = texts
+        found[places[folded(column)]] = texts
     return found
 
 
@@ -253,7 +253,7 @@ class Cells:
 
     def key(self) -> str:
         """SQL for what identifies a cell wherever it stands: a hash of its categories, columns by name."""
-        texts = [f"{identifier(name)}::VARCHAR" for name in sorted(self.by, key=str.lower)]
+        texts = [f"{identifier(name)}::VARCHAR" for name in sorted(self.by, key=folded)]
         parts = " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
         return f"md5_number_lower({parts})"
 
@@ -492,7 +492,7 @@ def plan_tau_observed(
     total = None if cells_total is None else _whole(cells_total, "cells_total")
     alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)
     if m is None:
-        replicate = next((name for name in drawn.columns if name.lower() == "replicate"), None)
+        replicate = next((name for name in drawn.columns if folded(name) == "replicate"), None)
         largest = f"max({drawn.number(replicate, 'replicate')})" if replicate else "1"
         releases = f"(SELECT greatest(1, {largest}) FROM {drawn.sql})" if replicate else "1"
     else:

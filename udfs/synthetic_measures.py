@@ -6,7 +6,7 @@ import duckdb
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Planner, Session
 
@@ -50,7 +50,7 @@ def plan_synth_replicas(
 
 
 def _diversity_columns(relation: Source) -> list[str]:
-    found = [name for name in relation.columns if name.lower().startswith("ldiv_")]
+    found = [name for name in relation.columns if folded(name).startswith("ldiv_")]
     if not found:
         raise SDCError("there are no columns ldiv_..: draw the records with details := true")
     return found
@@ -111,7 +111,7 @@ def plan_synth_moments(
     weights = dict.fromkeys("os", "1.0::DOUBLE")
     if weight is not None:
         weights = {side: _weight(relation.number(weight, "weight")) for side, relation in (("o", one), ("s", other))}
-        names = [name for name in names if name.lower() != weight.lower()]
+        names = [name for name in names if folded(name) != folded(weight)]
     parts = []
     for place, name in enumerate(_numbers(one, other, names)):
         for side, relation in (("o", one), ("s", other)):

@@ -14,7 +14,7 @@ from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.synthetic_columns import Encoding, encoding_of
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.synthesis.records import METHODS
 from sdcduck.registry import Session
@@ -137,14 +137,14 @@ class _Names:
     def __init__(self, relation: Source) -> None:
         self._relation = relation
         self.all = tuple(relation.columns)
-        self._places = {name.lower(): place for place, name in enumerate(self.all)}
+        self._places = {folded(name): place for place, name in enumerate(self.all)}
 
     def place(self, name: str | None, argument: str) -> int:
         if name is None:
             raise SDCError(f"argument '{argument}' holds a NULL")
-        if name.lower() not in self._places:
+        if folded(name) not in self._places:
             raise unknown("column", name, self.all, where=f"{self._relation.described} (argument '{argument}')")
-        return self._places[name.lower()]
+        return self._places[folded(name)]
 
     def places(self, names: Sequence[str] | None, argument: str) -> list[int]:
         found = [self.place(name, argument) for name in names or ()]

@@ -37,7 +37,7 @@ from sdcduck.udfs.synthetic_plan import (
 )
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier
+from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.synthesis.noise import bandwidths
 from sdcduck.methods.synthesis.records import (
@@ -191,7 +191,7 @@ def _in_order_of_size(plan: Plan, columns: Sequence[Column], training: NDArray[n
         finite = codes >= 0
         with np.errstate(over="ignore"):
             sizes[place] = float(np.abs(column.values[codes[finite]]) @ weights[finite]) / (how.scale or 1.0)
-    numbers = sorted(sizes, key=lambda place: (place == plan.weight, -sizes[place], plan.outputs[place].name.lower()))
+    numbers = sorted(sizes, key=lambda place: (place == plan.weight, -sizes[place], folded(plan.outputs[place].name)))
     visit = (*(place for place in plan.visit if place not in sizes), *numbers)
     after = {place: set(visit[position:]) for position, place in enumerate(visit)}
     predictors = {
@@ -620,9 +620,9 @@ def _check_detail_names(
 ) -> None:
     if not details:
         return
-    taken = {output.name.lower() for output in outputs}
+    taken = {folded(output.name) for output in outputs}
     for name in [f"ldiv_{outputs[p].name}" for p in drawn] + [f"clipped_{outputs[p].name}" for p in bounded]:
-        if name.lower() in taken:
+        if folded(name) in taken:
             raise SDCError(f"a column called '{name}' is also one of the details; give it another name in a query")
 
 

@@ -12,7 +12,7 @@ from sdcduck.udfs.closest_records import overlap_warning
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.sums import total
 
-from sdcduck.catalog import literal
+from sdcduck.catalog import folded, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Family, Planner, Scalar, Session
 
@@ -223,7 +223,7 @@ def plan_tcap_records(
     compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [target], tau, "target")
     records, number = compared.tables["original"], len(compared.names) - 1
     for column in records.columns:
-        if column.lower() in _TCAP_COLUMNS:
+        if folded(column) in _TCAP_COLUMNS:
             raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
     values = ", ".join(
         f"{compared.category('original', name)} AS _sdc_c{place}" for place, name in enumerate(compared.names)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
 from sdcduck.registry import Planner, Session
 
@@ -129,7 +129,7 @@ def plan_quality_summary(
     call = _Call.read(session, original, protected, keys, estimate, se, None, suppressed)
     groups = []
     for name in by or []:
-        known = [key for key in call.keys if key.lower() == str(name).lower()]
+        known = [key for key in call.keys if folded(key) == folded(str(name))]
         if not known:
             raise SDCError(f"argument 'by' names '{name}', which is not one of the keys")
         groups.append(identifier(known[0]))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sdcduck.udfs.utility_columns import Compared, Side
 
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count
 from sdcduck.methods.utility.logit import Term
@@ -175,12 +176,12 @@ def special_values(text: str | None, compared: Compared) -> dict[str, list[float
     given = json.loads(text)
     if not isinstance(given, dict):
         raise SDCError("argument 'special' must be a struct of lists of numbers, such as {'income': [-8]}")
-    known = {name.lower(): (name, kind) for name, kind in zip(compared.names, compared.kinds, strict=True)}
+    known = {folded(name): (name, kind) for name, kind in zip(compared.names, compared.kinds, strict=True)}
     found = {}
     for column, values in given.items():
-        if column.lower() not in known or known[column.lower()][1] != "number":
+        if folded(column) not in known or known[folded(column)][1] != "number":
             raise SDCError(f"argument 'special' names '{column}', which is not one of the columns of numbers compared")
         if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
             raise SDCError(f"argument 'special' must have a list of numbers for '{column}'")
-        found[known[column.lower()][0]] = [float(value) for value in values]
+        found[known[folded(column)][0]] = [float(value) for value in values]
     return found

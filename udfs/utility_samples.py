@@ -20,6 +20,7 @@ from sdcduck.udfs.utility_measures import check_groups, read_columns, roc_row, t
 from sdcduck.udfs.utility_records import Column, Grouped
 from sdcduck.udfs.utility_regression import Regression, compared_fits, regression_of
 
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.intervals import equivalent, marginal_tcap, rising
 from sdcduck.methods.utility.logit import Fit
@@ -78,13 +79,13 @@ class _Call:
         if bool(outcomes) != bool(predictors):
             raise SDCError("arguments 'outcomes' and 'predictors' belong together")
         compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-        known = {name.lower(): name for name in compared.names}
+        known = {folded(name): name for name in compared.names}
 
         def named(names: list[str] | None, argument: str) -> tuple[str, ...]:
             for name in names or []:
-                if str(name).lower() not in known:
+                if folded(str(name)) not in known:
                     raise SDCError(f"argument '{argument}' names '{name}', which is not one of the columns compared")
-            return tuple(known[name.lower()] for name in names or [])
+            return tuple(known[folded(name)] for name in names or [])
 
         possible = [
             metric

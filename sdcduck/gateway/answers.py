@@ -11,6 +11,7 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog import folded
 from sdcduck.gateway.statements import Explain
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
@@ -236,7 +237,7 @@ class Role:
     @cached_property
     def own(self) -> dict[str, dict[str, str]]:
         """The columns of the relations that can be asked about, by lower-case name."""
-        return {policy.name.lower(): columns for policy, columns in self.guard.relations()}
+        return {folded(policy.name): columns for policy, columns in self.guard.relations()}
 
     @cached_property
     def read(self) -> dict[tuple[str, tuple[int, ...]], tuple[str, bool, tuple[Type, ...]]]:

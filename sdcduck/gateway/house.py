@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sdcduck.catalog import folded
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.metrics import Counts
 from sdcduck.gateway.throttle import Throttle
@@ -139,7 +140,7 @@ class House:
 
     def role_of(self, account: Account) -> Role:
         """What a user asks."""
-        return self.roles[account.role.lower()]
+        return self.roles[folded(account.role)]
 
     def close(self) -> None:
         """Nobody asks any more."""

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from sdcduck.catalog import folded
 from sdcduck.gateway.dialect import ended, is_large
 
 SCHEMA = "public"
@@ -52,7 +53,7 @@ def _read(sql: str, database: str) -> str:
     if is_large(sql):
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
-    schemas = {*_OUR_SCHEMAS, database.lower()}
+    schemas = {*_OUR_SCHEMAS, folded(database)}
     changed = _LIST.search(sql) is not None or any(
         f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas
     )
@@ -103,8 +104,8 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
     tree = trees[0]
     for node in list(tree.find_all(exp.Table, exp.Column)):
         schema, catalog = node.args.get("db"), node.args.get("catalog")
-        ours = schema is not None and schema.name.lower() in _OUR_SCHEMAS
-        if ours and (catalog is None or catalog.name.lower() == database.lower()):
+        ours = schema is not None and folded(schema.name) in _OUR_SCHEMAS
+        if ours and (catalog is None or folded(catalog.name) == folded(database)):
             node.set("db", None)
             node.set("catalog", None)
     for several in list(tree.find_all(exp.EQ)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seats
@@ -52,10 +53,10 @@ def house(
     if custodian_raw:
         _check_custodians(accounts, log)
     roles: dict[str, Role] = {}
-    for name in sorted({account.role.lower() for account in accounts.values()}):
+    for name in sorted({folded(account.role) for account in accounts.values()}):
         raw = custodian_raw and name == CUSTODIAN
         guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
-        users = sorted(account.name for account in accounts.values() if account.role.lower() == name)
+        users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
         roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
     opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
     for role in roles.values():
@@ -80,7 +81,7 @@ def _check_custodians(accounts: Mapping[str, Account], log: str | Path | None) -
     """Refuse to show records without a log, or where it could be in doubt to whom."""
     if log is None:
         raise SDCError("--custodian-raw goes with --log: who looked at which records is written down")
-    custodians = [account for account in accounts.values() if account.role.strip().lower() == CUSTODIAN]
+    custodians = [account for account in accounts.values() if folded(account.role.strip()) == CUSTODIAN]
     for account in custodians:
         if account.role != CUSTODIAN:
             raise SDCError(

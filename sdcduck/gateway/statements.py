@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sdcduck.catalog import folded
 from sdcduck.gateway.dialect import semicolons
 
 
@@ -164,7 +165,7 @@ def read(text: str) -> Statement:
 
 def name_of(written: str) -> str:
     """A name as SQL means it: in lower case unless quoted."""
-    return written[1:-1].replace('""', '"') if written.startswith('"') else written.lower()
+    return written[1:-1].replace('""', '"') if written.startswith('"') else folded(written)
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:

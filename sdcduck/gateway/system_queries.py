@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from sdcduck.catalog import folded
 from sdcduck.gateway import system_functions
 from sdcduck.gateway.dialect import is_large, number_of
 from sdcduck.gateway.system_catalog import INFORMATION_RELATIONS, PG_RELATIONS
@@ -91,7 +92,7 @@ def is_system_query(sql: str, own: Mapping[str, object]) -> bool:
     if tree is None:
         return False
     tables = _tables(tree)
-    if any(_schema_of(table) is None or (not table.db and table.name.lower() in own) for table in tables):
+    if any(_schema_of(table) is None or (not table.db and folded(table.name) in own) for table in tables):
         return False
     return bool(tables) or _calls_system(tree)
 
@@ -124,18 +125,18 @@ def _parsed(sql: str) -> exp.Query | None:
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
     """The tables that are named, without names that a WITH gives."""
-    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    ctes = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
     return [
         table for table in tree.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in ctes)
+        if isinstance(table.this, exp.Identifier) and (table.db or folded(table.name) not in ctes)
     ]  # fmt: skip
 
 
 def _schema_of(table: exp.Table) -> str | None:
     """The schema of our instance that has a relation of PostgreSQL; None for others."""
-    schema = _SCHEMAS.get(table.db.lower())
+    schema = _SCHEMAS.get(folded(table.db))
     known = {"pg": PG_RELATIONS, "inf": INFORMATION_RELATIONS}.get(schema or "", {})
-    return schema if table.name.lower() in known else None
+    return schema if folded(table.name) in known else None
 
 
 _SESSION_NAMES: Mapping[type[exp.Expr], str] = {
@@ -153,7 +154,7 @@ _SYSTEM_FUNCTIONS = _SESSION_FUNCTIONS | system_functions.NAMES | frozenset(syst
 
 def _function_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
-        return node.name.lower()
+        return folded(node.name)
     if not isinstance(node, exp.Func):
         return ""
     name: str = node.sql_name().lower()
@@ -164,7 +165,7 @@ def _calls_system(tree: exp.Expr) -> bool:
     return any(
         isinstance(node, _SESSION_NODES)
         or (isinstance(node, exp.Func) and _function_name(node) in _SYSTEM_FUNCTIONS)
-        or (isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE and not node.this.quoted)
+        or (isinstance(node, exp.Column) and not node.table and folded(node.name) in _BARE and not node.this.quoted)
         or (isinstance(node, exp.DataType) and _type_name(node) in (*_NAMED, *_BY_NAME))
         for node in tree.walk()
     )
@@ -193,15 +194,15 @@ def system_sql(sql: str, session: SessionValues) -> str:
             raise NoAnswer(table.name)
         table.set("db", exp.to_identifier(schema))
         table.set("catalog", None)
-        table.set("this", exp.to_identifier(table.name.lower()))
+        table.set("this", exp.to_identifier(folded(table.name)))
         if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name.lower())))
-    numbers = {table.alias.lower(): PG_RELATIONS[table.name].oid for table in _tables(tree) if table.db == "pg"}
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.name))))
+    numbers = {folded(table.alias): PG_RELATIONS[table.name].oid for table in _tables(tree) if table.db == "pg"}
     for column in list(tree.find_all(exp.Column)):
         column.set("db", None)
         column.set("catalog", None)
-        if column.name.lower() in ("tableoid", "xmin"):
-            number = numbers.get(column.table.lower(), 0) if column.name.lower() == "tableoid" else 0
+        if folded(column.name) in ("tableoid", "xmin"):
+            number = numbers.get(folded(column.table), 0) if folded(column.name) == "tableoid" else 0
             column.replace(exp.Literal.number(number))
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
@@ -221,8 +222,8 @@ def _called(item: exp.Expr) -> str:
         return kind if kind in _BY_NAME and not isinstance(item.this, exp.Column) else ""
     while isinstance(item, exp.Dot):
         item = item.expression
-    if isinstance(item, exp.Column) and not item.table and item.name.lower() in _BARE and not item.this.quoted:
-        return item.name.lower()
+    if isinstance(item, exp.Column) and not item.table and folded(item.name) in _BARE and not item.this.quoted:
+        return folded(item.name)
     name = _SESSION_NAMES.get(type(item), "") or _function_name(item)
     return name if name in _SYSTEM_FUNCTIONS else ""
 
@@ -258,7 +259,7 @@ def _unqualify_function(table: exp.Table) -> None:
 
 def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func | exp.Dot | exp.Literal | exp.Array):
-        schema = node.this.name.lower() if isinstance(node.this, exp.Identifier) else ""
+        schema = folded(node.this.name) if isinstance(node.this, exp.Identifier) else ""
         return _without_parent(node.expression) if schema in ("pg_catalog", "information_schema") else node
     if isinstance(node, exp.CurrentCatalog):
         return exp.Literal.string(session.database)
@@ -267,7 +268,7 @@ def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
     if isinstance(node, (exp.CurrentUser, exp.SessionUser)):
         return exp.Literal.string(session.user)
     if isinstance(node, exp.Column) and not node.table and not isinstance(node.this, exp.Star):
-        name = node.name.lower()
+        name = folded(node.name)
         if name in _BARE and not node.this.args.get("quoted"):
             return exp.Literal.string(
                 session.database if name.endswith("catalog") else "public" if name.endswith("schema") else session.user
@@ -336,7 +337,7 @@ def _session_value(node: exp.Expr, session: SessionValues) -> exp.Expr:
 
 
 def _function(node: exp.Anonymous) -> exp.Expr:
-    name = node.name.lower()
+    name = folded(node.name)
     if name == "all" and isinstance(node.parent, exp.NEQ):
         return node
     if name == "format":
@@ -406,7 +407,7 @@ def _quantified(node: exp.Binary) -> exp.Expr:
         isinstance(node, exp.NEQ) and isinstance(quantified, exp.All)
     ):
         array = quantified.this
-    elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.Anonymous) and quantified.name.lower() == "all":
+    elif isinstance(node, exp.NEQ) and isinstance(quantified, exp.Anonymous) and folded(quantified.name) == "all":
         array = quantified.expressions[0] if quantified.expressions else None
     if array is None:
         return node

@@ -7,13 +7,15 @@ has the last word on what functions and table references are in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
+from sdcduck.catalog import folded
 from sdcduck.guard.calls import OF_NUMBERS, is_plain
+from sdcduck.guard.own_names import TableName, unknown_tables
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.written import Written
 
@@ -132,8 +134,9 @@ def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivot
 
 
 def check_rewritten(
-    con: duckdb.DuckDBPyConnection, text: Written, *, over_records: Sequence[str], over_numbers: Sequence[str]
-) -> frozenset[str]:
+    con: duckdb.DuckDBPyConnection, text: Written, *, over_records: Sequence[str], over_numbers: Sequence[str],
+    tables: Collection[TableName],
+) -> frozenset[str]:  # fmt: skip
     """As `check_query`, of all parts of a text; expressions in it may hold only what is on a shorter list.
 
     In those over records every column is written in full. A name alone is one that sqlglot took for something else, and
@@ -143,6 +146,7 @@ def check_rewritten(
         over_records: expressions over single records, which may call `UNIT_FUNCTIONS`.
         over_numbers: expressions over what was called in a block, which may call `MACROS`, too. Those without anything
             of an analyst come again and again: they are read once.
+        tables: that may be read.
 
     Returns:
         The words of time in expressions over records, which must not be the name of a column.
@@ -160,9 +164,10 @@ def check_rewritten(
     alone = _names_alone(_check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)) if records else frozenset()
     if not alone <= WORDS_OF_TIME:
         raise Refused("SDC005", "text that reads in two ways")
-    check_query(outer)
-    for reading in readings:
-        check_query(reading, macros=MACROS)
+    for reading, macros in [(outer, frozenset[str]()), *((reading, MACROS) for reading in readings)]:
+        check_query(reading, macros=macros)
+        if unknown_tables(reading.items, tables):
+            raise Refused("SDC005", "text that reads in two ways")
     return alone
 
 
@@ -173,7 +178,7 @@ _READ: set[str] = set()
 def _names_alone(items: list[dict[str, Any]]) -> frozenset[str]:
     """The names of columns without the name of a table."""
     columns = (item["column_names"] for item in items if item.get("class") == "COLUMN_REF")
-    return frozenset(str(names[0]).lower() for names in columns if len(names) < 2)
+    return frozenset(folded(str(names[0])) for names in columns if len(names) < 2)
 
 
 def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> list[dict[str, Any]]:
@@ -183,7 +188,7 @@ def _check_expressions(reading: Reading, number: int, known: frozenset[str]) -> 
     for item in reading.items:
         kind = item.get("class")
         if kind is not None and kind not in _UNIT_CLASSES:
-            raise Refused("SDC010" if kind == "WINDOW" else "SDC005", str(kind).lower())
+            raise Refused("SDC010" if kind == "WINDOW" else "SDC005", folded(str(kind)))
         if kind == "FUNCTION":
             _check_function(item, known)
     return reading.items
@@ -210,7 +215,7 @@ def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: 
         if kind is None:
             _check_shape(item, pivots)
         elif kind not in _CLASSES:
-            raise Refused("SDC005", str(kind).lower().replace("_", " "))
+            raise Refused("SDC005", folded(str(kind)).replace("_", " "))
         elif kind in ("FUNCTION", "WINDOW"):
             _check_function(item, known)
 
@@ -220,15 +225,15 @@ def _check_shape(item: dict[str, Any], pivots: bool) -> None:
     if not isinstance(kind, str) or kind in _SHAPES or kind.endswith("_TYPE_INFO") or (pivots and kind == "PIVOT"):
         return
     if kind == "TABLE_FUNCTION":
-        raise Refused("SDC021", str((item.get("function") or {}).get("function_name", "")).lower())
+        raise Refused("SDC021", folded(str((item.get("function") or {}).get("function_name", ""))))
     if kind != "JOIN":
-        raise Refused("SDC005", _FORMS.get(kind, kind.lower().replace("_", " ")))
+        raise Refused("SDC005", _FORMS.get(kind, folded(kind).replace("_", " ")))
     if item.get("ref_type") not in _JOINS:
-        raise Refused("SDC005", f"{str(item.get('ref_type')).lower()} join")
+        raise Refused("SDC005", f"{folded(str(item.get('ref_type')))} join")
 
 
 def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
-    name = str(item["function_name"]).lower()
+    name = folded(str(item["function_name"]))
     elsewhere = item.get("schema") not in (None, "", "main", "pg_catalog")
     if elsewhere and name in known and not item.get("catalog"):
         raise Refused("SDC010", f"a function behind a dot: write {name}(x) for x.{name}()")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy, folded, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import Numbered, both, with_numbers
 from sdcduck.guard.figures import FIGURES
@@ -110,7 +110,7 @@ class Block:
         for other in policies[1:]:
             alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
             alone = first.population is None or first.population != other.population
-            if first.method == "suppression" or (alone and first.name.lower() != other.name.lower()):
+            if first.method == "suppression" or (alone and folded(first.name) != folded(other.name)):
                 raise Refused("SDC035", "records of different units")
             if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
                 raise Refused("SDC035", "tables protected in different ways")
@@ -190,7 +190,7 @@ class Block:
         for join in self.select.args.get("joins") or []:
             kind = (join.side or "", join.kind or "", join.method or "")
             if kind not in (("", "", ""), ("", "INNER", ""), ("LEFT", "", ""), ("LEFT", "OUTER", "")):
-                raise Refused("SDC033", " ".join(filter(None, kind)).lower())
+                raise Refused("SDC033", folded(" ".join(filter(None, kind))))
             alias = join.this.alias_or_name
             relation = self.sources[alias]
             if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
@@ -277,14 +277,14 @@ class Block:
             raise Refused("SDC044" if column.table else "SDC030", column.name)
         if relation.label is not Label.UNIT:
             return Role.DIMENSION
-        role = relation.roles.get(column.name.lower())
+        role = relation.roles.get(folded(column.name))
         if role is None:
             raise Refused("SDC030", column.name)
         return role
 
     def called(self, measure: exp.Column) -> str:
         """What the custodian calls a measure, whatever the query does: one measure has one noise."""
-        return self.sources[measure.table].measures[measure.name.lower()]
+        return self.sources[measure.table].measures[folded(measure.name)]
 
     def refuse_repeated(self, measure: exp.Column) -> None:
         """Refuse to pass on what was added up for each unit where other rows of the unit repeat it.
@@ -310,7 +310,7 @@ class Block:
 
     def added(self, measure: exp.Column) -> Added | None:
         """What a measure is that was added up for each unit, with the SQL of its rows; None: it was not."""
-        found = self.sources[measure.table].added.get(measure.name.lower())
+        found = self.sources[measure.table].added.get(folded(measure.name))
         if found is None:
             return None
         known = None if found.known is None else text(exp.column(found.known, measure.table, quoted=True))
@@ -459,7 +459,7 @@ class Block:
         """``unit IN (SELECT unit ..)``, also with dimensions beside it: a record is kept for what its own unit has."""
         items = _shown(query)
         names = [item.alias_or_name for item in items]
-        pairs = [(column, units.roles[name.lower()]) for column, name in zip(columns, names, strict=True)]
+        pairs = [(column, units.roles[folded(name)]) for column, name in zip(columns, names, strict=True)]
         if not isinstance(node, exp.In) or not any(self.is_unit(mine) and role is Role.UNIT for mine, role in pairs):
             raise Refused("SDC044", "compare the unit: WHERE unit IN (SELECT unit ..)")
         for (column, role), item in zip(pairs, items, strict=True):
@@ -476,7 +476,7 @@ class Block:
         # Were one unit missing, NOT IN would be so for all.
         inner = query.unnest()
         assert isinstance(inner, exp.Select)
-        missing = [name for name in names if name.lower() in units.missing]
+        missing = [name for name in names if folded(name) in units.missing]
         if missing and not is_never_null(inner):
             raise Refused("SDC044", "a unit that may be missing behind LEFT JOIN: take that of the table before it")
         shown = []
@@ -544,12 +544,12 @@ class Block:
         for item in self.select.expressions:
             value, name = item.unalias(), item.alias_or_name
             refuse_own_name(name)
-            if name.lower() in roles:
+            if folded(name) in roles:
                 raise Refused("SDC031", name)
             if isinstance(value, exp.Column):
-                roles[name.lower()] = self.role(value)
-                if roles[name.lower()] is Role.MEASURE:
-                    measures[name.lower()] = self.called(value)
+                roles[folded(name)] = self.role(value)
+                if roles[folded(name)] is Role.MEASURE:
+                    measures[folded(name)] = self.called(value)
                     self.refuse_repeated(value)
                     of_rows = self.added(value)
                     if of_rows is not None:
@@ -558,14 +558,14 @@ class Block:
                         if of_rows.known is not None:
                             carried = replace(carried, known=f"{CARRIED}{len(hidden)}")
                             hidden.append(exp.maybe_parse(of_rows.known, dialect="duckdb"))
-                        added[name.lower()] = carried
-                if roles[name.lower()] is Role.UNIT and self.unit_of(value) is None:
-                    missing.add(name.lower())
-                if roles[name.lower()] is Role.UNIT and self.policy.method == "suppression":
+                        added[folded(name)] = carried
+                if roles[folded(name)] is Role.UNIT and self.unit_of(value) is None:
+                    missing.add(folded(name))
+                if roles[folded(name)] is Role.UNIT and self.policy.method == "suppression":
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
             else:
-                roles[name.lower()] = Role.COMPUTED
+                roles[folded(name)] = Role.COMPUTED
                 projections.append(exp.alias_(self.over_dimensions(value), name, quoted=True))
         for clause in _ROW_CLAUSES:
             if self.select.args.get(clause) is not None:
@@ -609,7 +609,7 @@ class Block:
             return next(filter(None, units), None)
         if not isinstance(node, exp.Column) or not self.is_unit(node):
             return None
-        is_missing = node.table in self.maybe_missing or node.name.lower() in self.sources[node.table].missing
+        is_missing = node.table in self.maybe_missing or folded(node.name) in self.sources[node.table].missing
         return None if is_missing else node
 
     @property

@@ -21,7 +21,7 @@ from sqlglot.schema import MappingSchema
 
 from sdcduck import catalog
 from sdcduck.audit_log import AuditLog
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy, folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import TYPES, check_query, check_rewritten, read
 from sdcduck.guard.expression_types import EXPRESSION_TYPES
@@ -29,6 +29,7 @@ from sdcduck.guard.known import Known
 from sdcduck.guard.labels import settle_defaults, without_labels
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
+from sdcduck.guard.own_names import OwnNames
 from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
@@ -115,7 +116,7 @@ class Guard:
         self._con = con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
-        self._role, self._log = role.lower(), log
+        self._role, self._log = folded(role), log
         self.raw = raw
         """Whether it shows records as they are."""
         self.heard: Callable[[str, float, int], None] = lambda verdict, seconds, rows: None
@@ -405,12 +406,12 @@ class Guard:
         subscripts = settle_subscripts(tree)
         named = [
             policies[name]
-            for name in sorted({table.name.lower() for table in tree.find_all(exp.Table)} & set(policies))
+            for name in sorted({folded(table.name) for table in tree.find_all(exp.Table)} & set(policies))
         ]
         name_all(tree)
         names = output_names(tree)
         shapes = self._known.shapes(named)
-        described = {policy.name.lower(): self._known.columns(policy) for policy in named}
+        described = {folded(policy.name): self._known.columns(policy) for policy in named}
         schema = {name: columns.types for name, columns in described.items()}
         if tree.find(exp.Columns) is not None:
             spelled = {name: list(columns.spelled.values()) for name, columns in described.items()}
@@ -434,7 +435,7 @@ class Guard:
             check_query(read(self._con, empty))
             tables = tuple(policy.name for policy in named)
             return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
-        preview = preview_of(tree, policies, schema, names)
+        preview = preview_of(tree, policies, schema, names, self._known.database())
         if preview is not None:
             sql, notice = preview
             check_query(read(self._con, sql))
@@ -449,6 +450,8 @@ class Guard:
         spell(tree, names)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = output_names(tree), _is_grouped(tree), _is_constant(tree)
+        naming = OwnNames(self._known.database(), policies, protection.numbers)
+        naming.settle(tree)
         text = written(tree, protection.numbers, subscripts=subscripts)
         if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
@@ -457,11 +460,13 @@ class Guard:
                 raise Refused("SDC005", "text that reads in two ways")
             return self._protected(plain, policies, again=True)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
-        words = check_rewritten(self._con, text, over_records=protection.unit_expressions, over_numbers=formulas)
-        sql, grouped = text.sql, grouped and "unnest" not in _STRING.sub(r"\1", text.sql).lower()
-        if words and (any(f'"{word}"' in sql.lower() for word in words) or self._known.have_column(named, words)):
+        words = check_rewritten(
+            self._con, text, over_records=protection.unit_expressions, over_numbers=formulas, tables=naming.tables
+        )
+        sql, grouped = text.sql, grouped and "unnest" not in folded(_STRING.sub(r"\1", text.sql))
+        if words and (any(f'"{word}"' in folded(sql) for word in words) or self._known.have_column(named, words)):
             raise Refused("SDC010", f"{min(words)}, beside a column of that name")
-        if now is not None and names != now and len(names) == len(now) == len(set(map(str.lower, now))):
+        if now is not None and names != now and len(names) == len(now) == len(set(map(folded, now))):
             shown = ", ".join(f"{identifier(old)} AS {identifier(new)}" for old, new in zip(now, names, strict=True))
             sql = f"SELECT {shown} FROM ({sql})"
             columns = tuple(replace(column, name=name) for column, name in zip(columns, names, strict=False))
@@ -660,7 +665,7 @@ def _check_words(tree: exp.Expr) -> None:
         if isinstance(node, (exp.Identifier, exp.Literal)):
             continue
         own = isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED
-        if own and node.text("kind").lower() not in TYPES:
+        if own and folded(node.text("kind")) not in TYPES:
             # A cast to an ENUM of the custodian's would tell whether a text is one of its labels.
             raise Refused("SDC005", "a type that is none of DuckDB's: cast to VARCHAR, INTEGER, ..")
         for value in node.args.values():
@@ -677,37 +682,37 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
     except OptimizeError as problem:
         text = str(problem)
         name = _named_in(text)
-        asked = {table.name.lower() for table in tree.find_all(exp.Table)}
-        having = sum(name.lower() in columns for table, columns in schema.items() if table in asked)
+        asked = {folded(table.name) for table in tree.find_all(exp.Table)}
+        having = sum(folded(name) in columns for table, columns in schema.items() if table in asked)
         table = _OF_TABLE.search(text)
         if table is not None or text.startswith("Unknown table"):
             raise Refused("SDC020", table["name"] if table is not None else name) from None
         if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
             raise Refused("SDC031", name) from None
         visible = {column for table in asked for column in schema.get(table, ())}
-        if name.lower() in visible:
+        if folded(name) in visible:
             raise Refused("SDC030", f"'{name}' is not in the FROM of its SELECT") from None
         raise unknown_column(name, visible) from None
 
 
 def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
-    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    ctes = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
     # Where a relation is called main, main.people may be its column.
-    is_schema = all(called.name.lower() != "main" for called in tree.find_all(exp.TableAlias))
+    is_schema = all(folded(called.name) != "main" for called in tree.find_all(exp.TableAlias))
     for named in tree.find_all(exp.Table, exp.Column):
         # main.people, as many programs write; a query's own relation of that name is not in a schema.
         schema, relation = named.args.get("db"), named.name if isinstance(named, exp.Table) else named.text("table")
         if not is_schema and isinstance(named, exp.Column):
             continue
-        if isinstance(schema, exp.Identifier) and schema.name.lower() == "main" and relation.lower() not in ctes:
+        if isinstance(schema, exp.Identifier) and folded(schema.name) == "main" and folded(relation) not in ctes:
             if not named.args.get("catalog"):
                 named.set("db", None)
-            elif relation.lower() in policies:  # else it may be a field of a field
+            elif folded(relation) in policies:  # else it may be a field of a field
                 raise Refused("SDC020", f"{named.text('catalog')}.main.{relation}: write {relation}")
     for table in tree.find_all(exp.Table):
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
             raise Refused("SDC020", ".".join(part.name for part in table.parts))
-        if table.name.lower() not in ctes | set(policies):
+        if folded(table.name) not in ctes | set(policies):
             hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
             raise Refused("SDC020", f"'{table.name}'; {hint}")
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
-from sdcduck.catalog import BUILT_IN, Policy, identifier, stencil_table
+from sdcduck.catalog import BUILT_IN, Policy, folded, identifier, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
@@ -67,6 +67,7 @@ class Known:
         self._con, self._alone, self._limited = con, alone, limited
         self._role, self._raw, self._unchanging = role, raw, unchanging
         self._version: str | None = None
+        self._database: str | None = None
         self._collated: bool | None = None
         self._tables_now: frozenset[str] | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
@@ -96,14 +97,14 @@ class Known:
         if self._policies[0] != version or not version:
             known = catalog.policies(self._con) if not self._raw else []
             held = {
-                policy.name.lower(): policy
+                folded(policy.name): policy
                 for role in ("", self._role)
                 for policy in known
-                if policy.role.lower() == role
+                if folded(policy.role) == role
             }
             if self._raw:
                 # Tables only: a view or a macro may look into the schema with the secret and the users.
-                held = {name.lower(): Policy(name, "public", method=RAW) for name in self._tables()}
+                held = {folded(name): Policy(name, "public", method=RAW) for name in self._tables()}
             if self._unchanging:
                 held = {name: self._with_facts(policy) for name, policy in held.items()}
             self._policies = (version, held)
@@ -129,10 +130,16 @@ class Known:
             without_zero=frozenset(measure for measure, text in found.items() if never_zero(text)),
         )
 
+    def database(self) -> str:
+        """The name of the database; with the connection held."""
+        if self._database is None or not self._unchanging:
+            self._database = catalog.current_database(self._con)
+        return self._database
+
     def tables(self) -> frozenset[str]:
         """The lower-case names of what is no view; with the connection held."""
         if self._tables_now is None or not self._unchanging:
-            self._tables_now = frozenset(name.lower() for name in self._tables())
+            self._tables_now = frozenset(folded(name) for name in self._tables())
         return self._tables_now
 
     def _tables(self) -> list[str]:
@@ -149,8 +156,8 @@ class Known:
         if known is None:
             described = self.described(policy)
             known = Columns(
-                {name.lower(): _type(without_labels(kind)) for name, kind in described.items()},
-                {name.lower(): name for name in described},
+                {folded(name): _type(without_labels(kind)) for name, kind in described.items()},
+                {folded(name): name for name in described},
             )
             if self._unchanging:
                 self._columns[policy.name] = known
@@ -166,8 +173,8 @@ class Known:
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
-        visible = {column.lower() for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
-        return {row[0]: row[1] for row in described if policy.label == "public" or row[0].lower() in visible}
+        visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
+        return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
@@ -206,7 +213,7 @@ class Known:
     def have_column(self, policies: Sequence[Policy], names: frozenset[str]) -> bool:
         """Whether a relation has a column that is called so, visible or not; with the connection held."""
         shapes = [self._shape(policy.name) for policy in policies]
-        return any(name.lower() in names for shape in shapes for name, _ in shape.columns)
+        return any(folded(name) in names for shape in shapes for name, _ in shape.columns)
 
     def _shape(self, name: str) -> Shape:
         # Tables have row identifiers, and views do not.
@@ -305,7 +312,7 @@ class Known:
             not kinds["sum"].issuperset(policy.measures)
             or not set(policy.dimensions).issubset(known.dimensions)
             or policy.count_column not in kinds["count"]
-            or not WORDS_OF_TIME.isdisjoint(map(str.lower, {*known.dimensions, *kinds["count"], *kinds["sum"]}))
+            or not WORDS_OF_TIME.isdisjoint(map(folded, {*known.dimensions, *kinds["count"], *kinds["sum"]}))
         ):
             raise Refused("SDC060", columns)
         needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
@@ -328,7 +335,7 @@ class Known:
                 "SELECT DISTINCT lower(function_name) FROM duckdb_functions() "
                 "WHERE stability IS DISTINCT FROM 'CONSISTENT'"
             ).fetchall()
-        words = set(_WORD.findall(" ".join([query, *(sql for (sql,) in views)]).lower()))
+        words = set(_WORD.findall(folded(" ".join([query, *(sql for (sql,) in views)]))))
         changing = {function for (function,) in functions} | WORDS_OF_TIME
         return {identifier(table) for table in read} <= self._unchanging_sources and not words & changing
 
@@ -395,7 +402,7 @@ _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 
 
 def _statistics(text: str) -> dict[str, str]:
-    return dict(_STATISTIC.findall(text.lower().replace("has null", "has_null")))
+    return dict(_STATISTIC.findall(folded(text).replace("has null", "has_null")))
 
 
 def never_null(text: str) -> bool:

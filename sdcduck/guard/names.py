@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import has_aggregate, is_aggregate, is_query
 from sdcduck.guard.stars import Names
@@ -34,10 +35,10 @@ def settle_names(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:
     """
     names = Names(schema)
     for select in list(tree.find_all(exp.Select)):
-        aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+        aliases = {folded(item.alias) for item in select.expressions if isinstance(item, exp.Alias)}
         _refuse_repeated(select, aliases)
         for column in list(_read_otherwise(select)):
-            if column.name.lower() not in aliases:
+            if folded(column.name) not in aliases:
                 continue
             owner = _owner(select, column, names)
             if owner is not None:
@@ -75,14 +76,14 @@ def _refuse_repeated(select: exp.Select, aliases: set[str]) -> None:
     order = select.args.get("order")
     for ordered in [] if order is None else order.expressions:
         name = _alone(ordered)
-        if name in aliases and sum(item.alias_or_name.lower() == name for item in select.expressions) > 1:
+        if name in aliases and sum(folded(item.alias_or_name) == name for item in select.expressions) > 1:
             raise Refused("SDC031", f"ORDER BY '{name}', the name of several columns; write the number of the column")
 
 
 def _alone(ordered: exp.Expr) -> str | None:
     """The name that is all that ORDER BY goes by; brackets around it are nothing to DuckDB."""
     by = ordered.this.unnest()
-    return by.name.lower() if isinstance(by, exp.Column) and not by.table else None
+    return folded(by.name) if isinstance(by, exp.Column) and not by.table else None
 
 
 def _read_otherwise(select: exp.Select) -> Iterator[exp.Column]:
@@ -101,7 +102,7 @@ def _read_otherwise(select: exp.Select) -> Iterator[exp.Column]:
 
 def _owner(select: exp.Select, column: exp.Column, names: Names) -> str | None:
     """The relation of FROM that has a column of this name; None: none has."""
-    name = column.name.lower()
+    name = folded(column.name)
     if select.args.get("from_") is None:
         return None
     if not names.may_have(select, name):

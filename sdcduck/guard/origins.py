@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, folded
 from sdcduck.guard.shapes import RELEASED, by_name
 
 PREVIEW = "preview"
@@ -70,7 +70,7 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int,
     visible = dict(known)
     with_ = node.args.get("with_")
     for cte in [] if with_ is None else with_.expressions:
-        visible[cte.alias.lower()] = _renamed(_of_query(cte.this, visible, blocks), cte.alias_column_names)
+        visible[folded(cte.alias)] = _renamed(_of_query(cte.this, visible, blocks), cte.alias_column_names)
     if isinstance(node, exp.Subquery):
         return _of_query(node.this, visible, blocks)
     if isinstance(node, exp.SetOperation):
@@ -90,7 +90,7 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
     sources: dict[str, dict[str, Origin]] = {}
     for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
         columns = _of_source(table, known, blocks) if policy is None else []
-        sources[table.alias_or_name] = {column.name.lower(): column for column in columns}
+        sources[table.alias_or_name] = {folded(column.name): column for column in columns}
     behind = [column for columns in sources.values() for column in columns.values()]
     missing = any(join.side for join in joins)
 
@@ -99,7 +99,7 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
             if column.name.startswith("_g"):
                 return Origin("", grouped=frozenset([policy.name]))
             return Origin("", protected=frozenset([(policy.name, str(policy.method))]))
-        return sources.get(column.table, {}).get(column.name.lower(), Origin(""))
+        return sources.get(column.table, {}).get(folded(column.name), Origin(""))
 
     found = []
     for item in select.expressions:
@@ -123,7 +123,7 @@ def _by_name(left: Columns, right: Columns) -> Columns:
     """The columns of UNION BY NAME; one that a side does not have is NULL there."""
     both = []
     for name in by_name([column.name for column in left], [column.name for column in right]):
-        parts = [column for column in (*left, *right) if column.name.lower() == name.lower()]
+        parts = [column for column in (*left, *right) if folded(column.name) == folded(name)]
         both.append(_together(name, parts, len(parts) < 2 or any(part.computed for part in parts)))
     return both
 
@@ -131,7 +131,7 @@ def _by_name(left: Columns, right: Columns) -> Columns:
 def _of_source(table: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
     """The columns of what stands after FROM; those of public tables are not listed."""
     if isinstance(table, exp.Table):
-        return known.get(table.name.lower(), [])
+        return known.get(folded(table.name), [])
     if isinstance(table, exp.Subquery):
         return _renamed(_of_query(table, known, blocks), table.alias_column_names)
     return []

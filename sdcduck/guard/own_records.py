@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.semijoins import PLAIN
 from sdcduck.guard.shapes import aggregates, conjuncts, owner, text, typed
 
@@ -82,8 +83,8 @@ def _tied(query: exp.Select, select: exp.Select, number: Callable[[], int]) -> T
         if id(column) in outer:
             continue
         if text(column) not in names:
-            taken = {name.lower() for name in names.values()}
-            names[text(column)] = f"_k{len(names)}" if column.name.lower() in taken else column.name
+            taken = {folded(name) for name in names.values()}
+            names[text(column)] = f"_k{len(names)}" if folded(column.name) in taken else column.name
             items.append(typed(exp.alias_(column.copy(), names[text(column)], quoted=True), column))
         column.replace(typed(exp.column(names[text(column)], tied.alias, quoted=True), column))
     query.set("expressions", items or [exp.alias_(exp.Literal.number(1), "_k0", quoted=True)])

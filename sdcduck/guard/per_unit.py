@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
@@ -87,7 +88,7 @@ class _Groups:
         made = node.copy().transform(self._replaced)
         columns = {column.name for column in made.find_all(exp.Column)}
         if not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
-            raise Refused("SDC041", f"{node.sql('duckdb').lower()} of each unit")
+            raise Refused("SDC041", f"{folded(node.sql('duckdb'))} of each unit")
         return made
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sdcduck.catalog import literal
+from sdcduck.catalog import folded, literal
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.written import words_of
 
@@ -50,7 +50,7 @@ def written_out(query: str, ask: Ask) -> str:
         Refused: there is no value, or they are not told.
     """
     for _ in range(_MOST_LISTS):
-        changed = _one_less(query, ask) if "pivot" in query.lower() and _PIVOT.search(query) else query
+        changed = _one_less(query, ask) if "pivot" in folded(query) and _PIVOT.search(query) else query
         if changed == query:
             break
         query = changed

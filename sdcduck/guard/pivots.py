@@ -10,6 +10,7 @@ from itertools import count, product
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.unnamed import default_name, number_repeated
@@ -128,7 +129,7 @@ def _values(on: exp.Expr, empty: str) -> list[tuple[str, exp.Expr]]:
         value = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
         if not isinstance(value, (exp.Literal, exp.Boolean)):
             raise Refused("SDC005", "PIVOT takes a list of values: ON column IN ('a', 'b')")
-        name = str(value.this).lower() if isinstance(value, exp.Boolean) else value.this
+        name = folded(str(value.this)) if isinstance(value, exp.Boolean) else value.this
         if isinstance(value, exp.Literal) and not value.is_string:
             if not value.is_int:
                 raise Refused("SDC005", "PIVOT takes whole numbers and texts: ON column IN ('a', 'b')")
@@ -192,7 +193,7 @@ def _names(pivot: exp.Pivot) -> tuple[list[exp.Expr], str, str]:
 
 
 def _all_but(columns: list[exp.Column]) -> exp.Star:
-    names = dict.fromkeys(column.name.lower() for column in columns)
+    names = dict.fromkeys(folded(column.name) for column in columns)
     if not names:
         return exp.Star()
     return exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in names])

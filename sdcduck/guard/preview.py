@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy, folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
 
@@ -16,6 +16,7 @@ def preview_of(
     policies: Mapping[str, Policy],
     schema: Mapping[str, Mapping[str, exp.DataType]],
     names: Sequence[str],
+    database: str,
 ) -> tuple[str, str] | None:
     """What runs in place of SELECT columns FROM records LIMIT n, and the notice with it; None: it is something else.
 
@@ -26,15 +27,16 @@ def preview_of(
         tree: with every column in full.
         schema: the types of the columns that analysts see, by table and column.
         names: of the answer's columns.
+        database: in which the tables are.
     """
     if not isinstance(tree, exp.Select) or any(value and part not in _CLAUSES for part, value in tree.args.items()):
         return None
     from_ = tree.args.get("from_")
     table = from_.this if from_ is not None else None
-    policy = policies.get(table.name.lower()) if isinstance(table, exp.Table) else None
+    policy = policies.get(folded(table.name)) if isinstance(table, exp.Table) else None
     if table is None or policy is None or policy.label != "unit-level" or policy.preview is None:
         return None
-    stands_for = policies.get(policy.preview.lower())
+    stands_for = policies.get(folded(policy.preview))
     if (stands_for is not None and stands_for.label == "unit-level") or any(
         table.args.get(part) for part in ("joins", "pivots", "sample", "db", "catalog")
     ):
@@ -42,18 +44,19 @@ def preview_of(
     rows = [_number(tree.args.get(part)) for part in ("limit", "offset")]
     if rows[0] is None or (rows[1] is None and tree.args.get("offset") is not None):
         return None
-    types = schema[table.name.lower()]
+    types = schema[folded(table.name)]
     columns = []
     for item, name in zip(tree.selects, names, strict=True):
         column = item.unalias()
-        if not isinstance(column, exp.Column) or column.name.lower() not in types:
+        if not isinstance(column, exp.Column) or folded(column.name) not in types:
             return None
-        is_unit = policy.unit is not None and column.name.lower() == policy.unit.lower()
+        is_unit = policy.unit is not None and folded(column.name) == folded(policy.unit)
         shown = "NULL" if is_unit else identifier(column.name)
-        columns.append(f"TRY_CAST({shown} AS {types[column.name.lower()].sql('duckdb')}) AS {identifier(name)}")
+        columns.append(f"TRY_CAST({shown} AS {types[folded(column.name)].sql('duckdb')}) AS {identifier(name)}")
     limits = f"LIMIT {rows[0]}" + (f" OFFSET {rows[1]}" if rows[1] is not None else "")
     notice = f"a preview: rows of '{policy.preview}', which are made up; no record of '{policy.name}' is shown"
-    return f"SELECT {', '.join(columns)} FROM {identifier(policy.preview)} {limits}", notice
+    rows_of = f"{identifier(database)}.main.{identifier(policy.preview)}"
+    return f"SELECT {', '.join(columns)} FROM {rows_of} {limits}", notice
 
 
 def _number(clause: exp.Expr | None) -> int | None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, folded
 from sdcduck.guard.block import Block
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.own_records import Tied, without_ties
@@ -135,7 +135,7 @@ class Protection:
             if with_.args.get("recursive"):
                 raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
-                visible[cte.alias.lower()] = self._with_source(self.query(cte.this, visible), cte.this, visible)
+                visible[folded(cte.alias)] = self._with_source(self.query(cte.this, visible), cte.this, visible)
         if isinstance(node, (exp.Subquery, exp.SetOperation)):
             for key, value in node.args.items():
                 if key not in ("this", "expression", "with_", "alias"):
@@ -151,7 +151,7 @@ class Protection:
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(node))
         if isinstance(node, exp.Select):
             return self._select(node, visible)
-        raise Refused("SDC005", type(node).__name__.lower())
+        raise Refused("SDC005", folded(type(node).__name__))
 
     # --- SELECT ---------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Protection:
             units += [join.this.alias_or_name for join, of in zip(joins, joined, strict=True) if of.label is Label.UNIT]
         for column in select.find_all(exp.Column):
             # A name that its source does not have would be looked for further out by DuckDB.
-            unknown = column.table in sources and column.name.lower() not in sources[column.table].columns
+            unknown = column.table in sources and folded(column.name) not in sources[column.table].columns
             if unknown and owner(column) is select:
                 raise unknown_column(column.name, sources[column.table].columns)
         self._subqueries(select, known)
@@ -205,7 +205,7 @@ class Protection:
             return False
         measures = (policy.measures for name, policy in self.policies.items() if name in self.columns)
         return not isinstance(added, exp.Column) or all(
-            added.name.lower() not in {measure.lower() for measure in those} for those in measures
+            folded(added.name) not in {folded(measure) for measure in those} for those in measures
         )
 
     def _label(self, tables: Sequence[exp.Expr], known: Mapping[str, Relation], found: dict[str, Relation]) -> None:
@@ -221,7 +221,7 @@ class Protection:
                     raise Refused("SDC005", "new column names after a table")
                 if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
                     raise Refused("SDC020")
-                name = table.name.lower()
+                name = folded(table.name)
                 if name in known:
                     found[table.alias_or_name] = known[name]
                 elif name in self.policies:
@@ -233,18 +233,18 @@ class Protection:
             elif isinstance(table, exp.Subquery):
                 found[table.alias_or_name] = self._with_source(self.query(table, known), table.this, known)
             elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
-                names = frozenset(name.lower() for name in table.alias_column_names)
+                names = frozenset(folded(name) for name in table.alias_column_names)
                 source = f"(FROM {table.sql('duckdb')})"
                 found[table.alias_or_name] = Relation(Label.PUBLIC, names, source=source)
             else:
-                raise Refused("SDC005", type(table).__name__.lower())
+                raise Refused("SDC005", folded(type(table).__name__))
 
     def _with_source(self, relation: Relation, query: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """The relation of a subquery, with its SQL if that is about public tables and nothing else.
 
         A query around it may give the name of a public table to something else.
         """
-        tables = {table.name.lower() for table in query.find_all(exp.Table)}
+        tables = {folded(table.name) for table in query.find_all(exp.Table)}
         public = {name for name, policy in self.policies.items() if policy.label == "public"} - set(known)
         if relation.label is Label.PUBLIC and tables <= public and query.find(exp.Placeholder, exp.Parameter) is None:
             return replace(relation, source=f"({query.sql('duckdb')})")

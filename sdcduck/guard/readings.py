@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sdcduck.catalog import folded
 from sdcduck.guard.allowed import Reading
 from sdcduck.guard.refusals import Refused
 
@@ -58,7 +59,7 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
             raise Refused("SDC005", "* REPLACE beside a join: write the names of the columns")
     for name in tree.find_all(exp.Table, exp.TableAlias, exp.Column):
         called = name.parts[0].name if isinstance(name, exp.Column) and len(name.parts) > 1 else ""
-        if (called if isinstance(name, exp.Column) else name.name).lower() == "alias":
+        if folded(called if isinstance(name, exp.Column) else name.name) == "alias":
             raise Refused("SDC005", "alias.x, which DuckDB takes for a column of SELECT: take another name")
     for found in tree.find_all(exp.Is):
         if not isinstance(found.expression, (exp.Null, exp.Boolean)):
@@ -129,8 +130,8 @@ def refuse_hidden_relations(tree: exp.Expr) -> None:
         column, select = dot.this, dot.parent_select
         joins = select.args.get("joins") if isinstance(select, exp.Select) else None
         for join in joins or []:
-            hidden = join.kind in ("SEMI", "ANTI") and join.this.alias_or_name.lower()
-            if isinstance(column, exp.Column) and column.name.lower() == hidden:
+            hidden = join.kind in ("SEMI", "ANTI") and folded(join.this.alias_or_name)
+            if isinstance(column, exp.Column) and folded(column.name) == hidden:
                 raise Refused("SDC031", f"'{column.name}' is a column and a relation")
 
 

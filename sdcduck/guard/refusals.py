@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 
 REASONS = {
@@ -77,7 +78,7 @@ def unknown_column(name: str, visible: Iterable[str]) -> Refused:
     >>> str(unknown_column("regoin", ["region", "age"])).split(". ")[0]
     "SDC030: an unknown column ('regoin'; did you mean 'region'?)"
     """
-    near = difflib.get_close_matches(name.lower(), sorted(visible), n=1)
+    near = difflib.get_close_matches(folded(name), sorted(visible), n=1)
     return Refused("SDC030", f"'{name}'; did you mean '{near[0]}'?" if near else name)
 
 
@@ -87,5 +88,5 @@ def refuse_own_name(name: str) -> None:
     Raises:
         Refused: a name that begins like these.
     """
-    if name.lower().startswith("_sdc"):
+    if folded(name).startswith("_sdc"):
         raise Refused("SDC005", "names that begin with _sdc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy, folded, identifier
 
 RAW = "raw"
 """The method of relations that are shown as they are to whoever may see the records themselves (`Guard`)."""
@@ -94,12 +94,12 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
     if policy.label == "public":
         table = policy.name if is_table else None
         return Relation(Label.PUBLIC, columns, table=table, source=identifier(policy.name))
-    roles = {name.lower(): Role.DIMENSION for name in policy.dimensions}
-    roles |= {name.lower(): Role.MEASURE for name in policy.measures}
+    roles = {folded(name): Role.DIMENSION for name in policy.dimensions}
+    roles |= {folded(name): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:
-        roles[policy.unit.lower()] = Role.UNIT
-    measures = {name.lower(): name.lower() for name in policy.measures}
-    rows_of = () if policy.one_row_per_unit else (policy.name.lower(),)
+        roles[folded(policy.unit)] = Role.UNIT
+    measures = {folded(name): folded(name) for name in policy.measures}
+    rows_of = () if policy.one_row_per_unit else (folded(policy.name),)
     return Relation(Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures)
 
 
@@ -114,9 +114,9 @@ def use_of(policy: Policy, column: str) -> str:
     """What analysts are told of a column: what it may be used for."""
     if policy.label == "public":
         return policy.method or "public"
-    lower = column.lower()
-    if policy.unit is not None and lower == policy.unit.lower():
+    lower = folded(column)
+    if policy.unit is not None and lower == folded(policy.unit):
         return f"unit: count(DISTINCT {column})"
-    if lower in [name.lower() for name in policy.measures]:
+    if lower in [folded(name) for name in policy.measures]:
         return "measure: sum and avg"
     return "dimension: group by it, filter on it"

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from sdcduck.catalog import identifier
+from sdcduck.catalog import folded, identifier
 from sdcduck.guard.refusals import Refused
 
 _MOST_SETS = 4096
@@ -109,7 +109,7 @@ def function_of(window: exp.Window) -> tuple[exp.Expr, exp.Expr | None]:
 
 def duckdb_name(function: exp.Expr) -> str:
     """What DuckDB calls a function, for which sqlglot may have another name."""
-    return function.sql("duckdb").split("(")[0].lower()
+    return folded(function.sql("duckdb").split("(")[0])
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -295,8 +295,8 @@ def normalize(tree: exp.Expr) -> None:
         aggregate: exp.Expr = node
         if isinstance(node, exp.GroupingId):
             node.replace(exp.Grouping(expressions=node.expressions))
-        elif isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and node.name.lower() in _SYNONYMS:
-            aggregate = _SYNONYMS[node.name.lower()](this=node.expressions[0])
+        elif isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and folded(node.name) in _SYNONYMS:
+            aggregate = _SYNONYMS[folded(node.name)](this=node.expressions[0])
             aggregate.type = node.type
             node.replace(aggregate)
         if isinstance(aggregate, (exp.Sum, exp.Avg)):
@@ -344,13 +344,13 @@ def column_names(query: exp.Query) -> frozenset[str]:
     """The names of a query's columns."""
     if isinstance(query, exp.SetOperation) and query.args.get("by_name"):
         return column_names(query.this) | column_names(query.expression)
-    return frozenset(name.lower() for name in query.named_selects)
+    return frozenset(folded(name) for name in query.named_selects)
 
 
 def by_name(left: Sequence[str], right: Sequence[str]) -> list[str]:
     """The names of the columns of UNION BY NAME, of those of its two sides."""
-    known = {name.lower() for name in left}
-    return [*left, *(name for name in right if name.lower() not in known)]
+    known = {folded(name) for name in left}
+    return [*left, *(name for name in right if folded(name) not in known)]
 
 
 def owner(column: exp.Column) -> exp.Select | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.shapes import by_name, tables_of
 
 _SPELLED = "spelled"
@@ -36,7 +37,7 @@ class Spelling:
             renamed = named.columns if isinstance(named, exp.TableAlias) else named.args.get("rename") or []
             for name in renamed:
                 spelled = name.alias if isinstance(name, exp.Alias) else name.name
-                self._others.setdefault(spelled.lower(), spelled)
+                self._others.setdefault(folded(spelled), spelled)
 
     def of(self, tree: exp.Expr, tables: Mapping[str, Names], said: Sequence[str] | None = None) -> list[str]:
         """The names of the columns of an answer.
@@ -61,18 +62,18 @@ class Spelling:
         if len(said) != len(names):  # UNION BY NAME has more than its left side
             return list(said)
         return [
-            name if isinstance(item.unalias(), exp.Column) and name.lower() == wanted.lower() else wanted
+            name if isinstance(item.unalias(), exp.Column) and folded(name) == folded(wanted) else wanted
             for item, name, wanted in zip(items, names, said, strict=True)
         ]
 
     def _names(self, query: exp.Expr | None, known: dict[str, Names]) -> Names:
-        return {name.lower(): name for name in reversed(self._columns(query, known))}
+        return {folded(name): name for name in reversed(self._columns(query, known))}
 
     def _columns(self, query: exp.Expr | None, known: dict[str, Names]) -> list[str]:
         if not isinstance(query, exp.Query):
             return []
         for cte in query.ctes:  # those before it are known
-            known = {**known, cte.alias.lower(): self._named(cte, known)}
+            known = {**known, folded(cte.alias): self._named(cte, known)}
         if isinstance(query, exp.Subquery):
             return self._columns(query.this, known)
         if isinstance(query, exp.SetOperation):
@@ -83,9 +84,9 @@ class Spelling:
         sources: dict[str, Names] = {}
         for relation in tables_of(query):
             if isinstance(relation, exp.Table):
-                sources[relation.alias_or_name.lower()] = known.get(relation.name.lower(), {})
+                sources[folded(relation.alias_or_name)] = known.get(folded(relation.name), {})
             else:
-                sources[relation.alias_or_name.lower()] = self._named(relation, known)
+                sources[folded(relation.alias_or_name)] = self._named(relation, known)
         return [self._shown(item, sources) for item in query.selects]
 
     def _named(self, relation: exp.Expr, known: dict[str, Names]) -> Names:
@@ -96,12 +97,12 @@ class Spelling:
         name = item.alias_or_name
         alias = item.args.get("alias")
         spelled = alias.meta.get(_SPELLED) if isinstance(alias, exp.Identifier) else None
-        if spelled is not None and spelled.lower() == name.lower():
+        if spelled is not None and folded(spelled) == folded(name):
             return str(spelled)
-        named = (column for column in item.unalias().find_all(exp.Column) if column.name.lower() == name.lower())
+        named = (column for column in item.unalias().find_all(exp.Column) if folded(column.name) == folded(name))
         column = next(named, None)  # of two behind USING, the one on the left
-        below = sources.get(column.table.lower(), {}) if column is not None else {}
-        return below.get(name.lower()) or self._others.get(name.lower(), name)
+        below = sources.get(folded(column.table), {}) if column is not None else {}
+        return below.get(folded(name)) or self._others.get(folded(name), name)
 
 
 def spell(tree: exp.Expr, names: Sequence[str]) -> None:
@@ -115,7 +116,7 @@ def spell(tree: exp.Expr, names: Sequence[str]) -> None:
     for item, name in zip(items, names, strict=True):
         if not isinstance(item, exp.Alias) or item.alias == name:
             continue
-        if item.alias.lower() == name.lower() or _is_made_up(item.alias, tree):
+        if folded(item.alias) == folded(name) or _is_made_up(item.alias, tree):
             item.set("alias", exp.to_identifier(name, quoted=True))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sdcduck.catalog import identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.shapes import by_name, tables_of
 
@@ -31,7 +31,7 @@ class _Source:
 
     def has(self, name: str) -> bool:
         """Whether it shows this lower-case name."""
-        return any(one.lower() == name for one in self.names)
+        return any(folded(one) == name for one in self.names)
 
 
 def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:
@@ -104,7 +104,7 @@ def _chosen(which: exp.Expr, sources: list[_Source]) -> tuple[str, list[_Source]
     ):
         return f"[{', '.join(literal(one.this) for one in which.expressions)}]", sources
     if isinstance(which, exp.Column) and isinstance(which.this, exp.Star) and which.table:
-        sources = [source for source in sources if source.alias == which.table.lower()]
+        sources = [source for source in sources if source.alias == folded(which.table)]
         which = which.this
     if not isinstance(which, exp.Star) or not sources:
         raise Refused("SDC005", "COLUMNS(..) takes a pattern, a list of names, or a star")
@@ -118,7 +118,7 @@ def _excluded(star: exp.Star) -> list[str]:
         raise Refused("SDC005", "REPLACE or RENAME beside COLUMNS(..)")
     if any(isinstance(name, exp.Column) and name.table for name in star.args.get("except_") or []):
         raise Refused("SDC005", "EXCLUDE (table.column) beside COLUMNS(..)")
-    return [name.name.lower() for name in star.args.get("except_") or []]
+    return [folded(name.name) for name in star.args.get("except_") or []]
 
 
 class Names:
@@ -132,9 +132,7 @@ class Names:
         """Whether something in FROM may have a column of this name: a table does, or there is more than tables."""
         tables = tables_of(select)
         return any(
-            not isinstance(table, exp.Table)
-            or cte_of(table) is not None
-            or name in map(str.lower, self._of_source(table))
+            not isinstance(table, exp.Table) or cte_of(table) is not None or name in map(folded, self._of_source(table))
             for table in tables
         )
 
@@ -149,9 +147,9 @@ class Names:
             join = joins.get(id(table))
             if join is not None and (join.method or join.kind in ("SEMI", "ANTI")):
                 raise Refused("SDC005", "COLUMNS(..) of an unusual join")
-            again = {name.name.lower() for name in join.args.get("using") or []} if join is not None else set()
-            names = tuple(name for name in self._of_source(table) if name.lower() not in again)
-            found.append(_Source(table.alias_or_name.lower(), names))
+            again = {folded(name.name) for name in join.args.get("using") or []} if join is not None else set()
+            names = tuple(name for name in self._of_source(table) if folded(name) not in again)
+            found.append(_Source(folded(table.alias_or_name), names))
         if not any(source.names for source in found) or any(not source.alias for source in found):
             raise Refused("SDC005", "COLUMNS(..) of a relation without a name")
         return found
@@ -167,9 +165,9 @@ class Names:
         cte = cte_of(table)
         if cte is not None:
             return self._of_query(cte.this)
-        if table.name.lower() not in self.schema:
+        if folded(table.name) not in self.schema:
             raise Refused("SDC020", table.name)
-        return list(self.schema[table.name.lower()])
+        return list(self.schema[folded(table.name)])
 
     def _of_query(self, query: exp.Expr) -> list[str]:
         """The names of a query's columns, stars written out."""
@@ -183,12 +181,12 @@ class Names:
             return self.known[id(query)]
         names: list[str] = []
         for item in query.expressions:
-            of = item.table.lower() if isinstance(item, exp.Column) else ""
+            of = folded(item.table) if isinstance(item, exp.Column) else ""
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
                 excluded = set(_excluded(star))
                 shown = [source for source in self.sources(query) if of in ("", source.alias)]
-                names.extend(name for source in shown for name in source.names if name.lower() not in excluded)
+                names.extend(name for source in shown for name in source.names if folded(name) not in excluded)
             elif item.alias:
                 names.append(item.alias)
             elif isinstance(item, exp.Column):
@@ -204,8 +202,8 @@ class Names:
         """The name of a column as what it comes from spells it."""
         with suppress(Refused):  # it may be a column of something else
             for source in self.sources(select) if select.args.get("from_") is not None else []:
-                for name in source.names if column.table.lower() in ("", source.alias) else ():
-                    if name.lower() == column.name.lower():
+                for name in source.names if folded(column.table) in ("", source.alias) else ():
+                    if folded(name) == folded(column.name):
                         return name
         return column.name
 
@@ -220,7 +218,7 @@ def cte_of(table: exp.Table) -> exp.CTE | None:
             for cte in with_.expressions:
                 if cte is inside:
                     break
-                if cte.alias.lower() == table.name.lower():
+                if folded(cte.alias) == folded(table.name):
                     return cte if isinstance(cte, exp.CTE) else None
         inside = around
     return None

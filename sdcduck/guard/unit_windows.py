@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role
@@ -85,9 +86,9 @@ def _written_out(window: exp.Window, named: Mapping[str, exp.Window]) -> exp.Win
     of = window.args.get("alias")
     if of is None:
         return window
-    if of.name.lower() not in named:
+    if folded(of.name) not in named:
         raise Refused("SDC030", of.name)
-    base, made = _written_out(named[of.name.lower()], named), window.copy()
+    base, made = _written_out(named[folded(of.name)], named), window.copy()
     made.set("alias", None)
     for part in ("partition_by", "order", "spec"):
         if base.args.get(part) and window.args.get(part):
@@ -130,7 +131,7 @@ class _Rows:
         # One can name only those before it, so that none is part of itself.
         self.named: dict[str, exp.Window] = {}
         for window in windows:
-            self.named[window.name.lower()] = _written_out(window, self.named)
+            self.named[folded(window.name)] = _written_out(window, self.named)
 
     def around(self, node: exp.Expr) -> exp.Expr:
         """An expression over rows and windows as one over their names."""

@@ -7,6 +7,7 @@ from collections import Counter
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.shapes import by_name
 
 _WORD = re.compile(r"\w+")
@@ -54,9 +55,9 @@ def _name_as_duckdb(select: exp.Select) -> None:
         return
     names = [item.alias or (item.name if isinstance(item, exp.Column) else "") for item in select.expressions]
     made = [name or _name_in_duckdb(item) for name, item in zip(names, select.expressions, strict=True)]
-    taken = Counter(name.lower() for name in made)
+    taken = Counter(folded(name) for name in made)
     for item, name, new in zip(list(select.expressions), names, made, strict=True):
-        if not name and new and taken[new.lower()] == 1:
+        if not name and new and taken[folded(new)] == 1:
             item.replace(exp.alias_(item.copy(), new, quoted=True))
 
 
@@ -71,18 +72,18 @@ def number_repeated(select: exp.Select) -> None:
     """
     if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):
         return
-    taken = {item.alias_or_name.lower() for item in select.expressions}
+    taken = {folded(item.alias_or_name) for item in select.expressions}
     times = Counter[str]()
     for item in list(select.expressions):
         name = item.alias_or_name
-        times[name.lower()] += 1
-        if not name or times[name.lower()] == 1:
+        times[folded(name)] += 1
+        if not name or times[folded(name)] == 1:
             continue
-        number = times[name.lower()] - 1
-        while f"{name}_{number}".lower() in taken:
+        number = times[folded(name)] - 1
+        while folded(f"{name}_{number}") in taken:
             number += 1
-        times[name.lower()] = number + 1
-        taken.add(f"{name}_{number}".lower())
+        times[folded(name)] = number + 1
+        taken.add(folded(f"{name}_{number}"))
         item.replace(exp.alias_(item.unalias().copy(), f"{name}_{number}", quoted=True))
 
 
@@ -113,4 +114,4 @@ def _name_in_duckdb(item: exp.Expr) -> str:
 
 def default_name(item: exp.Expr) -> str:
     """The name of a column without one: as DuckDB has it for a plain count, else the text."""
-    return _name_in_duckdb(item) or item.sql("duckdb").lower()
+    return _name_in_duckdb(item) or folded(item.sql("duckdb"))

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import column_names, tables_of
 from sdcduck.guard.stars import cte_of
@@ -31,13 +32,13 @@ def note_using(tree: exp.Expr) -> None:
         joins = select.args.get("joins") or []
         tied = [join for join in joins if join.args.get("using") or join.method == "NATURAL"]
         for join in tied:
-            join.meta[_TIED] = [name.name.lower() for name in join.args.get("using") or []]
+            join.meta[_TIED] = [folded(name.name) for name in join.args.get("using") or []]
             join.meta[_NATURAL] = join.method == "NATURAL"
         if tied:
             columns = select.find_all(exp.Column)
-            alone = {column.name.lower() for column in columns if not column.table}
+            alone = {folded(column.name) for column in columns if not column.table}
             select.meta[_BARE] = None if any(item.is_star for item in select.expressions) else alone
-            called = [relation.alias_or_name.lower() for relation in tables_of(select)]
+            called = [folded(relation.alias_or_name) for relation in tables_of(select)]
             if len(called) > len(set(called)):
                 raise Refused("SDC031", "two relations of one name beside USING or NATURAL; give them other names")
 
@@ -101,11 +102,11 @@ def _names(relation: exp.Expr, schema: Mapping[str, Collection[str]]) -> frozens
     """The lower-case names of the columns of what stands in FROM."""
     renamed = relation.alias_column_names
     if renamed:
-        return frozenset(name.lower() for name in renamed)
+        return frozenset(folded(name) for name in renamed)
     query = relation.this
     if isinstance(relation, exp.Table):
         cte = cte_of(relation)
         if cte is None:
-            return frozenset(schema.get(relation.name.lower(), ()))
+            return frozenset(schema.get(folded(relation.name), ()))
         query = cte.this
     return column_names(query) if isinstance(query, exp.Query) else frozenset()

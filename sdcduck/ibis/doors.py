@@ -16,7 +16,7 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 from ibis.formats.pyarrow import PyArrowType
 
-from sdcduck.catalog import identifier
+from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS, Guard, Refused
 
@@ -67,7 +67,7 @@ class InProcess:
 
     def table(self, name: str) -> ibis.Schema:
         known = {policy.name: columns for policy, columns in self._guard.relations()}
-        found = next((columns for table, columns in known.items() if table.lower() == name.lower()), None)
+        found = next((columns for table, columns in known.items() if folded(table) == folded(name)), None)
         if found is None:
             raise _no_table(name, known)
         return _with_noise(self, name, _schema(found.items()))
@@ -142,8 +142,8 @@ class Gateway:
         return [str(name) for name in self.answer(_TABLES)["table_name"].to_pylist()]
 
     def table(self, name: str) -> ibis.Schema:
-        known = {table.lower(): table for table in self.tables()}
-        if name.lower() not in known:
+        known = {folded(table): table for table in self.tables()}
+        if folded(name) not in known:
             raise _no_table(name, known.values())
         return _with_noise(self, name, self.columns(f"SELECT * FROM {identifier(name)} LIMIT 0"))
 

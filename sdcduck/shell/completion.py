@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sdcduck.catalog import folded
 from sdcduck.guard.allowed import FUNCTIONS
 from sdcduck.shell.results import MODES
 from sdcduck.shell.shell import COMMANDS
@@ -60,7 +61,7 @@ def completions(before: str, statement: str, tables: Sequence[Table]) -> tuple[s
     if not word and not mentioned:
         return word, []
     columns = _columns(seen)
-    words = [(name.lower() if word[:1].islower() else name, "") for name in _WORDS]
+    words = [(folded(name) if word[:1].islower() else name, "") for name in _WORDS]
     functions = [(name, "function") for name in _NAMES]
     return word, _beginning(word, columns + named + ([*words, *functions] if word else []))
 
@@ -78,14 +79,14 @@ def _of_command(name: str, typed: str, tables: Sequence[Table]) -> tuple[str, li
 
 def _mentioned(statement: str, tables: Sequence[Table]) -> dict[str, Table]:
     """The tables of a statement, by name and by alias."""
-    known = {table.name.lower(): table for table in tables}
+    known = {folded(table.name): table for table in tables}
     found: dict[str, Table] = {}
     for name, alias in _MENTIONED.findall(statement):
-        table = known.get(name.lower())
+        table = known.get(folded(name))
         if table is not None:
-            found[name.lower()] = table
+            found[folded(name)] = table
             if alias and alias.upper() not in _FIRST_WORDS:
-                found[alias.lower()] = table
+                found[folded(alias)] = table
     return found
 
 

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from rich.console import Console
 
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS
 from sdcduck.guard.origins import Origin
@@ -230,9 +231,9 @@ class Shell:
         ])  # fmt: skip
 
     def _show_columns(self, name: str) -> None:
-        wanted = name.strip('"').lower().removeprefix("main.").removeprefix("public.")
+        wanted = folded(name.strip('"')).removeprefix("main.").removeprefix("public.")
         for table in self.tables:
-            if table.name.lower() == wanted:
+            if folded(table.name) == wanted:
                 self._table(("column", "type", "use"), table.columns)
                 return
         raise unknown("table", name, [table.name for table in self.tables])

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
+from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Origin, guard
 from sdcduck.guard.guard import LOCKED
@@ -123,7 +124,7 @@ def asker(file: Path, name: str | None) -> Asker:
         if user.name == name:
             return Asker(user.name, user.role)
     roles |= {user.role for user in users} | {ANALYST}
-    if name.lower() not in {role.lower() for role in roles}:
+    if folded(name) not in {folded(role) for role in roles}:
         raise unknown("user or role", name, roles | {user.name for user in users})
     return Asker("", name)
 

@@ -52,7 +52,7 @@ def test_columns_of_calls_and_functions_of_these_are_plain(formula: str) -> None
 def refused(con: duckdb.DuckDBPyConnection, *, over_records: list[str], over_numbers: list[str]) -> str:
     text = Written("SELECT 1", (), "SELECT 1")
     with pytest.raises(Refused) as problem:
-        check_rewritten(con, text, over_records=over_records, over_numbers=over_numbers)
+        check_rewritten(con, text, over_records=over_records, over_numbers=over_numbers, tables=())
     return problem.value.code
 
 
@@ -82,14 +82,39 @@ def test_expressions_that_are_no_list_of_such_are_refused(
 
 def test_functions_of_the_guard_are_refused_over_records(con: duckdb.DuckDBPyConnection) -> None:
     text = Written("SELECT 1", (), "SELECT 1")
-    check_rewritten(con, text, over_records=[], over_numbers=[f"_sdc_clipped({NUMBER}, 'DOUBLE')"])
+    check_rewritten(con, text, over_records=[], over_numbers=[f"_sdc_clipped({NUMBER}, 'DOUBLE')"], tables=())
     assert refused(con, over_records=[f"_sdc_clipped({NUMBER}, 'DOUBLE')"], over_numbers=[]) == "SDC010"
 
 
 def test_functions_of_the_guard_are_refused_around_released_numbers(con: duckdb.DuckDBPyConnection) -> None:
-    check_rewritten(con, Written("SELECT 1", ("SELECT sdc_quantile(1)",), ""), over_records=[], over_numbers=[])
+    check_rewritten(
+        con, Written("SELECT 1", ("SELECT sdc_quantile(1)",), ""), over_records=[], over_numbers=[], tables=()
+    )
     with pytest.raises(Refused, match="SDC010"):
-        check_rewritten(con, Written("SELECT sdc_quantile(1)", (), ""), over_records=[], over_numbers=[])
+        check_rewritten(con, Written("SELECT sdc_quantile(1)", (), ""), over_records=[], over_numbers=[], tables=())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "SELECT * FROM people",
+        "SELECT * FROM main.people",
+        "SELECT * FROM memory.main.People",
+        'SELECT * FROM memory.main."\u212aunden"',
+        "SELECT * FROM memory.main.people, memory.main.other",
+        "SELECT * FROM other.main.people",
+        "WITH people AS (SELECT 1) SELECT * FROM memory.main.people",
+        "SELECT (SELECT count(*) FROM people) FROM memory.main.people",
+        "SELECT * FROM (WITH _sdc_with_1 AS (SELECT 2) SELECT * FROM _sdc_with_0)",
+    ],
+)
+def test_a_relation_that_is_not_on_the_list_of_the_query_is_refused(con: duckdb.DuckDBPyConnection, other: str) -> None:
+    tables = {("memory", "main", "people"), ("memory", "main", "kunden"), ("", "", "_sdc_with_0")}
+    mine = "WITH _sdc_with_0 AS (SELECT * FROM memory.main.people) SELECT * FROM _sdc_with_0, memory.main.kunden AS a"
+    check_rewritten(con, Written(mine, (mine,), mine), over_records=[], over_numbers=[], tables=tables)
+    for text in (Written(other, (mine,), mine), Written(mine, (mine, other), mine)):
+        with pytest.raises(Refused, match="SDC005"):
+            check_rewritten(con, text, over_records=[], over_numbers=[], tables=tables)
 
 
 def test_steps_stand_within_each_other() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sdcduck.catalog import identifier
+from sdcduck.catalog import folded, identifier
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.flight.messages import (
     Catalogs,
@@ -161,7 +161,7 @@ _REMARKS = (
 
 def _columns(role: Role, table: str) -> pa.Schema:
     """The columns of a table, and what each may be used for."""
-    types = role.own[table.lower()]
+    types = role.own[folded(table)]
     remarks = dict(zip(*_asked(role, _REMARKS, {"name": table}).to_pydict().values(), strict=True))
     return pa.schema(
         [

@@ -6,7 +6,7 @@ import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sdcduck.catalog import Policy, identifier, literal
+from sdcduck.catalog import Policy, folded, identifier, literal
 from sdcduck.guard.calls import Steps, both, chosen
 
 
@@ -117,7 +117,7 @@ class CellKey:
     @staticmethod
     def _is_among(columns: frozenset[str], records: str, measure: str) -> bool:
         """Whether a measure is one of these columns as it is; where a join has no record, it has no key either."""
-        return measure.lower() in {f"{records}.{identifier(column)}".lower() for column in columns}
+        return folded(measure) in {folded(f"{records}.{identifier(column)}") for column in columns}
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """``sdc_variance`` with a key of its own, where the published count makes sure that there are two values.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import parse_one
 
-from sdcduck.catalog import Policy, identifier, stencil_table
+from sdcduck.catalog import Policy, folded, identifier, stencil_table
 from sdcduck.guard.calls import Steps
 from sdcduck.guard.refusals import Refused
 
@@ -57,7 +57,7 @@ class Suppression:
     def known(self, records: str, measure: str, condition: str) -> str:
         """The records, where all of them have a value; inner cells do not say how many have."""
         name = parse_one(measure, read="duckdb").name
-        if name.lower() not in {complete.lower() for complete in self.policy.complete}:
+        if folded(name) not in {folded(complete) for complete in self.policy.complete}:
             raise Refused("SDC052", "count and avg of a measure with missing values")
         return self.count(records, condition)
 

@@ -1,0 +1,106 @@
+"""The names of relations in what runs: none is one that an analyst wrote.
+
+The guard says what each table of a query is, and DuckDB looks its name up again. Where the two looked it up in
+different ways, records would be taken for the rows of a subquery. So the guard writes down what it found: a query of
+WITH has a name that it made up, and a table is named with its database and schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sdcduck.catalog import Policy, folded
+from sdcduck.guard.calls import Numbered
+from sdcduck.guard.refusals import Refused
+
+_WITH = "_sdc_with_"
+_SCHEMAS = ("", "sdc")
+
+TableName = tuple[str, str, str]
+"""Database, schema and name; the first two are empty for what is made in the query."""
+
+
+@dataclass
+class OwnNames:
+    """The names of one query.
+
+    Attributes:
+        database: in which its tables are.
+        policies: by folded name.
+        numbers: of blocks, by the name of the table that stands for them.
+        tables: which may be read under these names, after `settle`.
+    """
+
+    database: str
+    policies: Mapping[str, Policy]
+    numbers: Mapping[str, Numbered]
+    tables: set[TableName] = field(default_factory=set)
+    _around: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def settle(self, tree: exp.Expr) -> None:
+        """Name all relations of a query and of the blocks in it, in place.
+
+        Raises:
+            Refused: a table is none that the guard knows.
+        """
+        self._within(tree, {})
+
+    def _within(self, node: exp.Expr, visible: Mapping[str, str]) -> None:
+        """As `settle`, of a part; ``visible``: the new names of the queries in WITH around it."""
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            visible = dict(visible)
+            for cte in with_.expressions:
+                self._within(cte.this, visible)
+                made = f"{_WITH}{len(self.tables)}"
+                self.tables.add(("", "", made))
+                visible[folded(cte.alias)] = made
+                cte.args["alias"].set("this", exp.to_identifier(made, quoted=True))
+        if isinstance(node, exp.Table):
+            self._name(node, visible)
+        for key, value in node.args.items():
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, exp.Expr) and key != "with_":
+                    self._within(part, visible)
+
+    def _name(self, table: exp.Table, visible: Mapping[str, str]) -> None:
+        name, schema = table.name, table.db
+        if table.args.get("catalog") or schema not in _SCHEMAS or not isinstance(table.this, exp.Identifier):
+            raise Refused("SDC020")
+        found: TableName
+        if schema:
+            found = (self.database, schema, name)
+        elif folded(name) in visible:
+            found = ("", "", visible[folded(name)])
+        elif name in self.numbers:
+            found = ("", "", name)
+            if self._around.setdefault(name, visible) != visible:
+                raise Refused("SDC005", "a block in two places")
+            if found not in self.tables:
+                self._within(self.numbers[name].grouped, visible)
+        elif folded(name) in self.policies:
+            found = (self.database, "main", self.policies[folded(name)].name)
+        else:
+            raise Refused("SDC020", name)
+        self.tables.add(found)
+        if not table.alias and found[2] != name:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+        for part, text in zip(("catalog", "db", "this"), found, strict=True):
+            table.set(part, exp.to_identifier(text, quoted=True) if text else None)
+
+
+def unknown_tables(items: Collection[Mapping[str, object]], tables: Collection[TableName]) -> bool:
+    """Whether DuckDB's tree of a text has a relation that is none of these, to the letter."""
+    for item in items:
+        if item.get("type") == "BASE_TABLE":
+            named = (item.get("catalog_name"), item.get("schema_name"), item.get("table_name"))
+            path = item.get("qualified_name", {"path": list(filter(None, named))})
+            if named not in tables or path != {"path": list(filter(None, named))}:
+                return True
+        made = item.get("cte_map")
+        if isinstance(made, Mapping) and any(("", "", cte["key"]) not in tables for cte in made["map"]):
+            return True
+    return False
