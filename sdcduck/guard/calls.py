@@ -124,6 +124,11 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, st
         after = f') AS "{NUMBERS}"{after}'
     if kept != "true":
         after += f" WHERE {lifted[kept]}"
+    if keys:
+        # DuckDB would give the groups in the order of their first records, and that may be the order of incomes. Rows
+        # of grouping sets may have the same keys: what tells them apart then are their numbers.
+        alike = grouped.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None
+        after += " ORDER BY ALL" if alike else " ORDER BY " + ", ".join(f'"{NUMBERS}"."{key}"' for key in keys)
     return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after))
 
 

@@ -39,11 +39,13 @@ class CellKey:
         return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
 
     def _enough(self, records: str, condition: str, value: str) -> str:
-        """NULL where fewer than `min_units` units stand behind a number."""
+        """NULL where the published number of units behind a number is below `min_units`.
+
+        By the original number it would be NULL exactly when one person is not among them.
+        """
         if self.policy.min_units <= 1:
             return value
-        behind = f"count(DISTINCT {chosen(condition, self._unit(records))})"
-        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {value} END"
+        return f"CASE WHEN {self._counted_units(records, condition)} >= {self.policy.min_units} THEN {value} END"
 
     def unit(self) -> str:
         """The unit."""
@@ -75,11 +77,13 @@ class CellKey:
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
+        return self._enough(records, condition, self._counted_units(records, condition))
+
+    def _counted_units(self, records: str, condition: str) -> str:
         if self.policy.one_row_per_unit:
-            return self.count(records, condition)
+            return self._counted(records, condition)
         ptable, unit = literal(str(self.policy.ptable)), self._unit(records)
-        counted = f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
-        return self._enough(records, condition, counted)
+        return f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
 
     def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""

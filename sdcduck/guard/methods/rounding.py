@@ -30,15 +30,18 @@ class Rounding:
 
     def _rounded(self, records: str, condition: str, count: str) -> str:
         base = self.policy.base
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
         rounded = f"({self.steps.call(count)} + {base // 2}) // {base} * {base}"
-        # Nobody is answered like too few: a 0 beside NULLs would tell that there is somebody where there is NULL.
-        return (
-            rounded
-            if self.policy.min_units <= 1
-            else f"CASE WHEN {behind} >= {self.policy.min_units} THEN {rounded} END"
-        )
+        if self.policy.min_units <= 1:
+            return rounded
+        # By the original number it would be NULL exactly when one person is not among them. Nobody is answered like too
+        # few: a 0 beside NULLs would tell that there is somebody where there is NULL.
+        return f"CASE WHEN {self._units(records, condition)} >= {self.policy.min_units} THEN {rounded} END"
+
+    def _units(self, records: str, condition: str) -> str:
+        """The rounded number of units."""
+        base, unit = self.policy.base, f"{records}.{identifier(str(self.policy.unit))}"
+        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
+        return f"({behind} + {base // 2}) // {base} * {base}"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
