@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from effort import LONG, OF_NO_DATABASE
 from hypothesis import settings
 
 import sdcduck
@@ -17,6 +18,19 @@ import sdcduck
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("SDCDUCK_EXAMPLES", "same"))
+
+_TESTS = Path(__file__).resolve().parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what has nothing to do with the database, with a DuckDB that is not the newest; not where it is asked
+    for by name.
+    """
+    asked = {Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args}
+    if int(duckdb.__version__.split(".")[0]) >= 2 or LONG or collection_path in asked:
+        return None
+    return f"tests/{collection_path.relative_to(_TESTS).as_posix()}" in OF_NO_DATABASE or None
+
 
 SECRET = "the secret of the tests"
 _SHARED = Path(os.environ.get("SDCDUCK_SHARED", Path(__file__).resolve().parents[2] / "shared"))

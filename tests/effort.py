@@ -7,9 +7,39 @@ from __future__ import annotations
 
 import os
 
-LONG = os.environ.get("SDCDUCK_EFFORT") == "long"
+LONG = bool(os.environ.get("SDCDUCK_LONG"))
+"""Whether the long repetitions run: SDCDUCK_LONG=1."""
 
 
 def times(usual: int, long: int) -> int:
     """How many examples, questions or rounds a test has: `usual` in each run, `long` in `make test-long`."""
     return long if LONG else usual
+
+
+OF_NO_DATABASE = frozenset(
+    f"tests/{name}"
+    for name in [
+        "gateway/test_protocol.py",
+        "gateway/test_tls_of_clients.py",
+        "perturbation/test_ptable.py",
+        "pictures/test_pictures.py",
+        "risk/test_attacks_kernels.py",
+        "risk/test_nearest.py",
+        "shell/test_terminal.py",
+        "suppression/test_audit.py",
+        "suppression/test_batch.py",
+        "suppression/test_decimals.py",
+        "suppression/test_dense.py",
+        "suppression/test_elimination.py",
+        "suppression/test_improve.py",
+        "suppression/test_intervals.py",
+        "suppression/test_reorder.py",
+        "suppression/test_rounding.py",
+        "suppression/test_singletons.py",
+        "suppression/test_stencil.py",
+        "synthesis/test_walks.py",
+        "test_packaging.py",
+    ]
+)
+"""Tests of arrays, texts, terminals and pictures: what they are about is the same whatever DuckDB there is, and they run
+on the newest one only."""

@@ -5,17 +5,14 @@ Every confidential value is recognisable: units, measures and record keys are la
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from typing import Any
 
 import duckdb
+from effort import LONG
 
 import sdcduck
 from sdcduck.guard import REASONS, Guard, Refused, guard
-
-LONG = bool(os.environ.get("SDCDUCK_LONG"))
-"""Whether the long repetitions run: SDCDUCK_LONG=1."""
 
 SETUP = """
 CREATE TABLE people AS SELECT
