@@ -10,14 +10,14 @@
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg unit VARCHAR: column that identifies the unit (person, firm)
---| @arg record_key VARCHAR: column with the record keys (method cell_key)
+--| @arg record_key VARCHAR: column with the record keys (cell_key, rounding)
 --| @arg dimensions VARCHAR[]: columns to group by and filter on
 --| @arg measures VARCHAR[]: numeric columns to add up
 --| @arg method VARCHAR: cell_key, suppression, threshold or rounding
 --| @arg ptable VARCHAR: p-table for counts (cell_key)
 --| @arg magnitude_ptable VARCHAR: p-table for sums (cell_key)
 --| @arg min_units INTEGER: groups of fewer units are left out; threshold needs it, elsewhere NULL is 1
---| @arg base INTEGER: counts become multiples of it (rounding)
+--| @arg base INTEGER: counts become multiples of it, at random and without bias (rounding)
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
 --|      identifiers for the same units, may be joined on the unit. NULL: with no other table

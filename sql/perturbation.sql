@@ -1051,6 +1051,12 @@ CREATE OR REPLACE MACRO _sdc_count_key(p, n, keys, key_sum, key_type) AS
 
 CREATE OR REPLACE MACRO _sdc_count_slot(p, n) AS _sdc_ptable_row(p, n);
 
+-- A count as `sdc_rounding_ptable(base)` rounds it, without a p-table.
+CREATE OR REPLACE MACRO _sdc_randomly_rounded(n, key_sum, base) AS
+    n // base * base + CASE
+        WHEN n % base > 0 AND (key_sum % 100_000_000)::BIGINT * base >= 100_000_000 * (base - n % base) THEN base ELSE 0
+    END;
+
 CREATE OR REPLACE MACRO _sdc_sum_key(p, key_sum, value, own) AS
     _sdc_own_key(key_sum, value, own) % _sdc_ptable_modulus(p);
 

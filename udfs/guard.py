@@ -46,7 +46,7 @@ def plan_protect(
     summed = [_plain(table, name, "measures") for name in measures or ()]
     if publication is not None and method != "suppression":
         raise SDCError("argument 'publication' goes with method := 'suppression'")
-    key = _key(table, record_key, who) if method == "cell_key" else None
+    key = _key(table, record_key, who) if method in ("cell_key", "rounding") else None
     for name, part in [(who, "the unit"), (key, "the record key")]:
         if name is not None and name in (*shown, *summed):
             raise SDCError(f"column '{name}' is {part}; it can be neither a dimension nor a measure")

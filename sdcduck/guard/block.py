@@ -91,7 +91,7 @@ class Block:
         self._order_joins()  # what stands in ON comes into WHERE
         self._agreed: set[int] = set()
         self.policy = self._common_policy()
-        self.method: Method = method_of(self.policy, carried=self.relation.table is None)
+        self.method: Method = method_of(self.policy, carried=self.relation.table is None, several=self.has_several)
         self.records_sql = identifier(self.alias)
         self._conditions: dict[str, str] = {}
         self._check_joins()

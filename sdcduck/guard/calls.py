@@ -174,6 +174,7 @@ OF_NUMBERS = frozenset(
     [
         "typeof", "_sdc_clipped", "_sdc_ptable_most", "_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key",
         "_sdc_sum_rung", "_sdc_count_code", "_sdc_sum_code", "_sdc_sum_upper", "_sdc_stepped_count", "_sdc_stepped_sum",
+        "_sdc_randomly_rounded",
     ]
 )  # fmt: skip
 """Functions of what was called before."""

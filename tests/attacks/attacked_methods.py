@@ -29,7 +29,12 @@ METHODS = {
 }
 """What `sdc_protect` is told, for each method."""
 ALONE, WITHOUT_ZEROS = "cell_key, min_units 1", "suppression, zeros not protected"
-DECLARED = METHODS | {ALONE: "method := 'cell_key'", WITHOUT_ZEROS: METHODS["suppression"]}
+ROUNDED_OF_FEW = "rounding, min_units 3"
+DECLARED = METHODS | {
+    ALONE: "method := 'cell_key'",
+    WITHOUT_ZEROS: METHODS["suppression"],
+    ROUNDED_OF_FEW: METHODS["rounding"] + ", min_units := 3",
+}
 PUBLISH = """FROM sdc_publish('cells', 'SELECT region, age, sex, ill, count(*) AS n, sum(income) AS income FROM people
     GROUP BY CUBE(region, age, sex, ill)', max_count := 2, protect_zeros := {})"""
 

@@ -62,7 +62,7 @@ ANSWERED = {
     "SELECT region, count(*) FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region",
     "SELECT count(*) FILTER (WHERE sex = 'f'), count(*) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f'), {COUNT} FROM people",
     "SELECT region, count(*) AS n FROM people GROUP BY region HAVING n > 200": f"FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) WHERE n > 200",
-    "SELECT region FROM people GROUP BY region ORDER BY count(*) DESC LIMIT 2": f"SELECT region FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) ORDER BY n DESC LIMIT 2",
+    "SELECT region FROM people GROUP BY region ORDER BY count(*) DESC LIMIT 2": f"SELECT region FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) ORDER BY n DESC, region LIMIT 2",
     "SELECT DISTINCT region FROM people": "SELECT DISTINCT region FROM people",
     "SELECT count(DISTINCT age) FROM people WHERE region = 'East' AND sex = 'f'": f"SELECT count(*) FROM (SELECT age FROM people WHERE region = 'East' AND sex = 'f' GROUP BY age HAVING {COUNT} > 0)",
     "SELECT sex, count(*) AS n, count(DISTINCT age // 2) + 1 FROM people GROUP BY sex": f"SELECT sex, n, k + 1 FROM (SELECT sex, {COUNT} AS n FROM people GROUP BY sex) JOIN (SELECT sex, count(*) AS k FROM (SELECT sex, age // 2 AS a FROM people GROUP BY ALL HAVING {COUNT} > 0) GROUP BY sex) USING (sex)",

@@ -63,8 +63,12 @@ CARRIED = "_sdc_h"
 """What hidden columns are called when a subquery carries them along; no analyst's column may be called so."""
 
 
-def method_of(policy: Policy, *, carried: bool) -> Method:
-    """The method of a unit-level table, for the table itself or for a subquery that carries its hidden columns."""
+def method_of(policy: Policy, *, carried: bool, several: bool) -> Method:
+    """The method of a unit-level table, for the table itself or for a subquery that carries its hidden columns.
+
+    Args:
+        several: whether a unit may have several rows.
+    """
     first, second = (f"{CARRIED}{place}" for place in (0, 1))
     if policy.method == "cell_key":
         return cell_key.CellKey(_carried(policy, record_key=first, unit=second) if carried else policy)
@@ -73,7 +77,10 @@ def method_of(policy: Policy, *, carried: bool) -> Method:
     if policy.method == "threshold":
         return threshold.Threshold(replace(policy, unit=first) if carried else policy)
     if policy.method == "rounding":
-        return rounding.Rounding(replace(policy, unit=first) if carried else policy)
+        if policy.record_key is None:
+            raise Refused("SDC060", f"{policy.name}: it was protected before rounding was random, sdc_protect")
+        policy = replace(policy, one_row_per_unit=not several)
+        return rounding.Rounding(_carried(policy, record_key=first, unit=second) if carried else policy)
     raise Refused("SDC052", f"method of {identifier(policy.name)}")
 
 

@@ -1,6 +1,7 @@
-"""Rounding: counts to the nearest multiple of a base, the same for the same group; sums are not answered.
+"""Rounding: counts to a multiple of a base, at random and without bias; sums are not answered.
 
-It hides one small count. Several answers about nearly the same records show where a count steps over an edge.
+Which of the two multiples it becomes is up to the keys of the records, as with `sdc_rounding_ptable`: the same records
+are always rounded the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sdcduck.guard.refusals import Refused
 
 @dataclass(frozen=True)
 class Rounding:
-    """Counts rounded half up to `base`."""
+    """Counts rounded to multiples of `base`."""
 
     policy: Policy
     weighted: bool = False
@@ -25,32 +26,41 @@ class Rounding:
         return identifier(self.policy.name)
 
     def hidden(self) -> tuple[str, ...]:
-        """The unit."""
-        return (str(self.policy.unit),)
+        """The record key, and the unit."""
+        return (str(self.policy.record_key), str(self.policy.unit))
 
-    def _rounded(self, records: str, condition: str, count: str) -> str:
-        base = self.policy.base
-        rounded = f"({self.steps.call(count)} + {base // 2}) // {base} * {base}"
+    def _enough(self, records: str, condition: str, value: str) -> str:
+        """NULL where the rounded number of units is below `min_units`.
+
+        By the original number it would be NULL exactly when one person is not among them. Nobody is answered like too
+        few: a 0 beside NULLs would tell that there is somebody where there is NULL.
+        """
         if self.policy.min_units <= 1:
-            return rounded
-        # By the original number it would be NULL exactly when one person is not among them. Nobody is answered like too
-        # few: a 0 beside NULLs would tell that there is somebody where there is NULL.
-        return f"CASE WHEN {self._units(records, condition)} >= {self.policy.min_units} THEN {rounded} END"
+            return value
+        return f"CASE WHEN {self._rounded_units(records, condition)} >= {self.policy.min_units} THEN {value} END"
 
-    def _units(self, records: str, condition: str) -> str:
-        """The rounded number of units."""
-        base, unit = self.policy.base, f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
-        return f"({behind} + {base // 2}) // {base} * {base}"
+    def _rounded(self, number: str, keys: str) -> str:
+        return f"_sdc_randomly_rounded({self.steps.call(number)}, {self.steps.call(keys)}, {self.policy.base})"
+
+    def _rounded_units(self, records: str, condition: str) -> str:
+        if self.policy.one_row_per_unit:
+            return self._rounded(f"count({chosen(condition, '1')})", f"sum({chosen(condition, self._key(records))})")
+        unit = chosen(condition, f"{records}.{identifier(str(self.policy.unit))}")
+        return self._rounded(f"count(DISTINCT {unit})", f"sum(DISTINCT {chosen(condition, self._key(records))})")
+
+    def _key(self, records: str) -> str:
+        return f"{records}.{identifier(str(self.policy.record_key))}"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-        return self._rounded(records, condition, f"count({chosen(condition, '1')})")
+        if self.policy.one_row_per_unit:
+            return self.units(records, condition)
+        rounded = self._rounded(f"count({chosen(condition, '1')})", f"sum({chosen(condition, self._key(records))})")
+        return self._enough(records, condition, rounded)
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._rounded(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
+        return self._enough(records, condition, self._rounded_units(records, condition))
 
     def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
         """Refused: a sum is not protected by rounding it."""
