@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import duckdb
 from attacked_database import LONG
+from effort import times
 from hypothesis import HealthCheck, settings
 from own_numbers import with_own_numbers
 
 import sdcduck
 from sdcduck.guard import Guard, guard
 
-EXAMPLES = 2000 if LONG else 15
+EXAMPLES = 2000 if LONG else times(8, 15)
 RELAXED = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=not LONG, suppress_health_check=list(HealthCheck), database=None
 )

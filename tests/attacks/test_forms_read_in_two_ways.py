@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from attacked_database import LONG, leaks
+from effort import times
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -210,7 +211,8 @@ QUERIES = (
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_expression_means_what_duckdb_reads(read: Read, place: str) -> None:
-    for expression in EXPRESSIONS:
+    step = times(2, 1)
+    for expression in EXPRESSIONS[PLACES.index(place) % step :: step]:
         text = place.replace("{}", expression)
         assert read.answer(text) == read.wanted(text), text
 
@@ -303,7 +305,7 @@ def _expression(of: random.Random, depth: int) -> str:
 
 def test_operators_in_a_row(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
     of, asked, answered = random.Random(20261123), 0, 0
-    while asked < (20_000 if LONG else 400):
+    while asked < (20_000 if LONG else times(150, 400)):
         text = f"SELECT {_expression(of, of.choice((2, 3, 4)))} AS x FROM nums"
         try:
             wanted = read.wanted(text)
