@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from products import each_once
 
 import sdcduck
 
@@ -85,8 +86,7 @@ def test_where_there_is_nothing_to_learn_fresh_records_are_told_to_be_no_better_
     assert "no better than" in warning
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("controls", [300, 4000])
+@pytest.mark.parametrize(("attack", "controls"), each_once(list(ATTACKS), [300, 4000]))
 def test_the_size_of_the_control_is_no_leak(attack: str, controls: int) -> None:
     met = 0
     with sdcduck.connect() as con:

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from effort import times
 
 KEYS = "['urbrur', 'roof', 'walls', 'water', 'electcon', 'relat', 'sex']"
 
@@ -33,7 +34,8 @@ def rows_of(seed: int, records: int) -> list[tuple[Any, ...]]:
 def table_of(con: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]) -> None:
     con.execute('CREATE OR REPLACE TABLE t (a INTEGER, "b ""b" VARCHAR, number INTEGER, word VARCHAR)')
     if rows:
-        con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        listed = ", ".join(["(?, ?, ?, ?)"] * len(rows))
+        con.execute(f"INSERT INTO t VALUES {listed}", [value for row in rows for value in row])
 
 
 def classes_of(rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
@@ -61,17 +63,17 @@ def recursive(values: list[Any], c: float) -> int:
     return max((n for n in range(1, len(counts) + 1) if counts[0] < c * sum(counts[n - 1 :])), default=0)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_against_counting_by_hand(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(0, 12, times(2, 1)))
+def test_against_counting_by_hand(lasting: duckdb.DuckDBPyConnection, seed: int) -> None:
     rows = rows_of(seed, 5 * seed**2 + 1)
-    table_of(con, rows)
+    table_of(lasting, rows)
     classes = classes_of(rows)
     arguments = "'t', keys := ['a', 'b \"b']"
     sizes = [len(members) for members in classes.values()]
-    assert {row[:2]: row[2] for row in con.execute(f"FROM sdc_classes({arguments})").fetchall()} == {
+    assert {row[:2]: row[2] for row in lasting.execute(f"FROM sdc_classes({arguments})").fetchall()} == {
         key: len(members) for key, members in classes.items()
     }
-    (found,) = con.execute(f"FROM sdc_k_anonymity({arguments}, k := 4)").fetchall()
+    (found,) = lasting.execute(f"FROM sdc_k_anonymity({arguments}, k := 4)").fetchall()
     below, alone = sum(n for n in sizes if n < 4), sizes.count(1)
     assert found == pytest.approx(
         (len(rows), len(sizes), min(sizes), alone, alone / len(rows), below, below / len(rows), len(sizes) / len(rows),
@@ -79,7 +81,7 @@ def test_against_counting_by_hand(con: duckdb.DuckDBPyConnection, seed: int) -> 
     )  # fmt: skip
     for column, place in (("number", 2), ("word", 3)):
         for c in (0.5, 1, 2, 3.5):
-            diverse = con.execute(
+            diverse = lasting.execute(
                 f"FROM sdc_l_diversity_classes({arguments}, sensitive := '{column}', c := {c})"
             ).fetchall()
             assert len(diverse) == len(classes)
@@ -93,14 +95,16 @@ def test_against_counting_by_hand(con: duckdb.DuckDBPyConnection, seed: int) -> 
                     recursive(values, c),
                 )
                 assert row[2:] == pytest.approx(wanted, rel=1e-12)
-            (worst,) = con.execute(f"FROM sdc_l_diversity({arguments}, sensitive := '{column}', c := {c})").fetchall()
+            (worst,) = lasting.execute(
+                f"FROM sdc_l_diversity({arguments}, sensitive := '{column}', c := {c})"
+            ).fetchall()
             same = sum(row[2] for row in diverse if row[3] == 1)
             assert worst == pytest.approx(
                 (len(rows), len(classes), *(min(row[i] for row in diverse) for i in (3, 4, 5)), same, same / len(rows)),
                 rel=1e-12,
             )
         for ordered in (False, True):
-            close = con.execute(
+            close = lasting.execute(
                 f"FROM sdc_t_closeness_classes({arguments}, sensitive := '{column}', ordered := {ordered})"
             ).fetchall()
             whole = [row[place] for row in rows]
@@ -110,7 +114,7 @@ def test_against_counting_by_hand(con: duckdb.DuckDBPyConnection, seed: int) -> 
                 wanted = earth_mover(values, whole) if ordered else sum(
                     abs(mine[value] / len(values) - everyone[value] / len(whole)) for value in everyone) / 2  # fmt: skip
                 assert row[3] == pytest.approx(wanted, abs=1e-12)
-            (worst,) = con.execute(
+            (worst,) = lasting.execute(
                 f"FROM sdc_t_closeness({arguments}, sensitive := '{column}', ordered := {ordered})"
             ).fetchall()
             mean = sum(row[2] * row[3] for row in close) / len(rows)
@@ -278,10 +282,10 @@ def test_empty_and_constant_tables(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_unsafe_combinations('t', keys := ['a'], dimensions := 0)", "argument 'dimensions' must be"),
     ],
 )  # fmt: skip
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
-    table_of(con, [])
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
+    table_of(lasting, [])
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
 
 
 def test_too_many_combinations(con: duckdb.DuckDBPyConnection) -> None:

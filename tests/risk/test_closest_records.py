@@ -484,9 +484,11 @@ _CELL = st.tuples(st.integers(0, 4), st.sampled_from("xyz"), st.one_of(st.none()
 
 @settings(max_examples=8, deadline=None)
 @given(records=st.lists(_CELL, min_size=3, max_size=3), seed=st.integers(1, 99))
-def test_gower_distances_are_a_metric(records: list[tuple[int, str, int | None]], seed: int) -> None:
+def test_gower_distances_are_a_metric(
+    lasting: duckdb.DuckDBPyConnection, records: list[tuple[int, str, int | None]], seed: int
+) -> None:
     """Symmetric, between 0 and 1, no way around is shorter; rescaling a number and renaming categories change nothing."""
-    con = _CONNECTION
+    con = lasting
     con.execute("CREATE OR REPLACE TABLE m (i INTEGER, a INTEGER, b VARCHAR, c INTEGER)")
     con.executemany("INSERT INTO m VALUES (?, ?, ?, ?)", [(i, *record) for i, record in enumerate(records)])
     con.execute(f"CREATE OR REPLACE TABLE n AS SELECT i, a * {seed} - 5 AS a, b || md5(b) AS b, -c AS c FROM m")
@@ -507,6 +509,3 @@ def test_gower_distances_are_a_metric(records: list[tuple[int, str, int | None]]
         assert apart(i, j, "n") == pytest.approx(distance)
         if all(record[2] is not None for record in records):
             assert all(distance <= found[i, k] + found[k, j] + 1e-12 for k in range(3))
-
-
-_CONNECTION = sdcduck.connect()

@@ -33,8 +33,8 @@ def expected_inverse(f: int, p: float) -> float:
         (3, 0.02, 0.0098208),
     ],
 )
-def test_printed_values(con: duckdb.DuckDBPyConnection, f: int, p: float, risk: float) -> None:
-    found = con.execute("SELECT sdc_class_risk(?, ?)", [f, f / p]).fetchone()
+def test_printed_values(lasting: duckdb.DuckDBPyConnection, f: int, p: float, risk: float) -> None:
+    found = lasting.execute("SELECT sdc_class_risk(?, ?)", [f, f / p]).fetchone()
     assert found is not None
     assert found[0] == pytest.approx(risk, abs=5e-8)
 
@@ -74,10 +74,10 @@ def test_the_approximation_is_near_for_small_shares() -> None:
     [("0", "1", "at least one record"), ("1", "0", "positive number"), ("1", "-1", "positive number"),
      ("1", "'nan'::DOUBLE", "positive number"), ("1", "'inf'::DOUBLE", "positive number")],
 )  # fmt: skip
-def test_what_is_no_class(con: duckdb.DuckDBPyConnection, records: str, population: str, text: str) -> None:
+def test_what_is_no_class(lasting: duckdb.DuckDBPyConnection, records: str, population: str, text: str) -> None:
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"SELECT sdc_class_risk({records}, {population})").fetchall()
-    assert con.execute("SELECT sdc_class_risk(NULL, 2), sdc_class_risk(2, NULL)").fetchall() == [(None, None)]
+        lasting.execute(f"SELECT sdc_class_risk({records}, {population})").fetchall()
+    assert lasting.execute("SELECT sdc_class_risk(NULL, 2), sdc_class_risk(2, NULL)").fetchall() == [(None, None)]
 
 
 @pytest.fixture
@@ -192,15 +192,15 @@ def test_the_whole_is_the_sum_of_the_records(con: duckdb.DuckDBPyConnection) -> 
         ("keys := ['a'], nulls := 'ignore'", "argument 'nulls' must be 'category', 'drop' or 'match'"),
     ],
 )
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
-    con.execute(
-        "CREATE TABLE t AS SELECT 1 AS a, 0 AS zero, NULL::INTEGER AS missing, 'nan'::DOUBLE AS nan, 'x' AS word"
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
+    lasting.execute(
+        "CREATE OR REPLACE TABLE t AS SELECT 1 AS a, 0 AS zero, NULL::INTEGER AS missing, 'nan'::DOUBLE AS nan, 'x' AS word"
     )
     for function in ("sdc_individual_risk", "sdc_global_risk"):
         with pytest.raises(duckdb.Error, match=text):
-            con.execute(f"FROM {function}('t', {arguments})").fetchall()
+            lasting.execute(f"FROM {function}('t', {arguments})").fetchall()
     with pytest.raises(duckdb.Error, match="a column called 'risk' is also one of the result"):
-        con.execute("FROM sdc_individual_risk('(SELECT *, 1 AS risk FROM t)', keys := ['a'])")
+        lasting.execute("FROM sdc_individual_risk('(SELECT *, 1 AS risk FROM t)', keys := ['a'])")
 
 
 def test_an_empty_table_and_one_row(con: duckdb.DuckDBPyConnection) -> None:
