@@ -106,10 +106,10 @@ def test_no_records_and_no_uniques(con: duckdb.DuckDBPyConnection) -> None:
         ("keys := ['i', 'j', 'k'], weight := 'w'", "take fewer keys, or coarser ones"),
     ],
 )
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
-    con.execute(
-        "CREATE TABLE t AS SELECT 1 AS a, 2.0 AS w, 0 AS zero, 'x' AS word, NULL::INTEGER AS hole, i, i AS j, i AS k "
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
+    lasting.execute(
+        "CREATE OR REPLACE TABLE t AS SELECT 1 AS a, 2.0 AS w, 0 AS zero, 'x' AS word, NULL::INTEGER AS hole, i, i AS j, i AS k "
         "FROM range(300) r(i)"
     )
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"FROM sdc_model_risk('t', {arguments})").fetchall()
+        lasting.execute(f"FROM sdc_model_risk('t', {arguments})").fetchall()

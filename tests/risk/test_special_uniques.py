@@ -168,16 +168,16 @@ def test_tables_of_no_records_and_of_one(con: duckdb.DuckDBPyConnection) -> None
         ("keys := ['a'], nulls := 'match'", "argument 'nulls' must be 'category' or 'ignore'"),
     ],
 )
-def test_bad_arguments(con: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
-    con.execute("CREATE TABLE t AS SELECT 1 AS a, 2 AS suda")
+def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, text: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE t AS SELECT 1 AS a, 2 AS suda")
     for function in ("sdc_suda", "sdc_suda_contributions"):
         with pytest.raises(duckdb.Error, match=text):
-            con.execute(f"FROM {function}('t', {arguments})").fetchall()
+            lasting.execute(f"FROM {function}('t', {arguments})").fetchall()
     for dis_argument in ("0", "1.5", "NULL"):
         with pytest.raises(duckdb.Error, match="argument 'dis' must be the share"):
-            con.execute(f"FROM sdc_suda('t', keys := ['a'], dis := {dis_argument})")
+            lasting.execute(f"FROM sdc_suda('t', keys := ['a'], dis := {dis_argument})")
     with pytest.raises(duckdb.Error, match="a column called 'suda' is also one of the result"):
-        con.execute("FROM sdc_suda('t', keys := ['a'])")
+        lasting.execute("FROM sdc_suda('t', keys := ['a'])")
 
 
 def test_too_many_combinations(con: duckdb.DuckDBPyConnection) -> None:
