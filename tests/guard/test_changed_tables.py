@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from products import each_once
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
@@ -63,22 +64,25 @@ def outcome(ask: Callable[[Guard, str], object], one: Guard, question: str) -> o
         return str(refused)
 
 
-@pytest.mark.parametrize("ask", [_asked, _streamed, _of_columns], ids=lambda ask: ask.__name__.strip("_"))
+CHANGES = [
+    "DROP TABLE regions",
+    "ALTER TABLE regions RENAME name TO title",
+    "ALTER TABLE regions ALTER region TYPE VARCHAR",
+    "ALTER TABLE regions ADD COLUMN area INTEGER DEFAULT 7",
+    "CREATE OR REPLACE TABLE regions AS SELECT range AS region, range AS name FROM range(3)",
+    "ALTER TABLE regions RENAME TO places; CREATE VIEW regions AS SELECT name, region FROM places",
+    "DROP VIEW shown",
+    "ALTER TABLE people ALTER income TYPE DOUBLE",
+    "ALTER TABLE people ALTER region TYPE VARCHAR",
+    "ALTER TABLE people DROP income",
+    "DROP TABLE people",
+]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        "DROP TABLE regions",
-        "ALTER TABLE regions RENAME name TO title",
-        "ALTER TABLE regions ALTER region TYPE VARCHAR",
-        "ALTER TABLE regions ADD COLUMN area INTEGER DEFAULT 7",
-        "CREATE OR REPLACE TABLE regions AS SELECT range AS region, range AS name FROM range(3)",
-        "ALTER TABLE regions RENAME TO places; CREATE VIEW regions AS SELECT name, region FROM places",
-        "DROP VIEW shown",
-        "ALTER TABLE people ALTER income TYPE DOUBLE",
-        "ALTER TABLE people ALTER region TYPE VARCHAR",
-        "ALTER TABLE people DROP income",
-        "DROP TABLE people",
-    ],
+    ("change", "ask"),
+    each_once(CHANGES, [_asked, _streamed, _of_columns]),
+    ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
 )
 def test_what_is_remembered_makes_no_difference(
     con: duckdb.DuckDBPyConnection, change: str, ask: Callable[[Guard, str], object]

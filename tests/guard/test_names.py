@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from effort import times
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -72,8 +73,9 @@ CLAUSES = [
 def test_a_name_means_what_duckdb_means(
     guarded: Guard, con: duckdb.DuckDBPyConnection, table: str, clause: str
 ) -> None:
-    for item in ITEMS:
-        for group in GROUPS:
+    first, step = CLAUSES.index(clause), times(3, 1)
+    for number, item in enumerate(ITEMS, first):
+        for group in GROUPS[number % step :: step]:
             query = f"SELECT {item}, b, count(*) AS n FROM {table} {group} {clause}"
             wanted = by_duckdb(con, query)
             try:

@@ -9,12 +9,13 @@ from random import Random
 
 import duckdb
 import pytest
+from effort import times
 from visits_database import answer, answer_of_duckdb, protect
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
 
-QUESTIONS = 300
+QUESTIONS = times(100, 300)
 SEED = 20261124
 
 
@@ -341,7 +342,7 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
         database("cell_key", order="i * 7919 % 421") as other,
     ):
         exact, guards, questions = sdcduck.guard(plain), (sdcduck.guard(one), sdcduck.guard(other)), Questions(SEED + 1)
-        for _ in range(QUESTIONS // 6):
+        for _ in range(times(25, 50)):
             query = questions.question()
             codes = {_code(guard, query) for guard in (exact, *guards)}
             assert len(codes) == 1, query
@@ -353,7 +354,7 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
 def test_no_count_hangs_on_a_measure(nothing_hidden: duckdb.DuckDBPyConnection) -> None:
     with database("threshold", cost="7 * (i % 3)") as twin:
         guards, questions = (sdcduck.guard(nothing_hidden), sdcduck.guard(twin)), Questions(SEED + 2)
-        for _ in range(QUESTIONS // 4):
+        for _ in range(times(30, 75)):
             query = re.sub(r", sum\(r\.\w+\)", "", questions.question())
             if not _code(guards[0], query):
                 answers = [answer(guard, query) for guard in guards]

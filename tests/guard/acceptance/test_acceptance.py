@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from effort import times
 from table import METHODS, PAGE, Query, guarded, page, queries, verdict
 
 import sdcduck
@@ -50,11 +51,15 @@ def test_an_answer_with_nothing_to_hide_is_that_of_duckdb(exact: Guard, query: Q
     assert rows(exact.sql(query.sql, query.parameters)) == rows(direct)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_all_that_runs_is_read_as_what_its_parts_are(method: str) -> None:
-    # The parts are written and read each on its own; put together they hold nothing else.
+@pytest.mark.parametrize(("first", "method"), list(enumerate(METHODS)))
+def test_all_that_runs_is_read_as_what_its_parts_are(first: int, method: str) -> None:
+    """The parts are written and read each on its own; put together they hold nothing else.
+
+    In each run, each question under one method.
+    """
+    step = times(len(METHODS), 1)
     with guarded(method) as one, sdcduck.connect() as con:
-        for found in (one.explain(query.sql) for query in queries()):
+        for found in (one.explain(query.sql) for query in queries()[first % step :: step]):
             if found.answered:
                 check_query(read(con, found.sql), macros=MACROS)
                 assert not re.search("_sdc_[0-9a-f]{24}", found.sql)
