@@ -135,11 +135,11 @@ def test_the_signal_share() -> None:
 VARIABLES = ["sex", "age", "placesize", "edu", "socprof", "income", "marital"]
 
 
-@pytest.fixture
-def survey(con: duckdb.DuckDBPyConnection, reference_data: Path) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def survey(lasting: duckdb.DuckDBPyConnection, reference_data: Path) -> duckdb.DuckDBPyConnection:
     """Social Diagnosis 2011, cut as in the paper; NULL is a category."""
     file = reference_data / "synthpop" / "SD2011_12vars.csv.gz"
-    con.execute(f"""
+    lasting.execute(f"""
         CREATE TABLE survey AS
         SELECT sex, len(list_filter([28, 42, 54, 64], lambda x: age::INTEGER >= x)) AS age, placesize, edu, socprof,
             CASE WHEN income::DOUBLE = -8 THEN -8
@@ -147,7 +147,7 @@ def survey(con: duckdb.DuckDBPyConnection, reference_data: Path) -> duckdb.DuckD
             END AS income, marital
         FROM read_csv('{file}', all_varchar = true, nullstr = ['NA', ''])
     """)
-    return con
+    return lasting
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_the_figures_with_the_noise_of_opendp(
 ) -> None:
     by = VARIABLES[:5]
     survey.execute(
-        f"CREATE TABLE made AS FROM sdc_synth_dp('survey', by := {by}, epsilon := {epsilon}, method := '{method}', "
+        f"CREATE OR REPLACE TABLE made AS FROM sdc_synth_dp('survey', by := {by}, epsilon := {epsilon}, method := '{method}', "
         "mechanism := 'laplace', prior_n := 1, total := 5000, public_domains := true)"
     )
     scores = []
@@ -384,8 +384,7 @@ EXACT = "epsilon := 1e6"  # the chance that any noise differs from 0 is about ex
 DOMAINS = "domains := {'ward': ['a', 'b', 'c', NULL], 'kind': [0, 1, 2, 3]}"
 
 
-@pytest.fixture
-def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def with_visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """2000 records in 3 x 4 cells, one category NULL, one combination not there."""
     con.execute("""
         CREATE TABLE visits AS
@@ -393,6 +392,17 @@ def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         FROM range(2000) numbers(i) WHERE NOT (hash(3 * i) % 3 = 0 AND hash(3 * i + 1) % 4 = 2)
     """)
     return con
+
+
+@pytest.fixture
+def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    return with_visits(con)
+
+
+@pytest.fixture(scope="module")
+def same_visits(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """For tests that change nothing."""
+    return with_visits(lasting)
 
 
 def made(con: duckdb.DuckDBPyConnection, arguments: str, source: str = "visits") -> list[tuple[object, ...]]:
@@ -404,18 +414,18 @@ def made(con: duckdb.DuckDBPyConnection, arguments: str, source: str = "visits")
 @pytest.mark.parametrize("method", ["catall", "ipf"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_without_noise_the_table_comes_back(
-    visits: duckdb.DuckDBPyConnection, method: str, mechanism: str, neighbours: str
+    same_visits: duckdb.DuckDBPyConnection, method: str, mechanism: str, neighbours: str
 ) -> None:
     # Of two columns the two-way margin is the table itself.
-    counts = visits.execute("SELECT ward, kind, count(*), true FROM visits GROUP BY ALL ORDER BY ALL").fetchall()
+    counts = same_visits.execute("SELECT ward, kind, count(*), true FROM visits GROUP BY ALL ORDER BY ALL").fetchall()
     arguments = (
         f"{EXACT}, method := '{method}', mechanism := '{mechanism}', neighbours := '{neighbours}', rounded := true"
     )
-    assert made(visits, f"{arguments}, {DOMAINS}") == counts
-    assert made(visits, f"{arguments}, public_domains := true") == counts
+    assert made(same_visits, f"{arguments}, {DOMAINS}") == counts
+    assert made(same_visits, f"{arguments}, public_domains := true") == counts
     counted = "(SELECT ward, kind, count(*) AS n FROM visits GROUP BY ALL)"
-    assert made(visits, f"{arguments}, {DOMAINS}, count := 'n'", counted) == counts
-    shown = made(visits, f"{arguments}, {DOMAINS}, zeros := true")
+    assert made(same_visits, f"{arguments}, {DOMAINS}, count := 'n'", counted) == counts
+    shown = made(same_visits, f"{arguments}, {DOMAINS}, zeros := true")
     assert len(shown) == 16
     assert [row for row in shown if row[2]] == counts
 
@@ -568,9 +578,9 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused(visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_what_is_refused(same_visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        visits.execute(f"FROM sdc_synth_dp({call})").fetchall()
+        same_visits.execute(f"FROM sdc_synth_dp({call})").fetchall()
 
 
 # --- the ledger ------------------------------------------------------------------------------------------------------
@@ -729,9 +739,9 @@ def test_the_ledger_outlives_the_connection_and_a_rollback(tmp_path: Path) -> No
         ("'(FROM range(3))', 1", "must name a table of the database"),
     ],
 )  # fmt: skip
-def test_what_is_no_budget(visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_what_is_no_budget(same_visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        visits.execute(f"FROM sdc_synth_dp_budget({call})").fetchall()
+        same_visits.execute(f"FROM sdc_synth_dp_budget({call})").fetchall()
 
 
 def at_work() -> bool:

@@ -20,8 +20,7 @@ import sdcduck
 SECRET = "the secret of the tests"
 
 
-@pytest.fixture
-def persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def with_persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """2000 records: income depends on age and education, taxes are a share of it, total = income + taxes."""
     rng = np.random.default_rng(7)
     n = 2000
@@ -44,6 +43,17 @@ def persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute("CREATE TABLE persons AS SELECT *, income + taxes AS total FROM given")
     con.unregister("given")
     return con
+
+
+@pytest.fixture
+def persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    return with_persons(con)
+
+
+@pytest.fixture(scope="module")
+def same_persons(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """For tests that change nothing."""
+    return with_persons(lasting)
 
 
 SOURCE = "(SELECT region, education, age, income, taxes FROM persons)"
@@ -256,7 +266,7 @@ def stored_array(con: duckdb.DuckDBPyConnection, name: str) -> list[int]:
 
 
 SIZES = """
-    CREATE TABLE sizes AS SELECT range % 7 AS small, -1000 - range AS large, 'g' || range % 3 AS category,
+    CREATE OR REPLACE TABLE sizes AS SELECT range % 7 AS small, -1000 - range AS large, 'g' || range % 3 AS category,
         CASE WHEN range % 2 = 0 THEN 500.25 END::DECIMAL(9, 2) AS middle, DATE '2020-01-01' + (range % 40)::INTEGER AS day,
         (range % 2 = 0)::INTEGER * 10 AS weight, (range % 5)::HUGEINT * 3 AS huge
     FROM range(1000)
@@ -335,10 +345,10 @@ def test_predictors_that_hardly_vary(con: duckdb.DuckDBPyConnection) -> None:
         ("visit := 'weighted_abs', weight := 'small', derived := {'small': '1'}", "'small', which is computed"),
     ],
 )
-def test_orders_that_cannot_be_found(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
-    con.execute(SIZES)
+def test_orders_that_cannot_be_found(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    lasting.execute(SIZES)
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM sdc_synth_records('sizes', {arguments}, seed := 1)").fetchall()
+        lasting.execute(f"FROM sdc_synth_records('sizes', {arguments}, seed := 1)").fetchall()
 
 
 def test_models_need_a_database_that_can_be_written_to(tmp_path: Path) -> None:
@@ -698,9 +708,9 @@ def test_as_many_rows_as_one_likes_are_not_all_made(persons: duckdb.DuckDBPyConn
         ("seed := 'x'", "'seed' must be a whole number of 64 bits"),
     ],
 )
-def test_bad_arguments_are_named(persons: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_bad_arguments_are_named(same_persons: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        persons.execute(f"FROM sdc_synth_records('{SOURCE}', {arguments})")
+        same_persons.execute(f"FROM sdc_synth_records('{SOURCE}', {arguments})")
 
 
 def test_other_bad_input(con: duckdb.DuckDBPyConnection) -> None:
@@ -886,8 +896,7 @@ def test_joint_columns_and_conditions_that_cannot_be_used(
 # --- weights ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def weighed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def with_weighed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """3000 records of three strata, one of them NULL; who has a large x weighs more."""
     con.execute("""
         CREATE TABLE weighed AS
@@ -896,6 +905,17 @@ def weighed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         FROM range(3000) t(i)
     """)
     return con
+
+
+@pytest.fixture
+def weighed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    return with_weighed(con)
+
+
+@pytest.fixture(scope="module")
+def same_weighed(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """For tests that change nothing."""
+    return with_weighed(lasting)
 
 
 def equal(con: duckdb.DuckDBPyConnection, more: str = "", source: str = "weighed") -> list[tuple[object, ...]]:
@@ -966,9 +986,9 @@ def test_no_stratum_has_more_than_its_share(weighed: duckdb.DuckDBPyConnection) 
         ("'(SELECT 1 AS w, 2 AS _sdc_x)', 'w'", "a column may not begin with _sdc_"),
     ],
 )  # fmt: skip
-def test_weights_that_cannot_be_made_equal(weighed: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_weights_that_cannot_be_made_equal(same_weighed: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        weighed.execute(f"FROM sdc_synth_equal_weights({call}, seed := 1)").fetchall()
+        same_weighed.execute(f"FROM sdc_synth_equal_weights({call}, seed := 1)").fetchall()
 
 
 def test_equal_weights_of_nothing(weighed: duckdb.DuckDBPyConnection) -> None:

@@ -11,8 +11,7 @@ import pytest
 import sdcduck
 
 
-@pytest.fixture
-def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def with_visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """2000 records in 3 x 4 x 10 cells, some of them empty, one category NULL."""
     con.execute("""
         CREATE TABLE visits AS
@@ -22,6 +21,17 @@ def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         WHERE NOT (hash(3 * i) % 3 = 0 AND hash(3 * i + 1) % 4 = 2)
     """)
     return con
+
+
+@pytest.fixture
+def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    return with_visits(con)
+
+
+@pytest.fixture(scope="module")
+def same_visits(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """For tests that change nothing."""
+    return with_visits(lasting)
 
 
 def rows(con: duckdb.DuckDBPyConnection, arguments: str, source: str = "visits") -> list[tuple[object, ...]]:
@@ -351,16 +361,16 @@ def test_edges_of_combination(con: duckdb.DuckDBPyConnection) -> None:
         combined(con, "(1.0, 0.1), (1, 1)", ", sigma := 0, size := 'nan'::DOUBLE")
 
 
-@pytest.fixture
-def sd(con: duckdb.DuckDBPyConnection, reference_data: Path) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def sd(lasting: duckdb.DuckDBPyConnection, reference_data: Path) -> duckdb.DuckDBPyConnection:
     """The survey of the specification, ages in fifths."""
     file = reference_data / "synthpop" / "SD2011_12vars.csv.gz"
-    con.execute(f"""
+    lasting.execute(f"""
         CREATE TABLE sd AS
         SELECT * REPLACE (CASE WHEN age < 28 THEN 1 WHEN age < 42 THEN 2 WHEN age < 54 THEN 3 WHEN age < 64 THEN 4 ELSE 5 END AS age)
         FROM read_csv('{file}', nullstr = ['NA', ''])
     """)
-    return con
+    return lasting
 
 
 def log_odds_ratios(sigma: float) -> str:
@@ -462,9 +472,9 @@ def test_intervals_overlap_more_with_releases_and_less_with_sigma(sd: duckdb.Duc
         ("sigma := 1, domains := {'day': ['monday']}", "argument 'domains': a category of 'day' is not of its type"),
     ],
 )
-def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_arguments_that_are_refused(same_visits: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        rows(visits, arguments)
+        rows(same_visits, arguments)
 
 
 @pytest.mark.parametrize(
@@ -502,9 +512,9 @@ def test_arguments_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments
         ),
     ],
 )
-def test_sources_that_are_refused(visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_sources_that_are_refused(same_visits: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        visits.execute(f"FROM sdc_synth_table({call})").fetchall()
+        same_visits.execute(f"FROM sdc_synth_table({call})").fetchall()
 
 
 def test_an_empty_table(con: duckdb.DuckDBPyConnection) -> None:
@@ -569,9 +579,11 @@ def test_a_condition_tells_no_value(visits: duckdb.DuckDBPyConnection) -> None:
         ("sigma := 1, m := range(1, 100001), k := [1, 2]", "more than 100000 combinations"),
     ],
 )
-def test_questions_about_tau_that_are_refused(visits: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_questions_about_tau_that_are_refused(
+    same_visits: duckdb.DuckDBPyConnection, arguments: str, message: str
+) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        visits.execute(f"FROM sdc_tau('visits', by := ['ward', 'kind'], {arguments})").fetchall()
+        same_visits.execute(f"FROM sdc_tau('visits', by := ['ward', 'kind'], {arguments})").fetchall()
 
 
 def test_interval_overlap(con: duckdb.DuckDBPyConnection) -> None:
