@@ -328,20 +328,20 @@ def test_codes_of_different_types_are_compared_as_categories(con: duckdb.DuckDBP
 
 @pytest.mark.parametrize("one", ["(FROM o LIMIT 0)", "(FROM o LIMIT 1)", "o"])
 @pytest.mark.parametrize("other", ["(FROM s LIMIT 0)", "(FROM s LIMIT 1)"])
-def test_empty_tables_and_single_records(con: duckdb.DuckDBPyConnection, one: str, other: str) -> None:
-    make_mixed(con)
+def test_empty_tables_and_single_records(lasting: duckdb.DuckDBPyConnection, one: str, other: str) -> None:
+    make_mixed(lasting)
     for ways in (1, 2, 3):
-        accuracy, warning = con.execute(
+        accuracy, warning = lasting.execute(
             f"SELECT accuracy, warning FROM sdc_accuracy('{one}', '{other}', ways := {ways})"
         ).fetchone()  # type: ignore[misc]
         if "LIMIT 0" in one + other:
             assert (accuracy, warning) == (None, "one of the tables is empty")
         else:
             assert 0 <= accuracy <= 1
-    rows = con.execute(f"FROM sdc_accuracy_cells('{one}', '{other}')").fetchall()
+    rows = lasting.execute(f"FROM sdc_accuracy_cells('{one}', '{other}')").fetchall()
     assert bool(rows) == ("LIMIT 0" not in one + other)
     assert (
-        len(con.execute(f"FROM sdc_accuracy_margins('{one}', '{other}', holdout := '(FROM o LIMIT 0)')").fetchall())
+        len(lasting.execute(f"FROM sdc_accuracy_margins('{one}', '{other}', holdout := '(FROM o LIMIT 0)')").fetchall())
         == 15
     )
 

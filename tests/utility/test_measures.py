@@ -571,15 +571,15 @@ STRANGE = """(SELECT CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN '
 
 @pytest.mark.parametrize("first", [0, 1, 2, 90])
 @pytest.mark.parametrize("second", [0, 1, 70])
-def test_strange_values_and_small_tables(con: duckdb.DuckDBPyConnection, first: int, second: int) -> None:
+def test_strange_values_and_small_tables(lasting: duckdb.DuckDBPyConnection, first: int, second: int) -> None:
     sides = {"o": STRANGE.format(first), "s": STRANGE.format(second)}
     for call in ("sdc_pmse($o, $s", "sdc_pmse($o, $s, interactions := 1", "sdc_pmse($o, $s, model := 'tree', permutations := 2", "sdc_utility_tables($o, $s", "sdc_utility_tables($o, $s, ways := 3",
                  "sdc_utility_columns($o, $s", "sdc_roc($o, $s", "sdc_roc($o, $s, ways := 2, groups := 4", "sdc_utility_profile($o, $s, permutations := 2"):  # fmt: skip
-        rows = con.execute(f"FROM {call})", sides).fetchall()
+        rows = lasting.execute(f"FROM {call})", sides).fetchall()
         assert all(
             value is None or not isinstance(value, float) or math.isfinite(value) for row in rows for value in row
         ), call
     if not first or not second:
-        assert con.execute("SELECT pmse, warning FROM sdc_pmse($o, $s)", sides).fetchall() == [
+        assert lasting.execute("SELECT pmse, warning FROM sdc_pmse($o, $s)", sides).fetchall() == [
             (None, "one of the tables is empty")
         ]

@@ -43,9 +43,9 @@ def fair() -> duckdb.DuckDBPyConnection:
     ],
 )  # fmt: skip
 def test_worked_examples_of_overlap(
-    con: duckdb.DuckDBPyConnection, interval: str, raw: float | None, clamped: float | None
+    lasting: duckdb.DuckDBPyConnection, interval: str, raw: float | None, clamped: float | None
 ) -> None:
-    assert con.execute(f"SELECT sdc_ci_overlap_raw({interval}), sdc_ci_overlap({interval})").fetchone() == (
+    assert lasting.execute(f"SELECT sdc_ci_overlap_raw({interval}), sdc_ci_overlap({interval})").fetchone() == (
         raw,
         clamped,
     )
@@ -62,17 +62,14 @@ _LIMITS = st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda pair: (
 @settings(deadline=None)
 @given(_LIMITS, _LIMITS, st.integers(-20, 20), st.integers(1, 9))
 def test_overlap_is_symmetric_and_has_no_unit(
-    one: tuple[int, int], other: tuple[int, int], shift: int, scale: int
+    lasting: duckdb.DuckDBPyConnection, one: tuple[int, int], other: tuple[int, int], shift: int, scale: int
 ) -> None:
     found = overlap(*one, *other)
     assert found == pytest.approx(overlap(*other, *one))
     assert found == pytest.approx(overlap(*(scale * x + shift for x in (*one, *other))))
     assert found <= 1
-    (in_sql,) = _CONNECTION.execute("SELECT sdc_ci_overlap_raw(?, ?, ?, ?)", [*one, *other]).fetchone()  # type: ignore[misc]
+    (in_sql,) = lasting.execute("SELECT sdc_ci_overlap_raw(?, ?, ?, ?)", [*one, *other]).fetchone()  # type: ignore[misc]
     assert in_sql == pytest.approx(found)
-
-
-_CONNECTION = sdcduck.connect()
 
 
 def test_overlap_of_equal_errors_is_a_line_in_the_difference() -> None:
@@ -175,10 +172,10 @@ def test_coefficients_that_are_not_determined_and_separated_groups(con: duckdb.D
         ("outcome := 'y', predictors := ['x'], sets := 'n'", "unknown column 'n'"),
     ],
 )  # fmt: skip
-def test_bad_regressions(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
-    con.execute("CREATE TABLE o AS SELECT i AS x, 2 * i AS y, 'k' || i % 3 AS k FROM range(20) r(i)")
+def test_bad_regressions(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE o AS SELECT i AS x, 2 * i AS y, 'k' || i % 3 AS k FROM range(20) r(i)")
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM sdc_utility_regression('o', 'o', {arguments})").fetchall()
+        lasting.execute(f"FROM sdc_utility_regression('o', 'o', {arguments})").fetchall()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
@@ -263,10 +260,10 @@ def test_estimates_of_one_file_only_suppressed_ones_and_zeros(con: duckdb.DuckDB
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=25))
-def test_percentiles_of_ratios_are_averaged_at_steps(ratios: list[int]) -> None:
+def test_percentiles_of_ratios_are_averaged_at_steps(lasting: duckdb.DuckDBPyConnection, ratios: list[int]) -> None:
     values = ", ".join(f"({place}, {ratio / 10}, 1)" for place, ratio in enumerate(ratios))
     ones = ", ".join(f"({place}, 1, 1)" for place in range(len(ratios)))
-    row = _CONNECTION.execute(
+    row = lasting.execute(
         "SELECT ratios, mean, least, p10, median, p90, most, extreme FROM sdc_quality_summary"
         f"('(FROM (VALUES {ones}) t(k, est, se))', '(FROM (VALUES {values}) t(k, est, se))', keys := ['k']) WHERE quantity = 'estimate'"
     ).fetchone()
@@ -377,17 +374,17 @@ def test_a_subsample_of_a_survey_costs_what_it_should(con: duckdb.DuckDBPyConnec
         ("sdc_trend_concordance('(SELECT 1 AS k, ''2019'' AS y, 1 AS est, 1 AS se)', '(SELECT 1 AS k, 2019 AS y, 1 AS est, 1 AS se)', keys := ['k'], period := 'y')", "column 'y' is VARCHAR in 'original' and INTEGER"),
     ],
 )  # fmt: skip
-def test_estimates_that_are_none(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    con.execute("CREATE TABLE p AS SELECT 1 AS k, 1 AS est, 1 AS se")
-    con.execute("CREATE TABLE texts AS SELECT 1 AS k, 'secret' AS est, 1 AS se")
+def test_estimates_that_are_none(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE p AS SELECT 1 AS k, 1 AS est, 1 AS se")
+    lasting.execute("CREATE OR REPLACE TABLE texts AS SELECT 1 AS k, 'secret' AS est, 1 AS se")
     with pytest.raises(duckdb.Error, match=message) as raised:
-        con.execute(f"FROM {call}").fetchall()
+        lasting.execute(f"FROM {call}").fetchall()
     assert "secret" not in str(raised.value)
     for table in (
         "'(SELECT 1 AS k, ''nan''::DOUBLE AS est, 1 AS se)', 'p'",
         "'p', '(SELECT 1 AS k, 1 AS est, ''nan''::FLOAT AS se)'",
     ):
-        rows = con.execute(f"SELECT mean, least, most FROM sdc_quality_summary({table}, keys := ['k'])").fetchall()
+        rows = lasting.execute(f"SELECT mean, least, most FROM sdc_quality_summary({table}, keys := ['k'])").fetchall()
         assert {value for row in rows for value in row} == {None, 1.0}
 
 
@@ -402,8 +399,8 @@ def test_estimates_that_are_none(con: duckdb.DuckDBPyConnection, call: str, mess
         (78.9, 5.00, True),
     ],
 )
-def test_the_rule_of_precision(con: duckdb.DuckDBPyConnection, percent: float, se: float, wanted: bool) -> None:
-    assert con.execute("SELECT sdc_unreliable(? / 100, ? / 100, 500)", [percent, se]).fetchone() == (wanted,)
+def test_the_rule_of_precision(lasting: duckdb.DuckDBPyConnection, percent: float, se: float, wanted: bool) -> None:
+    assert lasting.execute("SELECT sdc_unreliable(? / 100, ? / 100, 500)", [percent, se]).fetchone() == (wanted,)
     p, s = percent / 100, se / 100
     q = p if p <= 0.5 else 1 - p
     statistic = {3.2: 0.255, 5.8: 0.202, 4.4: 0.289, 5.0: 0.177, 4.9: 0.158, 78.9: 0.152}[percent]
@@ -589,11 +586,11 @@ def test_a_synthesis_by_trees_on_the_map_of_samples(reference_data: Path) -> Non
         ("family := 'probit'", "argument 'family' must be"),
     ],
 )  # fmt: skip
-def test_bad_samples(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
-    con.execute("CREATE TABLE o AS SELECT i % 3 AS a, i % 2 AS b FROM range(50) r(i)")
+def test_bad_samples(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    lasting.execute("CREATE OR REPLACE TABLE o AS SELECT i % 3 AS a, i % 2 AS b FROM range(50) r(i)")
     for call in ("sdc_sample_curve('o'", "sdc_sample_equivalence('o', 'o'"):
         with pytest.raises(duckdb.Error, match=message):
-            con.execute(f"FROM {call}, {arguments})").fetchall()
+            lasting.execute(f"FROM {call}, {arguments})").fetchall()
 
 
 def test_samples_of_few_records(con: duckdb.DuckDBPyConnection) -> None:
