@@ -780,12 +780,12 @@ def test_the_noise_of_sums_hangs_on_a_secret() -> None:
             assert found[0] == found[1]
             return [tuple(row.values()) for row in found[0]]
 
-    assert answers("the secret of the tests") == answers("the secret of the tests")
-    assert answers(None) == answers(None)
     one, other, none = answers("the secret of the tests"), answers("another secret, as long"), answers(None)
+    assert one == answers("the secret of the tests")
+    assert none == answers(None)
     assert [row[:2] for row in one] == [row[:2] for row in other] == [row[:2] for row in none]
     assert one != other != none != one
-    assert answers(None) != answers(None, "hash(i + 1000)")
+    assert none != answers(None, "hash(i + 1000)")
 
 
 def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
