@@ -87,6 +87,12 @@ def one() -> Iterator[Guard]:
         one.close()
 
 
+@pytest.fixture(scope="module")
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    with database() as con:
+        yield con
+
+
 def rows(answer: pa.Table) -> list[list[str | float]]:
     """Sorted; sums are decimals for the guard and floating-point numbers for DuckDB, and nobody is NULL and 0."""
     values = [column.to_pylist() for column in answer.columns]
@@ -101,9 +107,8 @@ def rows(answer: pa.Table) -> list[list[str | float]]:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_answers_are_those_of_duckdb(one: Guard, query: str) -> None:
-    with database() as con:
-        wanted = con.sql(query).to_arrow_table()
+def test_answers_are_those_of_duckdb(one: Guard, plain: duckdb.DuckDBPyConnection, query: str) -> None:
+    wanted = plain.sql(query).to_arrow_table()
     answer = one.sql(query)
     assert answer.column_names == wanted.column_names
     assert rows(answer) == rows(wanted)
@@ -113,11 +118,10 @@ def test_answers_are_those_of_duckdb(one: Guard, query: str) -> None:
 
 
 @pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 has another name for several empty texts")
-def test_empty_texts_are_called_as_duckdb_calls_them(one: Guard) -> None:
+def test_empty_texts_are_called_as_duckdb_calls_them(one: Guard, plain: duckdb.DuckDBPyConnection) -> None:
     query = """PIVOT (SELECT replace(region, 'east', '') AS region, replace(sex, 'x', '') AS sex, age FROM people)
         ON region, sex USING count(*) GROUP BY age"""
-    with database() as con:
-        assert one.sql(query).column_names == con.sql(query).columns
+    assert one.sql(query).column_names == plain.sql(query).columns
 
 
 @pytest.mark.parametrize("query", NOT_ANSWERED)

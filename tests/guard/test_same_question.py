@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def read(con: duckdb.DuckDBPyConnection, text: str) -> object:
     return None if tree["error"] else tree
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=times(500, 2000), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_a_plain_text_is_the_same_question(con: duckdb.DuckDBPyConnection, text: str) -> None:
     for whole in (text, f"SELECT {text}", f"SELECT 'a' {text} AS b"):
