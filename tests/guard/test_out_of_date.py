@@ -270,16 +270,15 @@ def test_a_stored_ptable_that_is_dropped_and_stored_again(database: Database) ->
     assert one.sql(COUNTED) == before
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "DELETE FROM sdc.ptable_intervals WHERE name = '{}' AND i = 1",
-        "DELETE FROM sdc.ptable_intervals WHERE name = '{}'",
-        "DELETE FROM sdc.ptables WHERE name = '{}'",
-        "UPDATE sdc.ptable_intervals SET v = v + 1 WHERE name = '{}' AND i = 1",
-    ],
-)
-@pytest.mark.parametrize("name", ["default", "default_magnitude"])
+DAMAGE = [
+    "DELETE FROM sdc.ptable_intervals WHERE name = '{}' AND i = 1",
+    "DELETE FROM sdc.ptable_intervals WHERE name = '{}'",
+    "DELETE FROM sdc.ptables WHERE name = '{}'",
+    "UPDATE sdc.ptable_intervals SET v = v + 1 WHERE name = '{}' AND i = 1",
+]
+
+
+@pytest.mark.parametrize(("damage", "name"), each_once(DAMAGE, ["default", "default_magnitude"]))
 def test_what_is_said_of_a_damaged_built_in_ptable_mends_it(database: Database, name: str, damage: str) -> None:
     one = database.guard("connection")
     before = one.sql(COUNTED)
