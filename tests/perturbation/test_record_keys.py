@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import itertools
@@ -25,10 +26,23 @@ def _no_secret_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SDCDUCK_SECRET_FILE", raising=False)
 
 
-@pytest.fixture
-def keyed() -> Iterator[duckdb.DuckDBPyConnection]:
+@contextlib.contextmanager
+def with_people() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret=SECRET) as con:
         con.execute("CREATE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region FROM range(1, 101)")
+        yield con
+
+
+@pytest.fixture
+def keyed() -> Iterator[duckdb.DuckDBPyConnection]:
+    with with_people() as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def same() -> Iterator[duckdb.DuckDBPyConnection]:
+    """For tests that change nothing."""
+    with with_people() as con:
         yield con
 
 
@@ -56,16 +70,16 @@ def error(con: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 @pytest.mark.parametrize("digits", range(5, 19))
 def test_a_key_is_the_hmac_of_the_units_text_modulo_a_power_of_ten(
-    keyed: duckdb.DuckDBPyConnection, digits: int
+    same: duckdb.DuckDBPyConnection, digits: int
 ) -> None:
-    rows = keyed.execute(f"SELECT id, sdc_record_key(id, digits := {digits}) FROM people ORDER BY id").fetchall()
+    rows = same.execute(f"SELECT id, sdc_record_key(id, digits := {digits}) FROM people ORDER BY id").fetchall()
     assert rows == [(unit, key_of(unit, digits)) for unit in range(1, 101)]
     # A key of fewer digits is the end of one of more.
     assert all(key % 10**5 == key_of(unit, 5) for unit, key in rows)
 
 
-def test_eight_digits_and_bigint_unless_said_otherwise(keyed: duckdb.DuckDBPyConnection) -> None:
-    assert keyed.execute("SELECT sdc_record_key(7), typeof(sdc_record_key(7))").fetchall() == [(key_of(7), "BIGINT")]
+def test_eight_digits_and_bigint_unless_said_otherwise(same: duckdb.DuckDBPyConnection) -> None:
+    assert same.execute("SELECT sdc_record_key(7), typeof(sdc_record_key(7))").fetchall() == [(key_of(7), "BIGINT")]
 
 
 def test_the_text_of_the_identifier_counts(keyed: duckdb.DuckDBPyConnection) -> None:
@@ -81,22 +95,22 @@ def test_the_text_of_the_identifier_counts(keyed: duckdb.DuckDBPyConnection) -> 
     assert one(keyed, f"SELECT sdc_record_key('{unit}'::UUID)") == key_of(unit)
 
 
-def test_digits_may_differ_from_row_to_row(keyed: duckdb.DuckDBPyConnection) -> None:
-    rows = keyed.execute("SELECT digits, sdc_record_key(1, digits := digits) FROM range(5, 19) t(digits)").fetchall()
+def test_digits_may_differ_from_row_to_row(same: duckdb.DuckDBPyConnection) -> None:
+    rows = same.execute("SELECT digits, sdc_record_key(1, digits := digits) FROM range(5, 19) t(digits)").fetchall()
     assert rows == [(digits, key_of(1, digits)) for digits in range(5, 19)]
 
 
 @pytest.mark.parametrize("digits", ["4", "19", "0", "-1", "NULL"])
-def test_other_numbers_of_digits_are_refused(keyed: duckdb.DuckDBPyConnection, digits: str) -> None:
-    assert error(keyed, f"SELECT sdc_record_key(id, digits := {digits}) FROM people").endswith(
+def test_other_numbers_of_digits_are_refused(same: duckdb.DuckDBPyConnection, digits: str) -> None:
+    assert error(same, f"SELECT sdc_record_key(id, digits := {digits}) FROM people").endswith(
         "sdc_record_key: digits must be between 5 and 18"
     )
 
 
-def test_a_null_unit_has_no_key(keyed: duckdb.DuckDBPyConnection) -> None:
-    rows = keyed.execute("SELECT sdc_record_key(u) FROM (VALUES (NULL), ('a'), (NULL)) t(u)").fetchall()
+def test_a_null_unit_has_no_key(same: duckdb.DuckDBPyConnection) -> None:
+    rows = same.execute("SELECT sdc_record_key(u) FROM (VALUES (NULL), ('a'), (NULL)) t(u)").fetchall()
     assert rows == [(None,), (key_of("a"),), (None,)]
-    assert one(keyed, "SELECT sdc_record_key(NULL)") is None
+    assert one(same, "SELECT sdc_record_key(NULL)") is None
 
 
 def test_the_same_secret_gives_the_same_keys_and_another_one_others(keyed: duckdb.DuckDBPyConnection) -> None:
@@ -108,9 +122,9 @@ def test_the_same_secret_gives_the_same_keys_and_another_one_others(keyed: duckd
 
 
 @pytest.mark.parametrize("digits", [5, 8, 9, 18])
-def test_keys_are_uniform_and_neighbours_have_nothing_in_common(keyed: duckdb.DuckDBPyConnection, digits: int) -> None:
+def test_keys_are_uniform_and_neighbours_have_nothing_in_common(same: duckdb.DuckDBPyConnection, digits: int) -> None:
     """Fixed units and a fixed secret: the same statistics in every run."""
-    keys = keyed.execute(
+    keys = same.execute(
         f"SELECT sdc_record_key(id, digits := {digits}) AS k FROM range(40000) t(id) ORDER BY id"
     ).fetchnumpy()["k"]
     first = keys * 100 // 10**digits if digits < 17 else keys // 10 ** (digits - 2)

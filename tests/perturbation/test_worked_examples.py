@@ -52,17 +52,17 @@ def test_a_key_on_a_border_belongs_to_the_next_interval(people: duckdb.DuckDBPyC
     assert rows == [(50833332, 0), (50833333, 2), (98333332, 2), (98333333, 3)]
 
 
-@pytest.fixture
-def magnitudes(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    con.execute(
+@pytest.fixture(scope="module")
+def magnitudes(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    lasting.execute(
         "FROM sdc_store_ptable('mag', '(FROM sdc_ptable(D := 10, V := 3, kind := ''magnitudes'', step := 2, "
         "icat := [1, 5, 10], optim := [4, 1, 1]))')"
     )
-    con.execute(
+    lasting.execute(
         "FROM sdc_store_ptable('small', '(FROM sdc_ptable(D := 5, V := 1, kind := ''magnitudes'', step := 5, "
         "icat := [1, 3, 5], optim := [4, 1, 1]))')"
     )
-    return con
+    return lasting
 
 
 FLEX = "ptable := 'mag', small_cells := 'small', fp := 1000, p_small := 0.2, p_large := 0.1, q := 3"
