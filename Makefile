@@ -31,7 +31,7 @@ test: $(STAMP)           ## all tests, with the doctests and the examples of the
 	@$(BIN)/python -m pytest -n auto $(TESTS)
 
 test-long: $(STAMP)      ## the same with all repetitions, before a release: an hour or more
-	@SDCDUCK_LONG=1 $(BIN)/python -m pytest -n auto -m 'long or not long' $(TESTS)
+	@SDCDUCK_EFFORT=long $(BIN)/python -m pytest -n auto -m 'long or not long' $(TESTS)
 
 fuzz: $(STAMP)           ## the tests with random examples, with examples that are new in each run
 	@SDCDUCK_EXAMPLES=fresh $(BIN)/python -m pytest -n auto -m hypothesis

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 
-LONG = bool(os.environ.get("SDCDUCK_LONG"))
-"""Whether the long repetitions run: SDCDUCK_LONG=1."""
+LONG = os.environ.get("SDCDUCK_EFFORT") == "long"
 
 
 def times(usual: int, long: int) -> int:

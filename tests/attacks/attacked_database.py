@@ -5,14 +5,17 @@ Every confidential value is recognisable: units, measures and record keys are la
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from typing import Any
 
 import duckdb
-from effort import LONG
 
 import sdcduck
 from sdcduck.guard import REASONS, Guard, Refused, guard
+
+LONG = bool(os.environ.get("SDCDUCK_LONG"))
+"""Whether attacks are made on a larger scale, for hours: SDCDUCK_LONG=1."""
 
 SETUP = """
 CREATE TABLE people AS SELECT
