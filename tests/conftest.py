@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import effort  # noqa: F401 - before NumPy comes
 import pytest
 from effort import LONG, OF_NO_DATABASE
 from hypothesis import settings

@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 
 LONG = os.environ.get("SDCDUCK_EFFORT") == "long"
+if not LONG:
+    # The threads of one product of matrices wait for each other without rest: where each worker of the tests has as many
+    # as there are processors, that is most of what they do. It must be said before NumPy is there; programs inherit it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def times(usual: int, long: int) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_dense import check_same, random_table, suppression_of
+from test_dense import check_same, one_by_one, random_table, suppression_of
 from test_elimination import greedy, linked_tables, suppressed_by
 
 from sdcduck.methods.suppression import batch, walk
@@ -46,7 +47,7 @@ def batches(size: int = 128, vector: float = batch.VECTOR, room: int | None = No
         yield endangered
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(80, 300), deadline=None)
 @given(linked_tables(), st.sampled_from([1, 2, 3, 5, 128]), st.sampled_from([0.0, 1e9]))
 def test_same_cells_as_the_greedy_rule_in_fractions(problem, size: int, vector: float) -> None:
     x, order, primary, _ = problem
@@ -54,7 +55,7 @@ def test_same_cells_as_the_greedy_rule_in_fractions(problem, size: int, vector: 
         assert suppressed_by(problem, "none") == greedy(x, order, primary, [], [], "none")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(30, 100), deadline=None)
 @given(linked_tables(), st.integers(0, 2), st.sampled_from([1, 2, 128]))
 def test_forced_cells_come_first(problem, number: int, size: int) -> None:
     x, order, primary, _ = problem
@@ -65,13 +66,12 @@ def test_forced_cells_come_first(problem, number: int, size: int) -> None:
     assert set(np.flatnonzero(result.secondary)) == greedy(x, order, kept, forced, [], "none")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(times(2, 4)))
 @pytest.mark.parametrize(("size", "vector", "room"), [(7, 0.0, None), (40, 1e9, 5000), (128, 0.25, 5000)])
 def test_same_answer_on_a_table_where_everything_hangs_together(
     seed: int, size: int, vector: float, room: int | None
 ) -> None:
-    table = random_table(seed)
-    expected = suppression_of(table)
+    table, expected = random_table(seed), one_by_one(seed)
     with batches(size, vector, room) as endangered:
         result = suppression_of(table)
     assert max(endangered, default=0) > 1
@@ -101,8 +101,7 @@ def test_other_orders_of_what_was_published_change_nothing() -> None:
 
 
 def test_a_batch_that_endangers_too_many_is_tried_with_fewer() -> None:
-    table = random_table(3)
-    expected = suppression_of(table)
+    table, expected = random_table(3), one_by_one(3)
     taken_back: list[int] = []
     keep = walk.keep
 
@@ -120,8 +119,7 @@ def test_a_batch_that_endangers_too_many_is_tried_with_fewer() -> None:
 
 
 def test_dense_blocks_can_follow() -> None:
-    table = random_table(7)
-    expected = suppression_of(table)
+    table, expected = random_table(7), one_by_one(7)
     with batches(32), pytest.MonkeyPatch.context() as patch:
         patch.setattr(walk.Walk, "_wants_blocks", lambda self: int(self.pivots.used[0]) > 250)
         result = suppression_of(table)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_elimination import AGES, PAPER, PAPER_CELLS, PAPER_ORDER, columns_of, linked_tables, paper_table, rank_of
@@ -112,7 +113,7 @@ def test_four_by_four() -> None:
         np.testing.assert_allclose([fit[cell] for cell in suppressed], expected, atol=1e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.randoms(use_true_random=False))
 def test_the_stencil_agrees_with_the_exact_rank_on_later_groupings(problem, random) -> None:
     x, order, primary, _ = problem
@@ -135,7 +136,7 @@ def test_the_stencil_agrees_with_the_exact_rank_on_later_groupings(problem, rand
     assert not set(reveals(space, x, primary))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, 60), deadline=None)
 @given(linked_tables(), st.integers(0, 50))
 def test_published_sums_are_whole_and_suppressed_ones_are_not(problem, seed: int) -> None:
     x, order, primary, _ = problem

@@ -9,6 +9,7 @@ import builders
 import duckdb
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sdcduck.udfs import pattern
@@ -40,7 +41,7 @@ def members(x: DummyMatrix) -> list[frozenset[int]]:
     return [frozenset(x.indices[a:b].tolist()) for a, b in zip(x.indptr, x.indptr[1:], strict=False)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.integers(0, 50), st.integers(0, 4), st.sampled_from([np.inf, 3]))
 def test_the_differences_are_those_of_the_definition(problem, seed: int, coalition: int, bound: float) -> None:
     x, *_ = problem
@@ -57,7 +58,7 @@ def test_the_differences_are_those_of_the_definition(problem, seed: int, coaliti
     assert set(found) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(30, 100), deadline=None)
 @given(linked_tables(), st.integers(0, 50), st.integers(0, 3))
 def test_no_difference_follows_from_the_published_cells(problem, seed: int, coalition: int) -> None:
     x, *_ = problem

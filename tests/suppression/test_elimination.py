@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,14 +100,14 @@ def suppressed_by(
     return set(np.flatnonzero(result.secondary).tolist())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(80, 300), deadline=None)
 @given(linked_tables())
 def test_same_cells_as_the_greedy_rule_in_fractions(problem) -> None:
     x, order, primary, _ = problem
     assert suppressed_by(problem, "none") == greedy(x, order, primary, [], [], "none")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(40, 150), deadline=None)
 @given(linked_tables(), st.integers(0, 2))
 def test_forced_cells_come_first(problem, number: int) -> None:
     x, order, primary, _ = problem
@@ -119,7 +120,7 @@ def test_forced_cells_come_first(problem, number: int) -> None:
     assert set(result.unsafe) == {c for c in kept if rank_of(x, [*forced, c]) == rank}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.sampled_from(["anySum", "subSpace"]))
 def test_singletons_same_cells_as_the_greedy_rule_in_fractions(problem, method: str) -> None:
     x, order, primary, singletons = problem
@@ -145,7 +146,7 @@ def rank_of(x: DummyMatrix, cells: list[int]) -> int:
     return rank
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(40, 150), deadline=None)
 @given(linked_tables(), st.sampled_from(["none", "anySum", "anySumNOTprimary", "anySum0"]))
 def test_no_primary_cell_follows_from_the_published_ones(problem, method: str) -> None:
     x, order, primary, _ = problem
@@ -162,7 +163,7 @@ def test_no_primary_cell_follows_from_the_published_ones(problem, method: str) -
         assert rank_of(x, [*published, c]) == rank + 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, 60), deadline=None)
 @given(linked_tables(), st.integers(1, 100), st.permutations(range(12)))
 def test_the_answer_does_not_depend_on_the_seed_or_the_order_of_rows(problem, seed: int, places: list[int]) -> None:
     x, order, primary, _ = problem

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def greedy(x: DummyMatrix, z: NDArray[np.int64], primary: NDArray[np.bool_]) -> 
     return ~eliminate(x, np.zeros(0, dtype=np.int64), order[~primary[order]], primary).taken
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(12, 40), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_elimination_agrees_with_the_rank_over_the_rationals(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -104,7 +105,7 @@ def test_greedy_elimination_suppresses_what_ssbtools_suppresses(reference_data: 
     assert not eliminate(x, np.flatnonzero(~better.suppressed), protected=primary).revealed.any()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(12, 40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_safety_is_kept_and_the_cost_never_rises(seed: int, wasteful: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -132,7 +133,7 @@ def test_safety_is_kept_and_the_cost_never_rises(seed: int, wasteful: bool) -> N
         assert any(follows(x, published, p) for p in np.flatnonzero(primary))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=times(5, 15), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_wide_intervals_stay_wide(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ def two_way(a: int, b: int) -> DummyMatrix:
     return DummyMatrix.from_pairs(np.tile(inner, 4), cells, (a * b, a * b + a + b + 1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(12, 40), deadline=None)
 @given(st.integers(3, 5), st.integers(3, 5), st.integers(0, 10_000), st.integers(1, 5))
 def test_afterwards_every_interval_is_wide_enough(a: int, b: int, seed: int, width: int) -> None:
     x = two_way(a, b)

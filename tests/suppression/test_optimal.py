@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tables import Cell, column, dirae_inner, publication, read_csv
@@ -79,7 +80,7 @@ def test_the_optimum_of_a_condition_in_sql(province: str, primary: Cell, value: 
     assert found == [(1, least - value, True, "optimal")]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(8, 25), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_no_pattern_of_a_tiny_linked_table_is_cheaper(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_dense import random_table
@@ -36,7 +37,7 @@ def always_in_order(step: int = 1) -> Iterator[list[int]]:
         yield seen
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.integers(1, 3))
 def test_same_cells_as_the_greedy_rule_in_fractions(problem, step: int) -> None:
     x, order, primary, _ = problem
@@ -44,7 +45,7 @@ def test_same_cells_as_the_greedy_rule_in_fractions(problem, step: int) -> None:
         assert suppressed_by(problem, "none") == greedy(x, order, primary, [], [], "none")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables())
 def test_with_singletons_whose_order_decides(problem) -> None:
     x, order, primary, singletons = problem
@@ -56,7 +57,7 @@ def test_with_singletons_whose_order_decides(problem) -> None:
     assert got == greedy(x, order, primary, [], singletons, "anySum")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(30, 100), deadline=None)
 @given(linked_tables(), st.integers(1, 3), st.sampled_from(["none", "subSumAny"]))
 def test_with_forced_cells(problem, number: int, method: str) -> None:
     x, order, primary, singletons = problem
@@ -83,7 +84,7 @@ def test_same_answer_on_a_table_where_everything_hangs_together(seed: int, metho
     assert np.array_equal(result.independent, expected.independent)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(30, 100), deadline=None)
 @given(linked_tables(), st.data())
 def test_as_many_pivots_as_the_rank(problem, data: st.DataObject) -> None:
     x, order, _, _ = problem

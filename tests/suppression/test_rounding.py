@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -134,7 +135,7 @@ def linked(rng: np.random.Generator) -> tuple[DummyMatrix, NDArray[np.int64]]:
     return x, rng.poisson(3, size=x.rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, 60), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 5, 10]), st.integers(0, 3), st.sampled_from([3, 1000]))
 def test_small_count_rounding_leaves_no_small_cell(seed: int, base: int, more: int, max_rows: int) -> None:
     x, y = linked(np.random.default_rng(seed))
@@ -150,7 +151,7 @@ def test_small_count_rounding_leaves_no_small_cell(seed: int, base: int, more: i
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(12, 40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([3, 5, 10]))
 def test_controlled_rounding_adds_up_and_stays_within_the_base(seed: int, base: int) -> None:
     x, y = linked(np.random.default_rng(seed))
@@ -165,7 +166,7 @@ def test_controlled_rounding_adds_up_and_stays_within_the_base(seed: int, base: 
         np.testing.assert_array_equal(found.cells[z % base == 0], z[z % base == 0])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=times(8, 20), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_two_way_tables_have_a_controlled_rounding_and_it_is_the_nearest(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_elimination import Vector, columns_of, linked_tables, minus, proportional, rank_of
@@ -59,7 +60,7 @@ def without_equal_rows(problem: Problem) -> Problem:
     return smaller, order, primary, [k for k, r in enumerate(kept) if r in singletons]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(40, 150), deadline=None)
 @given(linked_tables())
 def test_sub2sum_is_the_greedy_rule_with_sums_of_two(problem) -> None:
     x, order, primary, singletons = without_equal_rows(problem)
@@ -109,7 +110,7 @@ def nested(x: DummyMatrix, singletons: list[int]) -> bool:
     return any(a < b for a in alone for b in alone)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.sampled_from(["anySumNOTprimary", "anySum0"]))
 def test_known_zeros_as_the_rule_in_fractions(problem, method: str) -> None:
     x, order, primary, singletons = problem
@@ -120,7 +121,7 @@ def test_known_zeros_as_the_rule_in_fractions(problem, method: str) -> None:
     assert secondary_of(problem, primary, marks, method) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.integers(1, 3), st.integers(0, 20))
 def test_a_contributor_cannot_compute_the_primary_cell_of_another(problem, contributors: int, seed: int) -> None:
     """numttHTT: with its own inner cells added to the published ones, no cell of another follows, by the exact rank."""

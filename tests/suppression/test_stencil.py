@@ -7,6 +7,7 @@ from pathlib import Path
 import builders
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_elimination import PAPER, linked_tables, paper_table, rank_of
@@ -26,14 +27,14 @@ from sdcduck.methods.suppression.nullspace import (
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stencil
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(st.integers(0, PRIME - 1), st.integers(0, PRIME - 1))
 def test_arithmetic_modulo_the_prime(a: int, b: int) -> None:
     assert multiply(a, b) == a * b % PRIME
     assert a == 0 or multiply(a, inverse(a)) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(60, 200), deadline=None)
 @given(linked_tables(), st.integers(0, 100))
 def test_the_modular_space_says_the_same_as_the_exact_one(problem, seed: int) -> None:
     x, order, _, _ = problem

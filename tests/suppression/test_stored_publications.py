@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,7 +111,7 @@ def rank(columns: list[list[int]]) -> int:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(12, 40), deadline=None)
 @given(st.data())
 def test_the_stencil_agrees_with_the_rank(lasting: duckdb.DuckDBPyConnection, data: st.DataObject) -> None:
     con = lasting
