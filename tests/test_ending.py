@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from effort import times
 
 import sdcduck
 
@@ -44,7 +45,7 @@ con.fetchone()
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_program_that_leaves_a_stream_open_ends_well(end: str) -> None:
-    for _ in range(2):
+    for _ in range(times(1, 2)):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", f"{_BEGIN}{ENDS[end]}\nprint('the last line')"],
             capture_output=True, text=True, timeout=120, check=False,

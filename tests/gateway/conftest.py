@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from served_gateway import register, serve, served
+from served_gateway import encrypted, register, serve, served
 
-__all__ = ["register", "serve", "served"]
+__all__ = ["encrypted", "register", "serve", "served"]

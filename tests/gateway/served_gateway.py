@@ -74,11 +74,23 @@ class Served:
         return self.process.wait(60)
 
 
-def start(file: Path, folder: Path, *options: str) -> Served:
-    """Serve a file."""
+_GRACE = """
+import functools, sdcduck.gateway.house, sdcduck.gateway.server
+for where, what in ((sdcduck.gateway.house, "Place"), (sdcduck.gateway.server, "Options")):
+    setattr(where, what, functools.partial(getattr(where, what), grace={}))
+"""
+
+
+def start(file: Path, folder: Path, *options: str, grace: float | None = None) -> Served:
+    """Serve a file.
+
+    Args:
+        grace: seconds that what runs gets at the end, which the command line does not have; None: as they are.
+    """
     folder.mkdir(exist_ok=True)
     events, log = folder / "events.jsonl", folder / "audit.jsonl"
-    command = [sys.executable, "-c", "from sdcduck.cli import main; main()", "serve", str(file), "--port", "0"]
+    program = ("" if grace is None else _GRACE.format(grace)) + "from sdcduck.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", str(file), "--port", "0"]
     with events.open("wb") as told:
         process = subprocess.Popen([*command, "--log", str(log), *options], stderr=told, stdout=told)
 
@@ -144,7 +156,17 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(register: Path) -> Iterator[Served]:
     """A gateway for all tests that change nothing in it."""
-    running = start(register, register.with_name("served"), "--user-connections", "100", "--flight-port", "0")
+    options = ("--user-connections", "100", "--flight-port", "0")
+    running = start(register, register.with_name("served"), *options, grace=1.0)  # answers are left that nobody reads
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def encrypted(register: Path) -> Iterator[Served]:
+    """A gateway that takes encrypted connections only, with a certificate made for the occasion."""
+    pytest.importorskip("cryptography")
+    running = start(register, register.with_name("encrypted"), "--host", "0.0.0.0")
     yield running
     assert running.stop() == 0
 
@@ -154,8 +176,8 @@ def serve(register: Path, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Starts gateways with options of their own."""
     started: list[Served] = []
 
-    def begin(*options: str) -> Served:
-        started.append(start(register, tmp_path, *options))
+    def begin(*options: str, grace: float | None = None) -> Served:
+        started.append(start(register, tmp_path, *options, grace=grace))
         return started[-1]
 
     yield begin

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from served_gateway import PASSWORD, Served, start, wait_for
+from served_gateway import PASSWORD, Served, wait_for
 from test_bad_days import in_this_process
 
 from sdcduck.gateway import statements
@@ -332,32 +332,27 @@ def test_over_flight_too_guesses_at_the_same_time_stand_in_line(monkeypatch: pyt
 # TLS
 
 
-def test_tls_is_not_talked_down(register: Path, tmp_path: Path) -> None:
-    pytest.importorskip("cryptography")
-    served = start(register, tmp_path, "--host", "0.0.0.0")
+def test_tls_is_not_talked_down(encrypted: Served) -> None:
     ask = struct.pack("!ii", 8, 80877103)
-    try:
-        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
-        old.set_ciphers("ALL:@SECLEVEL=0")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
-        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as sock:
-            sock.sendall(ask)
-            assert sock.recv(1) == b"S"
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                old.wrap_socket(sock)
-        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as sock:
-            sock.sendall(struct.pack("!ii", 8, 80877104))  # no, not that way of encryption
-            assert sock.recv(1) == b"N"
-            body = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"
-            sock.sendall(struct.pack("!i", len(body) + 4) + body)
-            assert b"encrypted connections only" in sock.recv(65_536)
-        with connected(served, sslmode="prefer") as con:  # who did not ask for it has it all the same
-            assert con.pgconn.ssl_in_use
-    finally:
-        served.stop()
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    with socket.create_connection(("127.0.0.1", encrypted.port), timeout=60) as sock:
+        sock.sendall(ask)
+        assert sock.recv(1) == b"S"
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            old.wrap_socket(sock)
+    with socket.create_connection(("127.0.0.1", encrypted.port), timeout=60) as sock:
+        sock.sendall(struct.pack("!ii", 8, 80877104))  # no, not that way of encryption
+        assert sock.recv(1) == b"N"
+        body = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"
+        sock.sendall(struct.pack("!i", len(body) + 4) + body)
+        assert b"encrypted connections only" in sock.recv(65_536)
+    with connected(encrypted, sslmode="prefer") as con:  # who did not ask for it has it all the same
+        assert con.pgconn.ssl_in_use
 
 
 def test_who_asks_the_same_before_the_login_again_and_again_is_sent_away(served: Served) -> None:

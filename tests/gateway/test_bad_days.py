@@ -21,6 +21,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from effort import times
 from served_gateway import PASSWORD, Served, start, wait_for
 from typer.testing import CliRunner
 
@@ -45,8 +46,8 @@ def files_open(served: Served) -> int:
     return len(os.listdir(f"/proc/{served.process.pid}/fd"))
 
 
-def test_a_thousand_logins_one_after_another_and_at_once(serve: Callable[..., Served]) -> None:
-    served = serve("--user-connections", "30")
+def test_many_logins_one_after_another_and_at_once(serve: Callable[..., Served]) -> None:
+    served, many = serve("--user-connections", "30"), times(200, 1000)
 
     def come_and_go(_: int) -> None:
         connected(served).close()
@@ -54,8 +55,8 @@ def test_a_thousand_logins_one_after_another_and_at_once(serve: Callable[..., Se
     come_and_go(0)
     before = files_open(served)
     with ThreadPoolExecutor(8) as clients:
-        list(clients.map(come_and_go, range(1000)))
-    wait_for(lambda: served.told("left") == 1001)
+        list(clients.map(come_and_go, range(many)))
+    wait_for(lambda: served.told("left") == many + 1)
     assert files_open(served) <= before + 2
     with connected(served) as con:
         assert len(con.execute(QUERY).fetchall()) == 3
@@ -96,12 +97,30 @@ def test_a_client_killed_in_the_middle_of_copy(serve: Callable[..., Served]) -> 
     assert [line["verdict"] for line in served.asked()] == ["begun", "abandoned", "answered"]
 
 
-def test_a_client_that_reads_no_more_and_says_nothing(serve: Callable[..., Served]) -> None:
-    served = serve("--idle", "5")
-    with reading(served) as client:
+def test_clients_that_say_nothing_are_sent_away(serve: Callable[..., Served]) -> None:
+    flight = pytest.importorskip("pyarrow.flight")
+    served = serve("--idle", "5", "--flight-port", "0")
+    arrow = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")
+    options = flight.FlightCallOptions(headers=[arrow.authenticate_basic_token("ann", PASSWORD)])
+    with reading(served) as client, connected(served) as silent:
         client.send_signal(signal.SIGSTOP)  # as one whose cable was pulled: nothing comes, not even an end
-        wait_for(lambda: served.told("left") == 1)
+        wait_for(lambda: is_sent_away(silent))
+        wait_for(lambda: served.told("left") == 3)
         wait_for(lambda: [line["verdict"] for line in served.asked()] == ["begun", "abandoned"])
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        list(arrow.list_actions(options))
+
+
+def is_sent_away(con: Any) -> bool:
+    """Whether the gateway told a client that it was silent for too long."""
+    readable = socket.socket(fileno=os.dup(con.fileno()))
+    readable.setblocking(False)
+    try:
+        return b"57P05" in readable.recv(1000, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    finally:
+        readable.close()
 
 
 def test_a_full_disk_means_no_answers(register: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,15 +159,18 @@ def test_a_full_disk_means_no_answers(register: Path, tmp_path: Path, monkeypatc
 
 def test_after_a_kill_the_next_gateway_goes_on(serve: Callable[..., Served], register: Path) -> None:
     served = serve()
+    with connected(served) as con:
+        con.execute(QUERY).fetchall()
     with reading(served):
         served.process.kill()
         served.process.wait()
+    assert verify_log(served.log)[0] == 2
     with duckdb.connect(str(register), read_only=True) as file:
         assert file.execute("SELECT count(*) FROM people").fetchall() == [(3000,)]
     again = serve()
     with connected(again) as con:
         assert len(con.execute(QUERY).fetchall()) == 3
-    assert [line["verdict"] for line in again.asked()] == ["begun", "answered"]
+    assert [line["verdict"] for line in again.asked()] == ["answered", "begun", "answered"]
 
 
 def written_certificate(folder: Path, *, days: tuple[int, int]) -> tuple[Path, Path]:
@@ -226,7 +248,7 @@ def test_clients_look_at_the_certificate(register: Path, tmp_path: Path, days: t
 
 
 def test_who_comes_in_and_says_nothing_is_sent_away(register: Path, tmp_path: Path) -> None:
-    with in_this_process(register, tmp_path, Options(port=0, login=5.0)) as port:
+    with in_this_process(register, tmp_path, Options(port=0, login=3.0)) as port:
         silent = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(20)]
         for sock in silent:
             assert sock.recv(1000) == b""

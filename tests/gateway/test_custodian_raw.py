@@ -311,7 +311,7 @@ class TestConfigured:
                 assert con.execute(f"{RECORDS} LIMIT 1").fetchone() is not None
             for host in (address, "127.0.0.1"):  # this door cannot tell
                 with flight_connected(served, "ann", host) as con, con.cursor() as cursor:
-                    cursor.execute("SELECT 1")
+                    assert cursor.execute("SELECT 1").fetchall() == [(1,)]
                 with pytest.raises(Exception, match="encrypted connections only"):
                     flight_connected(served, "carla", host)
             assert served.told("refused") >= 3

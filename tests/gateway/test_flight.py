@@ -361,7 +361,7 @@ class TestFlight:
 
 
 def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
-    served = serve("--flight-port", "0", "--user-connections", "2", "--seconds", "3", "--rows", "1000", "--idle", "15")
+    served = serve("--flight-port", "0", "--user-connections", "2", "--seconds", "2", "--rows", "1000")
     plain = Plain(served)
     first, _ = plain.info(QUERY), plain.info(QUERY)
     with pytest.raises(flight.FlightUnavailableError, match="too many"):
@@ -374,9 +374,6 @@ def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
         plain.info(SLOW)
     with pytest.raises(flight.FlightError, match="SDC093"):
         plain.rows(plain.info("SELECT * FROM numbers")).read_all()
-    wait_for(lambda: served.told("left") == 1)  # nothing was heard of the client for a while
-    with pytest.raises(flight.FlightUnauthenticatedError):
-        plain.info(QUERY)
 
 
 def test_many_clients_at_once(served: Served) -> None:
@@ -390,9 +387,9 @@ def test_many_clients_at_once(served: Served) -> None:
         assert list(clients.map(ask, range(60))) == [3] * 60
 
 
-def test_wrong_passwords_cost_time_and_lock_nobody_out_who_is_in(serve: Callable[..., Served]) -> None:
-    served = serve("--flight-port", "0")
-    plain = Plain(served)
+def test_wrong_passwords_cost_time_and_lock_nobody_out_who_is_in(served: Served) -> None:
+    plain = Plain(served)  # from here on none has failed
+    failed = served.told("login failed")
     for _ in range(4):
         with pytest.raises(flight.FlightUnauthenticatedError):
             plain.client.authenticate_basic_token("ann", "wrong password")
@@ -401,8 +398,9 @@ def test_wrong_passwords_cost_time_and_lock_nobody_out_who_is_in(serve: Callable
         plain.client.authenticate_basic_token("ann", "wrong password")
     assert time.monotonic() - begin >= 0.5  # that long it has to wait at least
     assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
-    assert served.told("login failed") == 5
+    assert served.told("login failed") == failed + 5
     assert PASSWORD not in served.events.read_text()
+    Plain(served)  # or those who come after have to wait
 
 
 def test_tls_with_a_certificate_of_ones_own(register: Path, tmp_path: Path) -> None:
@@ -490,7 +488,7 @@ def _peak(served: Served) -> int:
 
 
 def test_stopping_does_not_wait_for_those_who_do_not_read(serve: Callable[..., Served]) -> None:
-    served = serve("--flight-port", "0")
+    served = serve("--flight-port", "0", grace=1.0)
     code = (
         "import sys, time; sys.path[:0] = sys.argv[1:]; from test_flight import *\n"
         "from pathlib import Path\n"

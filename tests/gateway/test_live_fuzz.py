@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from effort import times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served_gateway import Served
@@ -59,7 +60,7 @@ def neighbour(served: Served) -> Iterator[Any]:
 
 
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=12), end=st.sampled_from([b"", message(b"X", b"")]))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=times(30, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_messages_end_a_session_or_not_and_no_other(
     served: Served, neighbour: Any, messages: list[bytes], end: bytes
 ) -> None:
