@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -37,14 +38,20 @@ def _no_secret_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SDCDUCK_SECRET_FILE", raising=False)
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A custodian's file with records, the functions and a p-table of its own."""
-    path = tmp_path / "people.duckdb"
+    path = tmp_path_factory.mktemp("made") / "people.duckdb"
     with sdcduck.connect(path, secret=SECRET) as con:
         con.execute(PEOPLE)
         con.execute("FROM sdc_store_ptable('mine', '(FROM sdc_ptable(D := 2, V := 1))')").fetchall()
     return path
+
+
+@pytest.fixture
+def file(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, for a test that changes it."""
+    return Path(shutil.copy(made, tmp_path))
 
 
 @pytest.fixture

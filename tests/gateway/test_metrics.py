@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -101,14 +102,12 @@ for option, port in zip(asked[::2], asked[1::2]):
 
 
 def test_a_port_in_use_ends_the_start(counting: Served, register: Path) -> None:
-    asked = (
-        "--port",
-        counting.port,
-        "--metrics-port",
-        address(counting).rsplit(":", 1)[1],
-        "--flight-port",
-        counting.flight,
-    )
+    ports = {
+        "--metrics-port": address(counting).rsplit(":", 1)[1],
+        "--flight-port": counting.flight,
+        "--port": counting.port,
+    }
+    asked = chain(*ports.items())  # --port comes last: after it the program still holds the file, until it ends
     command = [sys.executable, "-c", _STARTS, str(register), *map(str, asked)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1", "1"]
