@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,12 +29,17 @@ def call(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-@pytest.fixture
-def people(tmp_path: Path) -> str:
-    file = str(tmp_path / "people.duckdb")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("made") / "people.duckdb"
     with sdcduck.connect(file, secret=EXAMPLE_SECRET) as con:
         con.execute(EXAMPLE_DATA)
     return file
+
+
+@pytest.fixture
+def people(made: Path, tmp_path: Path) -> str:
+    return str(shutil.copy(made, tmp_path))
 
 
 def test_a_protected_query_on_a_file(people: str) -> None:
