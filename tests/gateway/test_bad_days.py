@@ -102,6 +102,7 @@ def test_clients_that_say_nothing_are_sent_away(serve: Callable[..., Served]) ->
     served = serve("--idle", "5", "--flight-port", "0")
     arrow = flight.FlightClient(f"grpc://127.0.0.1:{served.flight}")
     options = flight.FlightCallOptions(headers=[arrow.authenticate_basic_token("ann", PASSWORD)])
+    assert list(arrow.list_actions(options))
     with reading(served) as client, connected(served) as silent:
         client.send_signal(signal.SIGSTOP)  # as one whose cable was pulled: nothing comes, not even an end
         wait_for(lambda: is_sent_away(silent))

@@ -361,7 +361,7 @@ class TestFlight:
 
 
 def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
-    served = serve("--flight-port", "0", "--user-connections", "2", "--seconds", "2", "--rows", "1000")
+    served = serve("--flight-port", "0", "--user-connections", "2", "--seconds", "2", "--rows", "1000", grace=1.0)
     plain = Plain(served)
     first, _ = plain.info(QUERY), plain.info(QUERY)
     with pytest.raises(flight.FlightUnavailableError, match="too many"):
