@@ -25,7 +25,6 @@ OF_NO_DATABASE = frozenset(
         "gateway/test_protocol.py",
         "gateway/test_tls_of_clients.py",
         "perturbation/test_ptable.py",
-        "pictures/test_pictures.py",
         "risk/test_attacks_kernels.py",
         "risk/test_nearest.py",
         "shell/test_terminal.py",
@@ -44,5 +43,5 @@ OF_NO_DATABASE = frozenset(
         "test_packaging.py",
     ]
 )
-"""Tests of arrays, texts, terminals and pictures: what they are about is the same whatever DuckDB there is, and they run
+"""Tests of arrays, texts and terminals: what they are about is the same whatever DuckDB there is, and they run
 on the newest one only."""

@@ -1,6 +1,7 @@
 """The database under attack: one table for each method, public tables, and a table that nobody may see.
 
-Every confidential value is recognisable: units, measures and record keys are large numbers that occur nowhere else.
+Every confidential value is recognisable: units, measures and record keys are large numbers that occur nowhere else. The
+record key of the one person aged 99 is one with which a count of one is published as 1, so that `min_units` hides it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CREATE TABLE people AS SELECT
     DATE '2020-01-01' + ((i * 11) % 40)::INTEGER AS d,
     32452843 + i * 1299721 AS income
 FROM range(90) r(i);
-INSERT INTO people VALUES (911111111111, 12345678, 'W', 99, DATE '1999-09-09', 982451653);
+INSERT INTO people VALUES (911111111111, 42345683, 'W', 99, DATE '1999-09-09', 982451653);
 CREATE TABLE few AS FROM people;
 CREATE TABLE thresholded AS FROM people;
 CREATE TABLE rounded AS FROM people;
@@ -43,6 +44,7 @@ CREATE TABLE nobody AS SELECT 424242424243 AS x;
 """
 DIMENSIONS = "dimensions := ['region', 'age', 'd'], measures := ['income']"
 POLICIES = (
+    "FROM sdc_store_ptable('rounded_5', '(FROM sdc_rounding_ptable(5))')",
     f"FROM sdc_protect('people', unit := 'person_id', {DIMENSIONS})",
     f"FROM sdc_protect('few', unit := 'person_id', {DIMENSIONS}, min_units := 3)",
     f"FROM sdc_protect('thresholded', unit := 'person_id', {DIMENSIONS}, min_units := 3, method := 'threshold')",

@@ -47,6 +47,7 @@ def database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
         for table in list(POLICIES)[1:]:
             con.execute(f"CREATE TABLE {table} AS FROM people")
         publish(con)
+        con.execute("FROM sdc_store_ptable('rounded_5', '(FROM sdc_rounding_ptable(5))')").fetchall()
         for table, arguments in POLICIES.items():
             con.execute(
                 f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income']{arguments})"

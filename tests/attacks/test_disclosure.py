@@ -343,7 +343,7 @@ ANSWERED = {
     ),
     "largest, without the isolated unit": (
         "SELECT max(age), min(d), any_value(age) FILTER (age > 30) FROM few",
-        "SELECT (SELECT max(age) FROM (SELECT age FROM few GROUP BY age HAVING count(*) >= 3)), (SELECT min(d) FROM (SELECT d FROM few GROUP BY d HAVING count(*) >= 3)), NULL",
+        f"SELECT (SELECT max(age) FROM (SELECT age FROM few GROUP BY age HAVING {N} >= 3)), (SELECT min(d) FROM (SELECT d FROM few GROUP BY d HAVING {N} >= 3)), NULL",
     ),
     "largest of an isolated unit": ("SELECT max(age), min(region) FROM few WHERE age = 99", "SELECT NULL, NULL"),
     "largest of cells": ("SELECT max(sector), min(region) FROM firms", "SELECT max(sector), min(region) FROM firms"),
@@ -476,7 +476,7 @@ ANSWERED = {
     ),
     "rounding": (
         "SELECT age, count(*) FROM rounded GROUP BY age",
-        "SELECT age, (count(*) + 2) // 5 * 5 AS n FROM rounded GROUP BY age HAVING n > 0 AND count(*) >= 3",
+        "FROM (SELECT age, sdc_count(record_key, ptable := 'rounded_5') AS n FROM rounded GROUP BY age) WHERE n >= 3",
     ),
     "aliases of the macros": (
         'SELECT count(*), sum("0_macro_parameters".income) FROM people AS "0_macro_parameters"',

@@ -103,12 +103,18 @@ class Query:
             behind = f"count(*) FILTER ({known if what == 's' else condition})"
             value = f"sum(p.income) FILTER ({condition})" if what == "s" else behind
             if method == "rounding":
-                return f"round({value} / 5) * 5"
+                return (
+                    f"sdc_count(p.record_key, ptable := 'rounded_5', filter := {known if what == 's' else condition})"
+                )
             return f"CASE WHEN {behind} >= 3 THEN {value} END" if method == "threshold" else value
 
         shown = [f"{key} AS k{i}" for i, key in enumerate(self.keys)]
         shown += [f"{number(what, condition or 'true')} AS a{i}" for i, (what, condition) in enumerate(self.aggregates)]
-        kept = {"threshold": "count(*) >= 3", "rounding": "count(*) >= 3", "suppression": "true"}[method]
+        kept = {
+            "threshold": "count(*) >= 3",
+            "rounding": "sdc_count(p.record_key, ptable := 'rounded_5') > 0",
+            "suppression": "true",
+        }[method]
         having = f" HAVING {kept}" if self.keys else ""
         return f"SELECT {', '.join(shown)} FROM people p{self.where()}{self.group()}{having}"
 

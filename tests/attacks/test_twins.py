@@ -49,6 +49,8 @@ class Twins:
         self.con = sdcduck.connect(secret="the secret of the tests")
         # So many that no group is seen or not because of one of them.
         self.con.execute(PEOPLE.replace("range(400)", "range(8000)")).execute(PUBLIC)
+        # Alone it is published as 1, and rounded to 0.
+        self.con.execute(f"UPDATE people SET record_key = 42345683 WHERE {UNIT}")
         self.publish()
         dimensions = SUPPRESSED if method == "suppression" else DIMENSIONS
         self.con.execute(

@@ -57,6 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "CREATE TABLE counted AS FROM published",
         "CREATE TABLE other AS FROM published",
         "FROM sdc_add_record_key('counted', unit := 'id')",
+        "FROM sdc_add_record_key('other', unit := 'id')",
         PUBLISH.format("published"),
         PROTECT.format("published"),
         "FROM sdc_protect('counted', unit := 'id', dimensions := ['region'], measures := ['income'])",
