@@ -10,7 +10,7 @@ FAMILY ?=
 TESTS = $(FAMILY:%=tests/%)
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test test-long fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
+.PHONY: help demo test fast test-long fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -29,6 +29,9 @@ demo: $(STAMP)           ## 1.4 million real records protected, measured and dra
 test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
 	@$(BIN)/python -c 'import duckdb, sys; print(f"sdcduck: testing on DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}")'
 	@$(BIN)/python -m pytest -n auto $(TESTS)
+
+fast: $(STAMP)           ## tests of what was changed, the changed ones first, as many as start within 20 seconds
+	@SDCDUCK_SECONDS=20 $(BIN)/python -m pytest -n auto --no-header $$($(BIN)/python tests/changed.py)
 
 test-long: $(STAMP)      ## the same with all repetitions, before a release: an hour or more
 	@SDCDUCK_EFFORT=long $(BIN)/python -m pytest -n auto -m 'long or not long' $(TESTS)

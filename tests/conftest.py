@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if int(duckdb.__version__.split(".")[0]) >= 2 or LONG or collection_path in asked:
         return None
     return f"tests/{collection_path.relative_to(_TESTS).as_posix()}" in OF_NO_DATABASE or None
+
+
+_STARTED, _SECONDS = time.monotonic(), float(os.environ.get("SDCDUCK_SECONDS", "inf"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Start no more tests after so many seconds."""
+    if time.monotonic() - _STARTED > _SECONDS:
+        pytest.skip(f"none is started after {_SECONDS:.0f} seconds")
 
 
 SECRET = "the secret of the tests"
