@@ -404,14 +404,15 @@ class StoredPublication:
 
 
 def publication(con: duckdb.DuckDBPyConnection, name: str) -> StoredPublication:
-    """A stored publication.
+    """A stored publication, under the name that it was stored under last, whatever the case of its letters: its tables
+    have the same names then.
 
     Raises:
         SDCError: there is none of that name.
     """
     rows = con.execute("SELECT name, query, arguments, fingerprint FROM sdc.publications").fetchall()
     for row in rows:
-        if row[0] == name:
+        if folded(row[0]) == folded(name):
             return StoredPublication(*row)
     raise unknown("publication", name, [row[0] for row in rows])
 
@@ -424,9 +425,11 @@ def store_publication(
     fingerprint: str | None = None,
 ) -> None:
     """Store a publication, replacing one of the same name."""
-    con.execute("DELETE FROM sdc.publications WHERE name = ?", [name])
+    con.execute(_DELETE_PUBLICATION, [folded(name)])
     con.execute("INSERT INTO sdc.publications VALUES (?, ?, ?, ?)", [name, query, arguments, fingerprint])
 
+
+_DELETE_PUBLICATION = f"DELETE FROM sdc.publications WHERE {folded_sql('name')} = ?"
 
 EXPORT = "readme"
 EXPORT_SAYS = "What the tables of this file are, with a query on each (made by sdc_export)"
@@ -457,7 +460,7 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a publication with its tables; all or nothing."""
     con.begin()
     try:
-        con.execute("DELETE FROM sdc.publications WHERE name = ?", [name])
+        con.execute(_DELETE_PUBLICATION, [folded(name)])
         con.execute(f"DROP TABLE IF EXISTS {cells_table(name)}")
         con.execute(f"DROP TABLE IF EXISTS {stencil_table(name)}")
         con.commit()
@@ -596,11 +599,11 @@ def renew_policies(
     con: duckdb.DuckDBPyConnection, publication: str, count_column: str | None, complete: Sequence[str]
 ) -> None:
     """Bring policies in line with a publication that is stored anew; within the transaction that stores it."""
-    named = "publication = ? AND method = 'suppression'"
-    if first_row(con, f"SELECT 1 FROM sdc.policies WHERE {named}", [publication]) is not None:
+    named = f"{folded_sql('publication')} = ? AND method = 'suppression'"
+    if first_row(con, f"SELECT 1 FROM sdc.policies WHERE {named}", [folded(publication)]) is not None:
         con.execute(
             f"UPDATE sdc.policies SET count_column = ?, complete = ? WHERE {named}",
-            [count_column, list(complete), publication],
+            [count_column, list(complete), folded(publication)],
         )
         _policies_changed(con)
 

@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Sequence
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, source
@@ -13,6 +14,8 @@ from sdcduck.udfs.source import Source, source
 from sdcduck import catalog
 from sdcduck.catalog import Policy, folded
 from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.perturbation.lookup import KEY_MODULUS
+from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 from sdcduck.registry import Family, Planner, Rows, Session
 
 METHODS = ("cell_key", "suppression", "threshold", "rounding")
@@ -95,6 +98,9 @@ def plan_protect(
     if facts.several_keys:
         raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
 
+    if key is not None:
+        _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
+
     shows = None if preview is None else _preview(session, table, preview, shown, summed)
 
     def store() -> pa.Table:
@@ -126,6 +132,30 @@ def _key(table: Source, name: str | None, unit: str) -> str:
         missing = unknown("column", name, table.columns, where=table.described)
         raise SDCError(f"{missing}; sdc_add_record_key('{table.text}', unit := '{unit}') makes record keys")
     return _plain(table, name, "record_key")
+
+
+def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, key: str, ptable: str | None) -> None:
+    """Refuse keys that are no random numbers of the scale of the p-table: many cells would have the same noise."""
+    if folded(key) == folded(unit):
+        raise SDCError(f"column '{key}' is the unit: whoever knows the units would know the noise; {_MAKES_KEYS}")
+    modulus = KEY_MODULUS
+    if ptable is not None:
+        modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
+    parts = min(PARTS, modulus)
+    name, who = catalog.identifier(key), catalog.identifier(unit)
+    counted = cursor.execute(
+        f"SELECT part, count(*) FROM (SELECT any_value({name})::BIGINT % {modulus} * {parts} // {modulus} AS part "
+        f"FROM {table.sql} GROUP BY {who}) GROUP BY part"
+    ).fetchall()
+    counts = np.zeros(parts, dtype=np.int64)
+    for part, number in counted:
+        counts[part] = number
+    if counts.any() and not are_spread(counts):
+        scale = f"random numbers from 0 to {modulus - 1}"
+        raise SDCError(f"column '{key}' cannot hold record keys, which are {scale}; {_MAKES_KEYS}")
+
+
+_MAKES_KEYS = "sdc_add_record_key makes record keys"
 
 
 def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument: str, kind: str) -> None:

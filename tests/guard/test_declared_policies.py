@@ -1,0 +1,105 @@
+"""What `sdc_protect` refuses to declare, because it would protect nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pytest
+
+import sdcduck
+from sdcduck.guard import Refused, guard
+from sdcduck.methods.perturbation.record_keys import are_spread
+
+PROTECT = "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], record_key := '{}', {})"
+METHODS = ("method := 'cell_key'", "method := 'rounding', base := 5")
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            """CREATE TABLE people AS SELECT i + 1000 AS id, sdc_record_key(i) AS record_key, 'r' || i % 3 AS region,
+            (20 + i % 70)::INTEGER AS age, 7 AS constant, 99_999_000 + i % 999 AS large, (i * 1234577) % 256 AS small,
+            i AS number, i * 99_000 AS stretched, hash(i) % 100_000_000 AS hashed FROM range(1000) _(i)"""
+        )
+        con.execute("CREATE TABLE visits AS FROM people UNION ALL FROM people UNION ALL FROM people")
+        ons = "SELECT i + 1 AS pcv, k AS ckey, CASE WHEN i > 5 THEN k % 3 - 1 ELSE 0 END AS pvalue FROM range(750) a(i), range(256) b(k)"
+        con.execute(f"FROM sdc_store_ptable('ons', '({ons})')").fetchall()
+        yield con
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("column", ["age", "constant", "large", "small", "number"])
+def test_columns_that_are_no_record_keys(people: duckdb.DuckDBPyConnection, column: str, method: str) -> None:
+    with pytest.raises(duckdb.Error, match="cannot hold record keys, which are random numbers from 0 to 99999999"):
+        people.execute(PROTECT.format(column, method))
+
+
+def test_the_unit_is_no_record_key(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("CREATE OR REPLACE VIEW known AS SELECT stretched AS id, region FROM people")
+    for method in METHODS:
+        with pytest.raises(duckdb.Error, match="is the unit: whoever knows the units"):
+            people.execute(PROTECT.replace("people", "known").format("ID", method))
+
+
+@pytest.mark.parametrize("column", ["record_key", "hashed", "stretched"])
+def test_keys_that_are_spread(people: duckdb.DuckDBPyConnection, column: str) -> None:
+    for table in ("people", "visits"):
+        for method in METHODS:
+            people.execute(PROTECT.replace("people", table).format(column, method)).fetchall()
+    people.execute("FROM sdc_unprotect('visits')").fetchall()
+    assert guard(people).sql("SELECT count(*) AS n FROM people").to_pylist()[0]["n"] == 1000
+
+
+def test_keys_of_the_scale_of_the_ptable(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(PROTECT.format("small", "ptable := 'ons'")).fetchall()
+    with pytest.raises(duckdb.Error, match="random numbers from 0 to 255"):
+        people.execute(PROTECT.format("constant", "ptable := 'ons'"))
+
+
+def test_a_few_people_may_have_any_keys(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(
+        "CREATE OR REPLACE VIEW few AS FROM people WHERE number < 3; CREATE OR REPLACE VIEW none AS FROM people LIMIT 0"
+    )
+    for table in ("few", "none"):
+        people.execute(PROTECT.replace("people", table).format("number", METHODS[0])).fetchall()
+        people.execute(f"FROM sdc_unprotect('{table}')").fetchall()
+
+
+def test_random_keys_are_not_refused_and_others_are() -> None:
+    """At its level, 1 in 1e9 tables of random keys would be refused."""
+    chance = np.random.default_rng(3)
+    for size in (1, 2, 5, 9, 30, 1000, 10**6):
+        for _ in range(50):
+            assert are_spread(chance.multinomial(size, np.full(16, 1 / 16)))
+    for size in (9, 30, 1000, 10**6):
+        assert not are_spread(np.array([size, *[0] * 15]))
+    assert not are_spread(np.array([600, 400, *[0] * 14]))
+
+
+def test_publications_whose_names_differ_in_capitals_only_are_one() -> None:
+    """They have the same tables: the second would have answered under the policies of the first."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE firms AS SELECT i AS id, 'r' || i % 4 AS region, 's' || (i * i % 7) AS sector FROM range(40) _(i)"
+        )
+        cube = "SELECT region, sector, count(*) AS n FROM firms GROUP BY CUBE (region, sector)"
+        con.execute(f"FROM sdc_publish('inc', '{cube}', max_count := 3)").fetchall()
+        con.execute(
+            "FROM sdc_protect('firms', unit := 'id', dimensions := ['region', 'sector'], method := 'suppression', publication := 'Inc')"
+        ).fetchall()
+        asked = "SELECT region, sector, count(*) AS n FROM firms GROUP BY ALL"
+        hidden = sum(row["n"] is None for row in guard(con).sql(asked).to_pylist())
+        assert hidden > 2
+        con.execute("FROM sdc_publish('INC', max_count := 1)").fetchall()
+        assert con.execute("SELECT name FROM sdc.publications").fetchall() == [("INC",)]
+        stored = con.execute(
+            "SELECT count(*) FROM sdc.inc_cells WHERE status <> 'open' AND level = 'region x sector'"
+        ).fetchall()
+        assert [(sum(row["n"] is None for row in guard(con).sql(asked).to_pylist()),)] == stored
+        con.execute("FROM sdc_drop_publication('iNC')").fetchall()
+        assert con.execute("SELECT count(*) FROM sdc.publications").fetchall() == [(0,)]
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con).sql(asked)
