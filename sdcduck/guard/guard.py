@@ -128,6 +128,11 @@ class Guard:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
+        if macros := catalog.shadowing_macros(self._con):
+            raise SDCError(
+                f"the macro {macros[0]!r} of the database would run in place of DuckDB's function of that name: "
+                f"DROP MACRO {identifier(macros[0])}"
+            )
         # Nobody can change a database that this process holds for reading.
         unchanging = catalog.is_read_only(self._con)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)

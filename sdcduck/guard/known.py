@@ -95,6 +95,10 @@ class Known:
     def policies(self, version: str) -> dict[str, Policy]:
         """The policies that hold, by lower-case name; call it with the connection held."""
         if self._policies[0] != version or not version:
+            if self._policies[0] and (macros := catalog.shadowing_macros(self._con)):
+                raise Refused(
+                    "SDC060", f"a macro has the name of a function of DuckDB, DROP MACRO {identifier(macros[0])}"
+                )
             known = catalog.policies(self._con) if not self._raw else []
             held = {
                 folded(policy.name): policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -103,3 +104,25 @@ def test_publications_whose_names_differ_in_capitals_only_are_one() -> None:
         assert con.execute("SELECT count(*) FROM sdc.publications").fetchall() == [(0,)]
         with pytest.raises(Refused, match="SDC060"):
             guard(con).sql(asked)
+
+
+@pytest.mark.parametrize(
+    "macro", ["upper(x) AS (SELECT string_agg(answer) FROM hidden)", '"+"(a, b) AS 7', "Sum(x) AS 1"]
+)
+def test_a_macro_does_not_run_in_place_of_a_function_of_duckdb(tmp_path: Path, macro: str) -> None:
+    path = tmp_path / "macros.duckdb"
+    asked = "SELECT upper(region) AS r FROM regions"
+    with sdcduck.connect(path, secret="the secret of the tests") as con:
+        con.execute("CREATE TABLE regions AS SELECT 'n' AS region; CREATE TABLE hidden AS SELECT 'secret' AS answer")
+        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute(f"CREATE TEMP MACRO {macro}")  # that of one connection is not that of another
+        before = guard(con)
+        assert before.sql(asked).to_pylist() == [{"r": "N"}]
+        con.execute(f"CREATE MACRO macros.main.{macro}")
+        with pytest.raises(sdcduck.SDCError, match="DROP MACRO"):
+            guard(con)
+        con.execute("UPDATE sdc.settings SET value = 'another' WHERE name = 'policies'")
+        with pytest.raises(Refused, match="SDC060"):
+            before.sql(asked)
+    with pytest.raises(sdcduck.SDCError, match="DROP MACRO"):
+        guard(path)
