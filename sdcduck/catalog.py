@@ -575,6 +575,16 @@ def key_fingerprint(con: duckdb.DuckDBPyConnection, table: str, key: str) -> str
     return hashlib.sha256(repr(first_row(con, f"SELECT count(*), {powers} FROM {table}")).encode()).hexdigest()
 
 
+def protected_behind(con: duckdb.DuckDBPyConnection, name: str, policies: Iterable[Policy]) -> list[str]:
+    """The tables of unit-level policies that a relation reads, through views and macros, if it is none of them."""
+    of_units = {folded(policy.name): policy.name for policy in policies if policy.label == "unit-level"}
+    if folded(name) in of_units:
+        return []
+    behind = {folded(table) for table in con.get_table_names(f"FROM {identifier(name)}")}
+    tables = {known: con.get_table_names(f"FROM {identifier(of_units[known])}") for known in of_units}
+    return sorted(of_units[known] for known, read in tables.items() if behind & set(map(folded, read)))
+
+
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:
     """Changes whenever a policy does."""
     row = con.execute("SELECT value FROM sdc.settings WHERE name = 'policies'").fetchall()

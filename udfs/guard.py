@@ -259,6 +259,11 @@ def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
     if before is not None and before.label == "unit-level":
         raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
     _check_view(session.cursor(), table)
+    held = [policy for policy in catalog.policies(session.cursor()) if folded(policy.role) in ("", folded(role or ""))]
+    if behind := catalog.protected_behind(session.cursor(), table.text, held):
+        raise SDCError(
+            f"'{table.text}' shows records of '{behind[0]}', which is protected; make a table of what may be seen"
+        )
 
     def store() -> pa.Table:
         catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))

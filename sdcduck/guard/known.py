@@ -27,11 +27,12 @@ from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 @dataclass(frozen=True)
 class Shape:
-    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and whether it is a table."""
+    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and what a view reads."""
 
     name: str
     is_table: bool
     columns: tuple[tuple[str, str], ...]
+    reads: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,21 @@ class Known:
             described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
+        self._check_public(policy)
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
+
+    def _check_public(self, policy: Policy) -> None:
+        """Refuse a public view that was replaced by one that reads records, or one of a table protected since.
+
+        Raises:
+            Refused: it does.
+        """
+        if policy.label != "public" or self._raw or folded(policy.name) in self.tables():
+            return
+        behind = catalog.protected_behind(self._con, policy.name, self._policies[1].values())
+        if behind:
+            raise Refused("SDC060", f"{policy.name}: the view reads {behind[0]}, which is protected")
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
@@ -202,6 +216,8 @@ class Known:
         except _NO_TABLE:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
+        if catalog.protected_behind(self._con, str(policy.preview), self._policies[1].values()):
+            raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
         return () if self._unchanging else (self._shape(str(policy.preview)),)
 
     def have(self, shapes: Sequence[Shape]) -> bool:
@@ -226,7 +242,9 @@ class Known:
                 described = self._con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
             except _NO_TABLE:
                 continue
-            return Shape(name, is_table, tuple((str(column[0]), str(column[1])) for column in described))
+            columns = tuple((str(column[0]), str(column[1])) for column in described)
+            reads = () if is_table else self._con.get_table_names(f"FROM {identifier(name)}", qualified=True)
+            return Shape(name, is_table, columns, frozenset(reads))
         raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:

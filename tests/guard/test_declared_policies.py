@@ -126,3 +126,57 @@ def test_a_macro_does_not_run_in_place_of_a_function_of_duckdb(tmp_path: Path, m
             before.sql(asked)
     with pytest.raises(sdcduck.SDCError, match="DROP MACRO"):
         guard(path)
+
+
+def test_a_public_view_shows_no_records_of_a_protected_table(tmp_path: Path) -> None:
+    path = tmp_path / "views.duckdb"
+    asked = "SELECT sum(income) AS s FROM shown"
+    with sdcduck.connect(path, secret="the secret of the tests") as con:
+        con.execute(
+            """CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, 'r' || i % 3 AS region, i AS income
+            FROM range(99) _(i); CREATE TABLE open AS SELECT 1 AS income; CREATE VIEW shown AS FROM open;
+            CREATE VIEW inner_view AS FROM people; CREATE MACRO of_people() AS TABLE FROM inner_view"""
+        )
+        protect = "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
+        con.execute("FROM sdc_public('shown')").fetchall()
+        con.execute("FROM sdc_public('inner_view')").fetchall()  # nothing is protected yet
+        guarded = guard(con)
+        assert guarded.sql(asked).to_pylist() == [{"s": 1}]
+        con.execute(protect).fetchall()
+        with pytest.raises(Refused, match="SDC060"):
+            guarded.sql("SELECT max(income) AS m FROM inner_view")
+        same_columns = "SELECT income::INTEGER AS income FROM people"
+        for view in (
+            same_columns,
+            "FROM people",
+            "FROM inner_view",
+            "FROM of_people()",
+            "SELECT max(income) AS income FROM people",
+        ):
+            con.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
+            with pytest.raises(Refused, match="SDC060"):
+                guarded.sql(asked)
+            con.execute(f"CREATE OR REPLACE VIEW another AS {view}")
+            with pytest.raises(duckdb.Error, match="shows records of 'people', which is protected"):
+                con.execute("FROM sdc_public('another')")
+    with pytest.raises(Refused, match="SDC060"):
+        guard(path).sql(asked)
+    with sdcduck.connect(path, secret="the secret of the tests") as con:
+        con.execute("CREATE OR REPLACE VIEW shown AS FROM open")
+        assert guard(con).sql(asked).to_pylist() == [{"s": 1}]
+
+
+def test_a_preview_that_was_replaced_by_records_is_refused() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            """CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, 'r' || i % 3 AS region
+            FROM range(99) _(i); CREATE TABLE made_up AS SELECT 'r1' AS region; CREATE VIEW preview AS FROM made_up"""
+        )
+        con.execute(
+            "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], preview := 'preview')"
+        ).fetchall()
+        guarded = guard(con)
+        assert guarded.sql("SELECT region FROM people LIMIT 3").to_pylist() == [{"region": "r1"}]
+        con.execute("CREATE OR REPLACE VIEW preview AS SELECT region FROM people")
+        with pytest.raises(Refused, match="SDC060"):
+            guarded.sql("SELECT region FROM people LIMIT 3")
