@@ -28,7 +28,8 @@ def methods(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"CREATE TABLE {name} AS SELECT id AS unit, ['A', 'B', 'C'][1 + least(id // 3, 2)] AS kind, id AS amount "
             "FROM range(40) u(id)"
         )
-    con.execute("FROM sdc_add_record_key('noisy', unit := 'unit')").fetchall()
+    for name in ("noisy", "rounded"):
+        con.execute(f"FROM sdc_add_record_key('{name}', unit := 'unit')").fetchall()
     con.execute(
         "FROM sdc_publish('p', 'SELECT kind, count(*) AS n FROM published GROUP BY GROUPING SETS ((kind), ())', max_count := 3)"
     ).fetchall()
