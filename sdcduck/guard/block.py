@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy, folded, identifier
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
-from sdcduck.guard.calls import Numbered, both, with_numbers
+from sdcduck.guard.calls import SETS, Numbered, both, with_numbers
 from sdcduck.guard.figures import FIGURES
 from sdcduck.guard.methods import CARRIED, Method, method_of
 from sdcduck.guard.names import refuse_more_keys
@@ -861,8 +861,8 @@ class Block:
             if len(without_repetition(listed)) < len(listed):
                 raise Refused("SDC005", "a grouping set that is there twice")
             sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
-            units.append("expressions", exp.alias_(sets, "_sets", quoted=True))
-            shown.append(f'"{UNITS}"."_sets"')
+            units.append("expressions", exp.alias_(sets, SETS, quoted=True))
+            shown.append(f'"{UNITS}"."{SETS}"')
         for sql, name in numbers.columns.items():
             units.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
         by_unit = group if group is not None else exp.Group(expressions=[])

@@ -20,6 +20,9 @@ from sdcduck.guard.refusals import Refused
 NUMBERS = "_sdc_n"
 """The alias of the calls of a block."""
 
+SETS = "_sets"
+"""The column that says of which grouping set a row is."""
+
 
 class Steps:
     """Parts of the formulas of a block that are columns of their own: calls, and what is made of them step by step.
@@ -125,11 +128,24 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, st
     if kept != "true":
         after += f" WHERE {lifted[kept]}"
     if keys:
-        # DuckDB would give the groups in the order of their first records, and that may be the order of incomes. Rows
-        # of grouping sets may have the same keys: what tells them apart then are their numbers.
-        alike = grouped.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None
-        after += " ORDER BY ALL" if alike else " ORDER BY " + ", ".join(f'"{NUMBERS}"."{key}"' for key in keys)
+        # DuckDB would give the groups in the order of their first records, and that may be the order of incomes.
+        ordered = [*keys, *_told_apart(grouped, len(keys))]
+        after += " ORDER BY " + ", ".join(f'"{NUMBERS}"."{key}"' for key in ordered)
     return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after))
+
+
+def _told_apart(grouped: exp.Select, keys: int) -> list[str]:
+    """The name of a further column, which tells rows of different grouping sets apart: they may have the same keys."""
+    group = grouped.args.get("group")
+    if group is None:
+        return []
+    sets: exp.Expr | None = next((item for item in group.expressions if item.name == SETS), None)
+    if group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+        sets = exp.Grouping(expressions=[item.unalias().copy() for item in grouped.expressions[:keys]])
+    if sets is None:
+        return []
+    grouped.append("expressions", exp.alias_(sets.copy(), SETS, quoted=True))
+    return [SETS]
 
 
 def is_plain(formula: str) -> bool:

@@ -52,6 +52,9 @@ QUERIES = (
     "SELECT town, count(*) AS n FROM people GROUP BY town QUALIFY row_number() OVER () < 4",
     "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id) GROUP BY n",
     "SELECT ward, count(*) AS n, count(DISTINCT id) AS u FROM visits GROUP BY ward",
+    "SELECT nullif(ward, 'c') AS w, count(*) AS n FROM visits GROUP BY ROLLUP (1)",
+    "SELECT nullif(town, 'town 03') AS t, nullif(sex, 'f') AS s, count(*) AS n FROM people GROUP BY CUBE (1, 2)",
+    "SELECT nullif(town, 'town 03') AS t, nullif(sex, 'f') AS s FROM people GROUP BY CUBE (1, 2)",
     "SELECT ward, town, count(*) AS n FROM visits JOIN people USING (id) GROUP BY ward, town",
     "PIVOT people ON sex USING count(*) GROUP BY town",
 )
