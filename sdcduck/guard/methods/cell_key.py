@@ -95,8 +95,10 @@ class CellKey:
         largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
         if not exact:
             largest = column(1, f"_sdc_clipped({largest})")
-        # Where every record has a value that is not 0, this is the sum of keys of the published count.
-        every = self._is_among(self.policy.without_zero, records, measure)
+        # Where every record has a value that is not 0, this is the sum of keys of the published count. NULL is not 0
+        # either, and no record that counts.
+        without = self.policy.without_zero & self.policy.without_null
+        every = self._is_among(without, records, measure)
         keys = call(f"sum({chosen(condition if every else both(condition, f'{measure} <> 0'), key)})")
         own = self._own(f"sum of {called}")
         value = f"{added_up} / {repeated}" if repeated else added_up
