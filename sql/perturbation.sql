@@ -682,7 +682,7 @@ CREATE OR REPLACE MACRO _sdc_coefficients_checked(
 ) AS
     CASE
         WHEN _sdc_ptable_top(p) > 0 AND (small IS NULL OR _sdc_ptable_top(small) > 0)
-            AND 0 < p_large AND p_large <= coalesce(p_small, p_large) AND coalesce(fp, 1) > 0 AND q > 1
+            AND 0 < p_large AND p_large <= least(coalesce(p_small, p_large), 1) AND coalesce(fp, 1) > 0 AND q > 1
             AND digits BETWEEN 5 AND 18 AND mu_c >= 0 AND greatest(p_large, p_small, fp, q, mu_c)::DOUBLE < 1e300
             AND sensitive IS NOT NULL AND same_key IS NOT NULL AND compat IS NOT NULL
             THEN true
@@ -694,6 +694,7 @@ CREATE OR REPLACE MACRO _sdc_coefficients_checked(
                 THEN 'same_key, sensitive and compat must be true or false, not NULL'
             WHEN (p_large > 0 AND p_large <= coalesce(p_small, p_large)) IS NOT TRUE
                 THEN 'noise coefficients must satisfy 0 < p_large <= p_small'
+            WHEN p_large > 1 AND p_large < 1e300 THEN 'p_large is a share of the contribution: 0.1 is a tenth'
             WHEN NOT (coalesce(fp, 1) > 0) THEN 'the flex point fp must be positive'
             WHEN (q > 1) IS NOT TRUE THEN 'the exponent q of the flex function must be above 1'
             WHEN (mu_c >= 0) IS NOT TRUE THEN 'mu_c must not be negative'
@@ -723,7 +724,7 @@ CREATE OR REPLACE MACRO _sdc_magnitude_parameters_hold(
 --| @arg contributions DOUBLE[]: the largest contributions (weight times value), largest absolute value first; at most as many as `epsilon` are used
 --| @arg key_sum HUGEINT: exact integer sum of the record keys of the contributing records
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes
---| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0), at most 1
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously
@@ -920,7 +921,7 @@ CREATE OR REPLACE MACRO _sdc_cell_magnifier(magnifier, x, n, smallest, largest) 
 --| @arg record_key integer column: keys of the records
 --| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes (all cells, or even and odd rows)
---| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0), at most 1
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously
@@ -1102,7 +1103,7 @@ CREATE OR REPLACE MACRO _sdc_stepped_sum(p, x, t, key_sum, rung, upper, key, cod
 --| @arg weight numeric column: sampling weight of the record
 --| @arg record_key integer column: keys of the records
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes (all cells, or even and odd rows)
---| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0), at most 1
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1
@@ -1169,7 +1170,7 @@ CREATE OR REPLACE MACRO sdc_weighted_sum(
 --| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
---| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0), at most 1
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1
@@ -1239,7 +1240,7 @@ CREATE OR REPLACE MACRO sdc_mbs(x_hat, n, n_hat) AS
 --| @arg epsilon DOUBLE[]: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k
 --| @arg ptable VARCHAR: name of a stored p-table for magnitudes
 --| @arg count_ptable VARCHAR: name of the p-table of the published counts
---| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0)
+--| @arg p_large DOUBLE: noise coefficient of large contributions (sigma_0), at most 1
 --| @arg p_small DOUBLE: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL
 --| @arg fp DOUBLE: flex point z_f; NULL means one coefficient everywhere
 --| @arg q DOUBLE: exponent of the flex function, above 1

@@ -86,7 +86,7 @@ CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', uni
 --| leads to a count of 1 to js. Parameters that no law satisfies are an error that says why.
 --|
 --| @arg D BIGINT: largest absolute noise
---| @arg V DOUBLE: variance of the noise
+--| @arg V DOUBLE: variance of the noise, at most D * D
 --| @arg js BIGINT: perturbed counts 1 .. js never appear (counts only)
 --| @arg pstay DOUBLE or DOUBLE[]: wanted probability that a count stays as it is, for all rows or row by row, NULL for none (counts only)
 --| @arg mono BOOLEAN or BOOLEAN[]: left of 0, larger noise is never likelier

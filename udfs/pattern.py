@@ -559,6 +559,20 @@ def read_call(
     )
 
 
+def check_any_rule(call: Call) -> None:
+    """That something says which cells are primary: without, every number is published as it is.
+
+    Raises:
+        SDCError: nothing does.
+    """
+    options = call.options
+    if not call.rules.any and options.k_disclosure is None and options.hidden_if is None and options.after is None:
+        raise SDCError(
+            "no rule says which cells are primary, and all would be published: give max_count, min_contributors, "
+            "dominance, p_percent, pq, k_disclosure or primary_if"
+        )
+
+
 def _joined(
     cursor: duckdb.DuckDBPyConnection, publication: Publication, name: str
 ) -> tuple[Publication, tuple[Earlier, ...]]:

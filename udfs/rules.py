@@ -67,6 +67,11 @@ class Rules:
         return bool(self.min_contributors or self.dominance or self.p_percent is not None or self.pq)
 
     @property
+    def any(self) -> bool:
+        """Whether there is a rule."""
+        return self.max_count is not None or self.on_contributors or self.primary_if is not None
+
+    @property
     def depth(self) -> int:
         """How many of the largest contributions the rules look at."""
         return max([2, *(n for n, _ in self.dominance)])
@@ -86,15 +91,15 @@ def read_rules(
         raise SDCError("argument 'max_count' must not be negative")
     if min_contributors is not None and not min_contributors >= 2:
         raise SDCError("argument 'min_contributors' must be at least 2: one contributor alone is the least to protect")
-    if p_percent is not None and not p_percent > 0:
-        raise SDCError("argument 'p_percent' must be positive")
+    if p_percent is not None and not p_percent >= 1:
+        raise SDCError("argument 'p_percent' is in per cent, at least 1: p_percent := 10 is a tenth")
     pairs = _pairs(dominance, "dominance", "[(1, 80), (2, 95)]")
     for n, k in pairs:
-        if n != int(n) or not 1 <= n <= 20 or not 0 < k <= 100:
-            raise SDCError("argument 'dominance' takes pairs (n, k): 1 to 20 contributors, more than 0 to 100 per cent")
+        if n != int(n) or not 1 <= n <= 20 or not 1 < k <= 100:
+            raise SDCError("argument 'dominance' takes pairs (n, k): 1 to 20 contributors, more than 1 to 100 per cent")
     both = _pairs(pq, "pq", "(10, 50)")
-    if len(both) > 1 or any(not 0 < p < q for p, q in both):
-        raise SDCError("argument 'pq' takes one pair (p, q) with 0 < p < q, e.g. pq := (10, 50)")
+    if len(both) > 1 or any(not 0 < p < q or q <= 1 for p, q in both):
+        raise SDCError("argument 'pq' takes one pair (p, q) of per cent with 0 < p < q, e.g. pq := (10, 50)")
     rules = Rules(
         max_count, bool(protect_zeros), min_contributors, tuple((int(n), k) for n, k in pairs), p_percent,
         both[0] if both else None, primary_if, value, freq, contributor, tuple(not_counted or ()), weight,

@@ -15,6 +15,7 @@ from sdcduck.udfs.pattern import (
     Options,
     Pattern,
     arrow,
+    check_any_rule,
     choose_pattern,
     floats,
     pattern_table,
@@ -77,6 +78,7 @@ def plan_primary(
 def plan_suppress(session: Session, text: str | None, *arguments: Any) -> Rows:
     """``sdc_suppress``: the publication with its suppressed numbers NULL."""
     call = read_call(session, text, arguments, ("level", "status", "suppressed", "why"))
+    check_any_rule(call)
 
     def make() -> pa.Table:
         return pattern_table(choose_pattern(session, call))
@@ -125,6 +127,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
     if name is None or not name.strip() or any(character.isspace() for character in name):
         raise SDCError("argument 'name' must be a name without spaces")
     call = read_call(session, text or name, arguments, again=True)
+    check_any_rule(call)
     publication = call.publication
     for measure in publication.columns:
         if folded(measure) in ("stencil", "level", "status", "why"):

@@ -17,7 +17,7 @@ from sdcduck.guard import Guard, guard
 from sdcduck.guard.refusals import Refused
 
 RECORDS = r"""
-CREATE TABLE people AS SELECT i AS person_id, i + 1 AS record_key, ['f', 'm', 'x'][1 + i % 3] AS sex,
+CREATE TABLE people AS SELECT i AS person_id, (i + 1) * 7368787 % 100000000 AS record_key, ['f', 'm', 'x'][1 + i % 3] AS sex,
     ['North', 'South', 'east'][1 + i // 3 % 3] AS region, 20 + i % 7 AS age, i % 4 = 0 AS ok, (i % 3)::DECIMAL(5, 2) AS d,
     DATE '2024-01-01' + (i % 900)::INTEGER AS day, 1000 + i % 977 AS income,
     ['it''s', 'a"b', ' ', 'Ünï', 'x\y', E'two\nlines', '$$', 'B', 'b', 'region', '; DROP', '--', NULL, '_x', ')'][1 + i % 15]

@@ -10,7 +10,7 @@ import sdcduck
 from sdcduck.guard import Guard, guard
 
 RECORDS = """
-CREATE TABLE "Members" AS SELECT i AS "PersonID", i + 1 AS "Key", 'Sex ' || i % 2 AS "Sex",
+CREATE TABLE "Members" AS SELECT i AS "PersonID", (i + 1) * 7368787 % 100000000 AS "Key", 'Sex ' || i % 2 AS "Sex",
     ['North', 'South'][1 + i // 3 % 2] AS region, 20 + i % 50 AS "Age Group", 1000 + i AS "Income" FROM range(400) _(i);
 CREATE TABLE "Regions" AS SELECT * FROM (VALUES ('North', 'A'), ('South', 'B')) _(region, "AreaCode");
 """

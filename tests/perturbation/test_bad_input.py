@@ -383,3 +383,17 @@ def test_no_data_value_in_the_messages(people: duckdb.DuckDBPyConnection) -> Non
         text = error(people, f"SELECT region, {call} FROM people GROUP BY region")
         assert "987654321" not in text
         assert "secret place" not in text
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("FROM sdc_ptable(D := 5, V := 100)", "noise of at most D = 5 has a variance of at most 25; V = 100 was given"),
+        ("FROM sdc_ptable(D := 5, V := 25.001)", "a variance of at most 25"),
+        ("SELECT sdc_sum(y, k, p_large := 10) FROM (SELECT 1 AS y, 5 AS k)", "p_large is a share of the contribution"),
+        ("SELECT sdc_sum(y, k, p_large := 1.01, p_small := 2) FROM (SELECT 1 AS y, 5 AS k)", "p_large is a share"),
+    ],
+)
+def test_a_percentage_for_a_share(con: duckdb.DuckDBPyConnection, sql: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        con.execute(sql).fetchall()

@@ -517,6 +517,7 @@ def test_count_tables(D: int, V: float, js: int, pstay: float | None, mono: bool
 @settings(max_examples=30, deadline=None)
 @given(D=st.integers(1, 9), V=st.floats(0.05, 12), step=st.integers(1, 5), mono=st.booleans())
 def test_magnitude_tables(D: int, V: float, step: int, mono: bool) -> None:
+    V = min(V, D * D)  # more is refused
     table = magnitude_ptable(D, V, step, sorted({1, D}), mono)
     check = check_ptable(table)
     assert check.ok.all()
@@ -549,10 +550,15 @@ def test_pstay_per_row() -> None:
     assert some.p_stay[1:] == pytest.approx([0.5, free[2], free[3], 0.6], abs=1e-6)
 
 
-def test_a_variance_beyond_reach_gives_the_uniform_law() -> None:
-    table = count_ptable(2, 1e300, mono=False)
-    assert law_of(table, 2)[1] == pytest.approx(np.full(5, 0.2), abs=1e-8)
-    assert check_ptable(table).misses_variance[1:].all()
+def test_a_variance_beyond_reach_gives_the_law_of_largest_entropy_without_it() -> None:
+    """Of noises v from -1 to 2 with mean 0: p is in proportion to r^v, with -1 + r^2 + 2 r^3 = 0."""
+    table = count_ptable(2, 3.9, mono=False)
+    assert check_ptable(table).misses_variance[1]
+    noises, law = law_of(table, 1)
+    root = np.roots([2, 1, 0, -1])
+    r = float(root[np.isreal(root)].real[0])
+    assert list(noises) == [-1, 0, 1, 2]
+    assert law == pytest.approx(r ** np.arange(-1, 3) / sum(r ** np.arange(-1, 3)), abs=1e-6)
 
 
 def test_tables_do_not_change() -> None:
@@ -733,7 +739,8 @@ def test_malformed_columns(columns: dict, message: str) -> None:
         ),
         ({"D": 5, "V": 3, "optim": 4, "pstay": 0.4}, "row i = 1: optim = 4 asks for the variance V = 3"),
         ({"D": 2, "V": 3, "js": 1, "optim": [4, 1, 1, 1]}, "reachable are 1 to 2; lower V"),
-        ({"D": 5, "V": 1e300, "optim": 4}, "row i = 1: optim = 4 asks for the variance V = 1e+300"),
+        ({"D": 5, "V": 24.5, "optim": 4}, "row i = 1: optim = 4 asks for the variance V = 24.5"),
+        ({"D": 5, "V": 1e300}, "noise of at most D = 5 has a variance of at most 25; V = 1e+300 was given"),
         (
             {"D": 5, "V": 1e-7},
             "row i = 1: a probability of 1e-08 or more of each of 7 targets makes the variance at least "

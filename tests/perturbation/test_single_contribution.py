@@ -28,7 +28,7 @@ def test_one_contribution_is_as_in_the_general_form(con: duckdb.DuckDBPyConnecti
         p = choice.choice(("default_magnitude", "parity_of_two"))
         small = choice.choice(("NULL", "NULL", "'small'"))
         fp = choice.choice(("NULL", "100", "2500.5"))
-        p_large, p_small = choice.choice((("0.1", "NULL"), ("0.03", "0.3"), ("0.7", "0.7"), ("2", "3")))
+        p_large, p_small = choice.choice((("0.1", "NULL"), ("0.03", "0.3"), ("0.7", "0.7"), ("0.9", "3")))
         q, digits, mu_c = choice.choice(("2", "3.5")), choice.choice((5, 8, 12)), choice.choice(("0", "0.75"))
         sensitive = choice.choice(("sensitive", "false"))
         is_odd = "is_odd" if p == "parity_of_two" else "false"

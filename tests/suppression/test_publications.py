@@ -224,12 +224,15 @@ def test_what_is_no_publication(con: duckdb.DuckDBPyConnection, query: str, mess
     [
         ("max_count := -1", "'max_count' must not be negative"),
         ("min_contributors := 1", "'min_contributors' must be at least 2"),
-        ("p_percent := 0", "'p_percent' must be positive"),
-        ("p_percent := 'nan'::DOUBLE", "'p_percent' must be positive"),
+        ("p_percent := 0", "'p_percent' is in per cent, at least 1"),
+        ("p_percent := 'nan'::DOUBLE", "'p_percent' is in per cent, at least 1"),
+        ("p_percent := 0.1", "'p_percent' is in per cent, at least 1: p_percent := 10 is a tenth"),
+        ("dominance := [(1, 0.75)]", "'dominance' takes pairs (n, k)"),
+        ("pq := (0.1, 0.5)", "'pq' takes one pair (p, q) of per cent"),
         ("dominance := [(0, 80)]", "'dominance' takes pairs (n, k)"),
         ("dominance := [(1, 180)]", "'dominance' takes pairs (n, k)"),
         ("dominance := 80", "'dominance' takes pairs of numbers"),
-        ("pq := (50, 10)", "'pq' takes one pair (p, q) with 0 < p < q"),
+        ("pq := (50, 10)", "'pq' takes one pair (p, q) of per cent with 0 < p < q"),
         ("primary_if := 'm < 3'", "argument 'primary_if'"),
         ("primary_if := 'n'", "'primary_if' must be a condition"),
         ("value := 'valu', p_percent := 5", "did you mean 'value'?"),
@@ -356,3 +359,13 @@ def test_nothing_is_shown_of_a_publication_without_records(con: duckdb.DuckDBPyC
     publish = f"SELECT cells, primary_cells, share_shown FROM sdc_publish('nobody', '{query}'"
     assert con.execute(f"{publish}, max_count := 3)").fetchall() == [(1, 0, 1.0)]
     assert con.execute(f"{publish}, max_count := 3, protect_zeros := true)").fetchall() == [(1, 1, None)]
+
+
+@pytest.mark.parametrize("call", ["sdc_suppress({})", "sdc_publish('open', {})"])
+def test_without_a_rule_nothing_is_protected(con: duckdb.DuckDBPyConnection, call: str) -> None:
+    con.execute("CREATE OR REPLACE TABLE t AS SELECT i % 3 AS a FROM range(9) _(i)")
+    query = "'SELECT a, count(*) AS n FROM t GROUP BY CUBE (a)'"
+    with pytest.raises(duckdb.Error, match="no rule says which cells are primary"):
+        con.execute(f"FROM {call.format(query)}")
+    for rule in ("max_count := 0", "k_disclosure := 1", "primary_if := 'n > 5'"):
+        assert con.execute(f"FROM {call.format(query)[:-1]}, {rule})").fetchall()

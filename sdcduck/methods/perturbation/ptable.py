@@ -195,7 +195,7 @@ def count_ptable(
     2 +2 1.00000000
     """
     D = _whole("D", D, 1, MAX_D)
-    V = _variance(V)
+    V = _variance(V, D)
     js = _whole("js", js, 0)
     if js:
         _check_blocked(D, V, js)
@@ -250,7 +250,7 @@ def magnitude_ptable(
         a malformed parameter, or a row that no law satisfies, with the bound that would.
     """
     D = _whole("D", D, 1)
-    V = _variance(V)
+    V = _variance(V, D)
     step = _whole("step", step, 1)
     if D * step >= 50:
         raise PTableError(f"D * step must be below 50; D = {D} and step = {step} give {D * step}")
@@ -464,10 +464,12 @@ def _real(name: str, value: object) -> float:
     return number
 
 
-def _variance(value: object) -> float:
+def _variance(value: object, D: int) -> float:
     V = _real("V", value)
     if V <= 0.0:
         raise PTableError(f"V must be positive; {V:g} was given")
+    if V > D * D:
+        raise PTableError(f"noise of at most D = {D} has a variance of at most {D * D}; V = {V:g} was given")
     return V
 
 
