@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import secrets
 import string
 import threading
@@ -169,9 +170,9 @@ def current_database(con: duckdb.DuckDBPyConnection) -> str:
 def shadowing_macros(con: duckdb.DuckDBPyConnection) -> list[str]:
     """Macros that have the name of a function of DuckDB: they run in its place."""
     found = con.execute(
-        "WITH f AS (SELECT database_name, function_name, function_type, internal FROM duckdb_functions()) "
+        "WITH f AS (SELECT database_name, schema_name, function_name, function_type, internal FROM duckdb_functions()) "
         "SELECT DISTINCT function_name FROM f WHERE NOT internal AND function_type IN ('macro', 'table_macro') "
-        "AND database_name IN (current_database(), 'temp') "
+        "AND database_name = current_database() AND schema_name = 'main' "
         "AND lower(function_name) IN (SELECT lower(function_name) FROM f WHERE internal) ORDER BY ALL"
     ).fetchall()
     return [name for (name,) in found]
@@ -575,14 +576,89 @@ def key_fingerprint(con: duckdb.DuckDBPyConnection, table: str, key: str) -> str
     return hashlib.sha256(repr(first_row(con, f"SELECT count(*), {powers} FROM {table}")).encode()).hexdigest()
 
 
-def protected_behind(con: duckdb.DuckDBPyConnection, name: str, policies: Iterable[Policy]) -> list[str]:
-    """The tables of unit-level policies that a relation reads, through views and macros, if it is none of them."""
-    of_units = {folded(policy.name): policy.name for policy in policies if policy.label == "unit-level"}
-    if folded(name) in of_units:
-        return []
-    behind = {folded(table) for table in con.get_table_names(f"FROM {identifier(name)}")}
-    tables = {known: con.get_table_names(f"FROM {identifier(of_units[known])}") for known in of_units}
-    return sorted(of_units[known] for known, read in tables.items() if behind & set(map(folded, read)))
+def is_view(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a name is that of a custodian's view."""
+    views = f"SELECT 1 FROM duckdb_views() WHERE NOT internal AND {folded_sql('view_name')} = ?"
+    return first_row(con, views, [folded(name)]) is not None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a relation reads, through views and macros.
+
+    Attributes:
+        tables: database, schema and name of each.
+        functions: table functions, such as those of DuckDB's own catalog.
+    """
+
+    tables: frozenset[tuple[str, str, str]] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
+    """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
+    tables: set[tuple[str, str, str]] = set()
+    functions: set[str] = set()
+
+    def noted(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("type") == "LOGICAL_GET":
+            # By its name in DuckDB 1, and by the path of it in DuckDB 2.
+            functions.add(str(item["name"] if "name" in item else item["qname"]["path"][-1]))
+        if item.get("table") and "catalog" in item and "schema" in item:
+            tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
+        return item
+
+    asked = f"FROM main.{identifier(name)}"
+    try:
+        row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
+        if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
+            here = current_database(con)
+            tables = {(here, "main", folded(table)) for table in con.get_table_names(asked)}
+    except duckdb.Error:
+        return Read()
+    return Read(frozenset(tables), frozenset(functions) - {"seq_scan"})
+
+
+def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
+    """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
+
+    Of a protected view these are the tables that have its units, and all that it reads where none is called so. A table
+    that may be read freely anyway does not count.
+
+    Args:
+        role: for whom it is to be shown; empty: for everybody, so that the policies of every role count.
+    """
+    stored = policies(con)
+    known = [policy for policy in stored if policy.label == "unit-level" or not policy.role]
+    if role:
+        held = {folded(policy.name): policy for policy in stored if not policy.role}
+        held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
+        known = list(held.values())
+    read = read_by(con, view)
+    hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
+    hidden += sorted(name for name in read.functions if name.startswith(("duckdb_", "pragma_", "sqlite_")))
+    if hidden:
+        return hidden[0]
+    here = current_database(con)
+    public = {(here, "main", folded(policy.name)) for policy in known if policy.label == "public"}
+    for policy in known:
+        if policy.label == "unit-level" and read.tables & (_with_units(con, policy) - public):
+            return policy.name
+    return None
+
+
+def _with_units(con: duckdb.DuckDBPyConnection, policy: Policy) -> frozenset[tuple[str, str, str]]:
+    """The tables behind a unit-level relation that have its units."""
+    tables = read_by(con, policy.name).tables
+    if len(tables) < 2:
+        return tables
+    rows = con.execute("SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns()").fetchall()
+    having = {
+        (database, schema, folded(table))
+        for database, schema, table, name in rows
+        if folded(name) == folded(str(policy.unit))
+    }
+    return tables & having or tables
 
 
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:

@@ -44,3 +44,13 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
     SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role, preview
     FROM sdc.policies ORDER BY name, role;
+
+-- What is shown of a group key: the same of all values that are equal, or it would tell whose record is stored first. A
+-- text in quotes has the type of what it stands beside.
+CREATE OR REPLACE MACRO _sdc_group_key(k) AS
+    CASE
+        WHEN typeof(k) IN ('DOUBLE', 'FLOAT') AND k::VARCHAR = '-0.0' THEN '0.0'
+        WHEN regexp_matches(typeof(k), 'INTERVAL|[(].*(DOUBLE|FLOAT)|(DOUBLE|FLOAT)\[')
+            THEN error('an INTERVAL, or a list or struct of floating-point numbers, as a group key')
+        ELSE k
+    END;

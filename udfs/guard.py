@@ -144,13 +144,13 @@ def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, k
     parts = min(PARTS, modulus)
     name, who = catalog.identifier(key), catalog.identifier(unit)
     counted = cursor.execute(
-        f"SELECT part, count(*) FROM (SELECT any_value({name})::BIGINT % {modulus} * {parts} // {modulus} AS part "
-        f"FROM {table.sql} GROUP BY {who}) GROUP BY part"
+        f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
+        f"SELECT any_value({name})::BIGINT % {modulus} AS key FROM {table.sql} GROUP BY {who}) GROUP BY ALL"
     ).fetchall()
-    counts = np.zeros(parts, dtype=np.int64)
-    for part, number in counted:
-        counts[part] = number
-    if counts.any() and not are_spread(counts):
+    counts, different = np.zeros((2, parts), dtype=np.int64)
+    for part, *numbers in counted:
+        counts[part], different[part] = numbers
+    if counts.any() and not are_spread(counts, int(different.sum()), modulus):
         scale = f"random numbers from 0 to {modulus - 1}"
         raise SDCError(f"column '{key}' cannot hold record keys, which are {scale}; {_MAKES_KEYS}")
 
@@ -231,8 +231,7 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
 
 def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
-    views = f"SELECT 1 FROM duckdb_views() WHERE NOT internal AND {catalog.folded_sql('view_name')} = ?"
-    if not cursor.execute(views, [catalog.folded(table.text)]).fetchall():
+    if not catalog.is_view(cursor, table.text):
         return
     failing = []
     for column in table.columns:
@@ -259,11 +258,11 @@ def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
     if before is not None and before.label == "unit-level":
         raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
     _check_view(session.cursor(), table)
-    held = [policy for policy in catalog.policies(session.cursor()) if folded(policy.role) in ("", folded(role or ""))]
-    if behind := catalog.protected_behind(session.cursor(), table.text, held):
-        raise SDCError(
-            f"'{table.text}' shows records of '{behind[0]}', which is protected; make a table of what may be seen"
-        )
+    cursor = session.cursor()
+    if catalog.is_view(cursor, table.text):
+        behind = catalog.records_behind(cursor, table.text, role or "")
+        if behind is not None:
+            raise SDCError(f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is")
 
     def store() -> pa.Table:
         catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))

@@ -57,6 +57,12 @@ from sdcduck.guard.unit_windows import with_windows
 if TYPE_CHECKING:
     from sdcduck.guard.protect import Protection
 
+_OF_ONE_FORM = (
+    exp.DataType.INTEGER_TYPES
+    | exp.DataType.TEXT_TYPES
+    | exp.DataType.TEMPORAL_TYPES
+    | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID}
+) - {exp.DataType.Type.INTERVAL}
 _MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
 _MOST_TERMS = 10
 _MOST_COUNTED = 20
@@ -838,7 +844,18 @@ class Block:
         if group is not None:
             inner.set("group", group)
         kept = "true" if group is None else self.method.kept(self.records_sql)
-        return with_numbers(inner, split.aggregates, kept, self.method.steps)
+        return with_numbers(inner, split.aggregates, kept, self.method.steps, self._plain_keys(keys))
+
+    def _plain_keys(self, keys: Keys) -> frozenset[str]:
+        """Keys that are columns of tables, of types in which equal values are the same value."""
+        return frozenset(
+            name
+            for name, checked in keys.values()
+            if isinstance(checked, exp.Column)
+            and self.sources[checked.table].table is not None
+            and checked.type is not None
+            and checked.type.this in _OF_ONE_FORM
+        )
 
     def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> Numbered:
         """Group keys and protected numbers, after the rows of each unit were brought together in each group.
@@ -875,7 +892,7 @@ class Block:
         if group is not None and shown:
             inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
-        return with_numbers(inner, split.aggregates, kept, numbers.method.steps)
+        return with_numbers(inner, split.aggregates, kept, numbers.method.steps, self._plain_keys(keys))
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""
@@ -914,6 +931,9 @@ class Block:
         for node in self._grouped():
             sql = text(node)
             if sql not in keys:
+                if node.type is not None and node.type.this == exp.DataType.Type.INTERVAL:
+                    # A month is 30 days to DuckDB, and which of them a group shows would be up to one record.
+                    raise Refused("SDC005", "an INTERVAL as a group key: write date_part('epoch', x)")
                 keys[sql] = (f"_g{len(keys)}", self.over_dimensions(node))
         return keys
 

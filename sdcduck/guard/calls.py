@@ -10,7 +10,7 @@ WHERE _f3_7 > 0
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
@@ -101,7 +101,9 @@ def both(condition: str, other: str) -> str:
     return other if condition == "true" else f"({condition}) AND {other}"
 
 
-def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps) -> Numbered:
+def with_numbers(
+    grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps, plain: Collection[str] = ()
+) -> Numbered:
     """The group keys and the numbers of a block.
 
     Args:
@@ -109,6 +111,8 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, st
         formulas: SQL of the numbers, and their names.
         kept: SQL of the condition for a group to appear.
         steps: the parts that the formulas and the condition are made of.
+        plain: keys of which equal values are the same value; of the others what is shown is made one, for it would be
+            that of the first record otherwise: -0.0 or 0.0.
     """
     keys = [item.alias for item in grouped.expressions]
     called, *made_of = (dict(step) for step in steps.behind([*formulas, kept]))
@@ -119,7 +123,10 @@ def with_numbers(grouped: exp.Select, formulas: Mapping[str, str], kept: str, st
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
     for call, name in calls.items():
         grouped.append("expressions", exp.alias_(call, name, quoted=True, copy=False))
-    shown = [f'"{NUMBERS}"."{key}"' for key in keys] + [f'{lifted[sql]} AS "{name}"' for sql, name in formulas.items()]
+    shown = [
+        f'"{NUMBERS}"."{key}"' if key in plain else f'_sdc_group_key("{NUMBERS}"."{key}") AS "{key}"' for key in keys
+    ]
+    shown += [f'{lifted[sql]} AS "{name}"' for sql, name in formulas.items()]
     before, after = f"SELECT {', '.join(shown)} FROM (", f') AS "{NUMBERS}"'
     for step in filter(None, reversed(made_of)):
         columns = [f'{lifted[sql]} AS "{name}"' for name, sql in step.items()]

@@ -32,7 +32,7 @@ class Shape:
     name: str
     is_table: bool
     columns: tuple[tuple[str, str], ...]
-    reads: frozenset[str] = frozenset()
+    reads: catalog.Read | None = None
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,9 @@ class Known:
         """
         if policy.label != "public" or self._raw or folded(policy.name) in self.tables():
             return
-        behind = catalog.protected_behind(self._con, policy.name, self._policies[1].values())
-        if behind:
-            raise Refused("SDC060", f"{policy.name}: the view reads {behind[0]}, which is protected")
+        behind = catalog.records_behind(self._con, policy.name, policy.role)
+        if behind is not None:
+            raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
@@ -216,7 +216,7 @@ class Known:
         except _NO_TABLE:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
-        if catalog.protected_behind(self._con, str(policy.preview), self._policies[1].values()):
+        if catalog.records_behind(self._con, str(policy.preview), policy.role) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
         return () if self._unchanging else (self._shape(str(policy.preview)),)
 
@@ -243,8 +243,7 @@ class Known:
             except _NO_TABLE:
                 continue
             columns = tuple((str(column[0]), str(column[1])) for column in described)
-            reads = () if is_table else self._con.get_table_names(f"FROM {identifier(name)}", qualified=True)
-            return Shape(name, is_table, columns, frozenset(reads))
+            return Shape(name, is_table, columns, None if is_table else catalog.read_by(self._con, name))
         raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:

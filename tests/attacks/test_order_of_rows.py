@@ -143,3 +143,81 @@ def test_the_order_of_incomes_is_not_told_by_the_order_of_rows() -> None:
             # Its standard error is 0.024 where the order says nothing; stored order gave 1.
             assert len(incomes) > 1700
             assert abs(np.corrcoef(np.argsort(np.argsort(incomes)), np.arange(len(incomes)))[0, 1]) < 0.1
+
+
+ZERO = "CASE WHEN region = 'X' AND ill THEN CAST('-0' AS {0}) ELSE CAST('0' AS {0}) END"
+MONTH = "CASE WHEN region = 'X' AND ill THEN to_months(1) ELSE to_days(30) END"
+HOURS = "CASE WHEN region = 'X' AND ill THEN to_hours(720) ELSE to_days(30) END"
+SIGNED = "round(CASE WHEN region = 'X' AND ill THEN -0.4::DOUBLE ELSE 0.4::DOUBLE END)"
+TWO_FORMS = [ZERO.format("DOUBLE"), ZERO.format("FLOAT"), MONTH, HOURS, SIGNED]
+OF_A_KEY = (
+    "SELECT {0} AS k, count(*) AS n FROM people GROUP BY 1",
+    "SELECT DISTINCT {0} AS k FROM people",
+    "SELECT min({0}) AS k, max({0}) AS l, any_value({0}) AS m FROM people",
+    "SELECT sum({0}) AS k, avg({0}) AS l FROM people",
+    "SELECT k::VARCHAR AS k, 1 / k AS l FROM (SELECT {0} AS k, sum(income) AS s FROM people GROUP BY 1)",
+    "SELECT k::VARCHAR AS k, n FROM (SELECT {0} AS k, count(*) AS n FROM people GROUP BY 1)",
+    "SELECT {0} AS k, sex, count(*) AS n FROM people GROUP BY CUBE (1, 2)",
+    "SELECT k, count(*) AS n FROM (SELECT {0} AS k, id FROM people) GROUP BY k",
+    "SELECT k, count(*) AS n FROM (SELECT id, min({0}) AS k FROM people GROUP BY id) GROUP BY k",
+    "SELECT [{0}] AS k, count(*) AS n FROM people GROUP BY 1",
+    "SELECT {{'a': {0}}} AS k, count(*) AS n FROM people GROUP BY 1",
+    "SELECT {0} AS k, one, count(*) AS n FROM people JOIN pub USING (region) GROUP BY ALL",
+    "SELECT ward, {0} AS k, count(*) AS n FROM visits JOIN people USING (id) GROUP BY ALL",
+)
+
+
+def one_of_two(ill: str, method: str) -> Guard:
+    """The person who is stored first is ill, or is not; alone in region X."""
+    con = sdcduck.connect(secret="the secret of the tests", threads=1)
+    con.execute(
+        f"""CREATE TABLE people AS SELECT i AS id, CASE WHEN i = 0 THEN 'X' ELSE 'r' || i % 3 END AS region,
+        ['f', 'm'][1 + i % 2] AS sex, CASE WHEN i = 0 THEN {ill} ELSE i % 2 = 0 END AS ill, 1000 + i AS income,
+        sdc_record_key(i) AS record_key FROM range(200) _(i);
+        CREATE TABLE visits AS SELECT id, record_key, 'w' || id % 2 AS ward FROM people, range(2);
+        CREATE TABLE pub AS SELECT DISTINCT region, 1 AS one FROM people"""
+    )
+    con.execute("FROM sdc_public('pub')").fetchall()
+    for table, columns in (("people", "['region', 'ill', 'sex'], measures := ['income']"), ("visits", "['ward']")):
+        con.execute(
+            f"FROM sdc_protect('{table}', unit := 'id', dimensions := {columns}, population := 'p', {METHODS[method]})"
+        ).fetchall()
+    return guard(con)
+
+
+@pytest.mark.parametrize("method", ["cell_key", "threshold", "rounding"])
+def test_values_that_are_equal_are_shown_alike(method: str) -> None:
+    """A group would show the value of its first record: -0.0 or 0.0, a month or 30 days, of one person."""
+    first, second = one_of_two("true", method), one_of_two("false", method)
+    answered = 0
+    for form in TWO_FORMS:
+        for query in OF_A_KEY:
+            shown = []
+            for guarded in (first, second):
+                try:
+                    shown.append(repr(guarded.sql(query.format(form)).to_pylist()))
+                except Refused as refused:
+                    shown.append(refused.code)
+            assert shown[0] == shown[1], query.format(form)
+            answered += not shown[0].startswith("SDC")
+    assert answered > 15
+
+
+def test_keys_keep_their_types_and_values() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'glad')")
+        con.execute(
+            """CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, (i % 3 - 1) / 2 AS real,
+            (i % 3)::FLOAT AS single, ['glad', 'sad', 'ok'][1 + i % 3]::mood AS feeling, DATE '2020-01-01' + (i % 3)::INTEGER AS day,
+            (i % 3)::DECIMAL(5, 1) AS amount, i % 3 = 0 AS yes, i % 3 AS number FROM range(300) _(i)"""
+        )
+        columns = ["real", "single", "feeling", "day", "amount", "yes", "number"]
+        con.execute(f"FROM sdc_protect('people', unit := 'id', dimensions := {columns})").fetchall()
+        guarded = guard(con)
+        for column in columns:
+            for form in (column, f"CASE WHEN number >= 0 THEN {column} END"):
+                query = f"SELECT {form} AS k, count(*) AS n FROM people GROUP BY 1"
+                plain = con.execute(f"SELECT k FROM ({query}) ORDER BY k").fetchall()
+                assert guarded.sql(query).column(0).to_pylist() == [key for (key,) in plain], query
+                described = con.execute(f"DESCRIBE {query}").fetchall()[0][1]
+                assert column == "feeling" or guarded.columns(query)[0][1] == described, query

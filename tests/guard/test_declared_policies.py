@@ -23,7 +23,7 @@ def people() -> Iterator[duckdb.DuckDBPyConnection]:
         con.execute(
             """CREATE TABLE people AS SELECT i + 1000 AS id, sdc_record_key(i) AS record_key, 'r' || i % 3 AS region,
             (20 + i % 70)::INTEGER AS age, 7 AS constant, 99_999_000 + i % 999 AS large, (i * 1234577) % 256 AS small,
-            i AS number, i * 99_000 AS stretched, hash(i) % 100_000_000 AS hashed FROM range(1000) _(i)"""
+            i AS number, i * 99_000 AS stretched, i % 16 * 6_250_000 AS sixteen, hash(i) % 100_000_000 AS hashed FROM range(1000) _(i)"""
         )
         con.execute("CREATE TABLE visits AS FROM people UNION ALL FROM people UNION ALL FROM people")
         ons = "SELECT i + 1 AS pcv, k AS ckey, CASE WHEN i > 5 THEN k % 3 - 1 ELSE 0 END AS pvalue FROM range(750) a(i), range(256) b(k)"
@@ -32,7 +32,7 @@ def people() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("column", ["age", "constant", "large", "small", "number"])
+@pytest.mark.parametrize("column", ["age", "constant", "large", "small", "number", "sixteen"])
 def test_columns_that_are_no_record_keys(people: duckdb.DuckDBPyConnection, column: str, method: str) -> None:
     with pytest.raises(duckdb.Error, match="cannot hold record keys, which are random numbers from 0 to 99999999"):
         people.execute(PROTECT.format(column, method))
@@ -74,10 +74,14 @@ def test_random_keys_are_not_refused_and_others_are() -> None:
     chance = np.random.default_rng(3)
     for size in (1, 2, 5, 9, 30, 1000, 10**6):
         for _ in range(50):
-            assert are_spread(chance.multinomial(size, np.full(16, 1 / 16)))
+            assert are_spread(chance.multinomial(size, np.full(16, 1 / 16)), size, 10**8)
+            keys = chance.integers(0, 256, size)
+            counts = np.bincount(keys // 16, minlength=16)
+            assert are_spread(counts, len(np.unique(keys)), 256)
     for size in (9, 30, 1000, 10**6):
-        assert not are_spread(np.array([size, *[0] * 15]))
-    assert not are_spread(np.array([600, 400, *[0] * 14]))
+        assert not are_spread(np.array([size, *[0] * 15]), size, 10**8)
+        assert not are_spread(np.full(16, size), 16, 10**8)
+    assert not are_spread(np.array([600, 400, *[0] * 14]), 1000, 10**8)
 
 
 def test_publications_whose_names_differ_in_capitals_only_are_one() -> None:
@@ -157,7 +161,7 @@ def test_a_public_view_shows_no_records_of_a_protected_table(tmp_path: Path) -> 
             with pytest.raises(Refused, match="SDC060"):
                 guarded.sql(asked)
             con.execute(f"CREATE OR REPLACE VIEW another AS {view}")
-            with pytest.raises(duckdb.Error, match="shows records of 'people', which is protected"):
+            with pytest.raises(duckdb.Error, match="'another' reads 'people', which is not for everybody"):
                 con.execute("FROM sdc_public('another')")
     with pytest.raises(Refused, match="SDC060"):
         guard(path).sql(asked)
@@ -180,3 +184,86 @@ def test_a_preview_that_was_replaced_by_records_is_refused() -> None:
         con.execute("CREATE OR REPLACE VIEW preview AS SELECT region FROM people")
         with pytest.raises(Refused, match="SDC060"):
             guarded.sql("SELECT region FROM people LIMIT 3")
+
+
+OF_EVERY_FORM = (
+    "SELECT * FROM open JOIN places USING (k)",
+    "SELECT * FROM open NATURAL JOIN places",
+    "SELECT * FROM open SEMI JOIN places USING (k)",
+    "UNPIVOT open ON a, b INTO NAME n VALUE v",
+    "SELECT COLUMNS('a|b') FROM open",
+    "SELECT s.* FROM (SELECT {'x': a, 'y': b} AS s FROM open)",
+    "SELECT * FROM open ASOF JOIN places USING (k)",
+    "SELECT * FROM other.people",
+    "SELECT * FROM attached.people",
+    "WITH people AS (FROM open) FROM people",
+    "FROM range(3)",
+)
+
+
+@pytest.fixture(scope="module")
+def open_views() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A protected view of records and a public lookup table; other relations of the same names."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            """CREATE TABLE raw AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS k, i AS income FROM range(99) _(i);
+            CREATE TABLE places AS SELECT i AS k, 'p' || i AS place FROM range(3) _(i);
+            CREATE VIEW people AS SELECT raw.*, place FROM raw JOIN places USING (k);
+            CREATE TABLE open AS SELECT 1 AS k, 2 AS a, 3 AS b;
+            CREATE SCHEMA other; CREATE TABLE other.people AS SELECT 1 AS a;
+            ATTACH ':memory:' AS attached; CREATE TABLE attached.people AS SELECT 1 AS a"""
+        )
+        con.execute(
+            "FROM sdc_protect('people', unit := 'id', dimensions := ['place'], measures := ['income'], role := 'research')"
+        ).fetchall()
+        for table in ("places", "open"):
+            con.execute(f"FROM sdc_public('{table}')").fetchall()
+        yield con
+
+
+@pytest.mark.parametrize("view", OF_EVERY_FORM)
+def test_a_public_view_of_other_tables_is_shown(open_views: duckdb.DuckDBPyConnection, view: str) -> None:
+    open_views.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
+    open_views.execute("FROM sdc_public('shown')").fetchall()
+    expected = len(open_views.execute("FROM shown").fetchall())
+    for role in ("", "research"):
+        guarded = guard(open_views, role=role)
+        assert guarded.sql("SELECT count(*) AS n FROM shown").to_pylist() == [{"n": expected}]
+    assert guarded.sql("SELECT place, count(*) AS n FROM people GROUP BY place").num_rows == 3
+    assert len(guarded.relations()) == 4
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "FROM raw",
+        "SELECT income FROM people",
+        "SELECT max(income) FROM raw JOIN places USING (k)",
+        "FROM open WHERE a IN (SELECT income FROM raw)",
+        "FROM sdc.settings",
+        "FROM duckdb_tables()",
+        "FROM pragma_storage_info('raw')",
+        "SELECT * FROM information_schema.tables",
+        "FROM query('FROM raw')",
+    ],
+)
+@pytest.mark.parametrize("role", ["", "research"])
+def test_a_public_view_of_what_is_protected_for_somebody_is_refused(
+    open_views: duckdb.DuckDBPyConnection, view: str, role: str
+) -> None:
+    open_views.execute(f"CREATE OR REPLACE VIEW records AS {view}")
+    with pytest.raises(duckdb.Error, match="which is not for everybody"):
+        open_views.execute(f"FROM sdc_public('records', role := '{role}')")
+    open_views.execute("CREATE OR REPLACE VIEW records AS FROM open")
+    open_views.execute(f"FROM sdc_public('records', role := '{role}')").fetchall()
+    open_views.execute(f"CREATE OR REPLACE VIEW records AS {view}")
+    with pytest.raises(Refused, match="SDC060"):
+        guard(open_views, role=role).sql("SELECT count(*) AS n FROM records")
+    open_views.execute(f"FROM sdc_unprotect('records', role := '{role}')").fetchall()
+
+
+def test_a_macro_of_another_schema_runs_in_place_of_nothing() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("CREATE TABLE open AS SELECT 'a' AS a; CREATE SCHEMA util; CREATE MACRO util.upper(x) AS 'wrong'")
+        con.execute("FROM sdc_public('open')").fetchall()
+        assert guard(con).sql("SELECT upper(a) AS a FROM open").to_pylist() == [{"a": "A"}]
