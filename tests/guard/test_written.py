@@ -127,7 +127,7 @@ def test_steps_stand_within_each_other() -> None:
     text = written(query, {name: made})
     assert text is not None
     assert text.sql == (
-        'SELECT * FROM (SELECT "_sdc_n"."_g0", "_sdc_n"."_f1_1" + "_sdc_n"."_c0" AS "_a0" FROM ('
+        'SELECT * FROM (SELECT _sdc_group_key("_sdc_n"."_g0") AS "_g0", "_sdc_n"."_f1_1" + "_sdc_n"."_c0" AS "_a0" FROM ('
         'SELECT *, _sdc_count_slot(\'p\', "_sdc_n"."_f0_0") AS "_f1_1" FROM ('
         'SELECT region AS _g0, COUNT(CASE WHEN TRUE THEN 1 END) AS "_f0_0", MAX(age) AS "_c0" FROM people GROUP BY region'
         ') AS "_sdc_n") AS "_sdc_n" WHERE "_sdc_n"."_f0_0" > 0 ORDER BY "_sdc_n"."_g0") AS t WHERE a <> \'"'
