@@ -60,8 +60,15 @@ def works() -> list[str]:
 
 def main() -> None:
     """Runs the statement of the first argument; prints "started", then what happened as JSON."""
+    running = threading.Event()
+
+    def interrupted(*_: object) -> None:
+        """As Python does it, while the statement runs: Ctrl-C comes again and again."""
+        if running.is_set():
+            raise KeyboardInterrupt
+
     # A shell that runs the tests in the background has them ignore Ctrl-C, and so their children.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupted)
     compile_kernels()
     begun = threading.Event()
 
@@ -77,13 +84,18 @@ def main() -> None:
     query = create(con)
     con.execute("FROM sdc_publication('hard', ?)", [query]).fetchall()
     before = left_behind(con)
+    problem: BaseException | None = None
+    running.set()
     try:
-        con.execute(sys.argv[1]).fetchall()
-        problem = None
+        try:  # the next Ctrl-C may wait until DuckDB is done with the last one
+            con.execute(sys.argv[1]).fetchall()
+        finally:
+            running.clear()
     except BaseException as raised:
+        running.clear()
         problem = raised
     answer = {
-        "error": str(problem),
+        "error": repr(problem),
         "kind": type(problem).__name__,
         "share": shares[-1],
         "unchanged": left_behind(con) == before,
