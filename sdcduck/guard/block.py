@@ -61,7 +61,8 @@ _OF_ONE_FORM = (
     exp.DataType.INTEGER_TYPES
     | exp.DataType.TEXT_TYPES
     | exp.DataType.TEMPORAL_TYPES
-    | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID}
+    | exp.DataType.NESTED_TYPES
+    | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID, exp.DataType.Type.UNION}
 ) - {exp.DataType.Type.INTERVAL}
 _MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
 _MOST_TERMS = 10
@@ -854,7 +855,7 @@ class Block:
             if isinstance(checked, exp.Column)
             and self.sources[checked.table].table is not None
             and checked.type is not None
-            and checked.type.this in _OF_ONE_FORM
+            and _OF_ONE_FORM.issuperset(part.this for part in checked.type.find_all(exp.DataType))
         )
 
     def _of_units(self, keys: Keys, split: _Split, numbers: OfUnits) -> Numbered:

@@ -209,13 +209,15 @@ def test_keys_keep_their_types_and_values() -> None:
         con.execute(
             """CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, (i % 3 - 1) / 2 AS real,
             (i % 3)::FLOAT AS single, ['glad', 'sad', 'ok'][1 + i % 3]::mood AS feeling, DATE '2020-01-01' + (i % 3)::INTEGER AS day,
-            (i % 3)::DECIMAL(5, 1) AS amount, i % 3 = 0 AS yes, i % 3 AS number FROM range(300) _(i)"""
+            (i % 3)::DECIMAL(5, 1) AS amount, i % 3 = 0 AS yes, i % 3 AS number,
+            [i % 3] AS listed, {'a': i % 3, 'b': 'x'} AS pair, CASE WHEN i % 2 = 0 THEN union_value(a := i % 3) END AS either
+            FROM range(300) _(i)"""
         )
-        columns = ["real", "single", "feeling", "day", "amount", "yes", "number"]
+        columns = ["real", "single", "feeling", "day", "amount", "yes", "number", "listed", "pair", "either"]
         con.execute(f"FROM sdc_protect('people', unit := 'id', dimensions := {columns})").fetchall()
         guarded = guard(con)
         for column in columns:
-            for form in (column, f"CASE WHEN number >= 0 THEN {column} END"):
+            for form in (column, f"CASE WHEN number >= 0 THEN {column} END")[: 1 if column == "either" else 2]:
                 query = f"SELECT {form} AS k, count(*) AS n FROM people GROUP BY 1"
                 plain = con.execute(f"SELECT k FROM ({query}) ORDER BY k").fetchall()
                 assert guarded.sql(query).column(0).to_pylist() == [key for (key,) in plain], query

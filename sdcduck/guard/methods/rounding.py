@@ -42,9 +42,12 @@ class Rounding:
     def _rounded(self, number: str, keys: str) -> str:
         return f"_sdc_randomly_rounded({self.steps.call(number)}, {self.steps.call(keys)}, {self.policy.base})"
 
+    def _rounded_rows(self, records: str, condition: str) -> str:
+        return self._rounded(f"count({chosen(condition, '1')})", f"sum({chosen(condition, self._key(records))})")
+
     def _rounded_units(self, records: str, condition: str) -> str:
         if self.policy.one_row_per_unit:
-            return self._rounded(f"count({chosen(condition, '1')})", f"sum({chosen(condition, self._key(records))})")
+            return self._rounded_rows(records, condition)
         unit = chosen(condition, f"{records}.{identifier(str(self.policy.unit))}")
         return self._rounded(f"count(DISTINCT {unit})", f"sum(DISTINCT {chosen(condition, self._key(records))})")
 
@@ -53,10 +56,7 @@ class Rounding:
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
-        if self.policy.one_row_per_unit:
-            return self.units(records, condition)
-        rounded = self._rounded(f"count({chosen(condition, '1')})", f"sum({chosen(condition, self._key(records))})")
-        return self._enough(records, condition, rounded)
+        return self._enough(records, condition, self._rounded_rows(records, condition))
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
