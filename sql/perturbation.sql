@@ -1093,6 +1093,69 @@ CREATE OR REPLACE MACRO _sdc_stepped_sum(p, x, t, key_sum, rung, upper, key, cod
             -abs(x))
     END;
 
+-- Digits of noise. A sum that is printed in full says more than the noise allows: noise comes in steps of so much of the
+-- largest contribution t, so that the sum of one person is one of few multiples of the income, of which one is a whole
+-- number; and sums of sets that differ by people whose incomes are known differ by multiples of that step. So numbers are
+-- rounded to a grid that is not finer than these steps. Of t itself the grid may not tell much, so it is that of a number
+-- between t and 2.5 t, by a share that looks random: of a sum of the guard, always the same for one t, so that no number of
+-- questions averages it out.
+CREATE OR REPLACE MACRO _sdc_noise_spread(p, t, share) AS t * (1e-1 / _sdc_ptable_step(p)) * (1 + 1.5e0 * share);
+
+CREATE OR REPLACE MACRO _sdc_grid_key(t, own) AS (try_cast(t * 1e4 % 99999989e0 AS BIGINT) + own) % 99999989;
+
+CREATE OR REPLACE MACRO _sdc_grid_share(key) AS key * key % 99999989 / 99999989e0;
+
+-- The least of 1, 2 and 5 times a power of ten that is not below z; below 1 the inverse, with a minus, which is a whole
+-- number: so results are the decimals that they look like, and no power is rounded.
+CREATE OR REPLACE MACRO _sdc_one_two_five(z) AS CASE WHEN z <= 1 THEN 1 WHEN z <= 2 THEN 2 WHEN z <= 5 THEN 5 ELSE 10 END;
+
+CREATE OR REPLACE MACRO _sdc_grid_step(z) AS
+    CASE
+        WHEN z >= 1 THEN 1e1 ** floor(log10(z)) * _sdc_one_two_five(z / 1e1 ** floor(log10(z)))
+        WHEN z > 0 THEN -(1e1 ** -floor(log10(z)) / _sdc_one_two_five(z * 1e1 ** -floor(log10(z))))
+    END;
+
+-- A number on that grid; -0.0 is 0.0.
+CREATE OR REPLACE MACRO _sdc_on_grid(value, step) AS
+    CASE WHEN step > 0 THEN round(value / step) * step WHEN step < 0 THEN round(value * -step) / -step ELSE value END + 0e0;
+
+--| sdc_digits_of_noise(x, t, key_sum, ptable := 'default_magnitude', p_large := 0.1) -> DOUBLE
+--| A perturbed sum, mean or variance, rounded to as many digits as its noise leaves of it.
+--|
+--| The noise comes in steps of t * p_large / 5 (with the default p-table, whose noise has steps of 1/5): printed in full, the
+--| sum of one person is one of few multiples of a whole number, and may tell it. The grid is 1, 2 or 5 times a power of ten,
+--| not finer than these steps, and at most 6.25 times as coarse. Of t it tells little, for it goes with a number between t and
+--| 2.5 t, which the key sum says. Noise of several contributions has no such steps. NULL where an argument is NULL.
+--|
+--| @arg x DOUBLE: the perturbed number
+--| @arg t DOUBLE: the cell's largest contribution; of a mean over n records this divided by the published count
+--| @arg key_sum HUGEINT: exact integer sum of the record keys of the contributing records
+--| @arg ptable VARCHAR: name of the p-table for magnitudes that the number was perturbed with
+--| @arg p_large DOUBLE: noise coefficient, as in `sdc_sum`
+--| @example
+--| SELECT region, sdc_sum(income, record_key) AS sum, sdc_digits_of_noise(
+--|     sdc_sum(income, record_key), max(income), sum(record_key)) AS rounded
+--| FROM (VALUES ('N', 12345678, 2011), ('N', 45678901, 3507), ('S', 99999999, 1234)) people(region, record_key, income)
+--| GROUP BY region ORDER BY region;
+--| @output
+--| region |     sum | rounded
+--| -------+---------+--------
+--| N      | 6079.12 |  6000.0
+--| S      |  1480.8 |  1500.0
+--| @source this project: digits that the steps of the noise of Giessing & Tent (2019) leave
+CREATE OR REPLACE MACRO sdc_digits_of_noise(x, t, key_sum, ptable := 'default_magnitude', p_large := 0.1) AS
+    CASE
+        WHEN NOT _sdc_coefficients_checked(ptable, NULL, p_large, NULL, NULL, 3, 0, 8, false, true, false) THEN NULL
+        WHEN x IS NULL OR t IS NULL OR key_sum IS NULL THEN NULL
+        WHEN NOT isfinite(x::DOUBLE) OR NOT isfinite(t::DOUBLE) OR t < 0
+            THEN error('sdc_digits_of_noise: x and t must be finite numbers, and t not negative')
+        WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
+        ELSE _sdc_on_grid(
+            x::DOUBLE,
+            _sdc_grid_step(_sdc_noise_spread(
+                ptable, t::DOUBLE * (p_large / 1e-1), _sdc_grid_share((key_sum % 99999989)::BIGINT))))
+    END;
+
 --| sdc_weighted_sum(y, weight, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false) -> DOUBLE
 --| The perturbed weighted sum of a measure in each cell: `sdc_sum` for survey data.
 --|
@@ -1300,8 +1363,25 @@ CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
             * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
     END::DOUBLE;
 
--- `sdc_variance`, with an `own` key (see `_sdc_own_key`), or with the cell key as it is where that is NULL.
-CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, own) AS
+-- A sum with noise in proportion to t over a divisor, on the grid of that; as it is where `own` is NULL. Of rows that repeat
+-- what units have, what is there once is rounded first: on two grids there would be more digits of it. The largest squared
+-- deviation is not computed in one way alone, so that its last digits do not count.
+CREATE OR REPLACE MACRO _sdc_quotient_on_grid(value, t, repeated, divisor, p, own) AS
+    list_transform(
+        [{
+            'value': value / repeated, 't': t, 'repeated': repeated, 'divisor': divisor,
+            'share': _sdc_grid_share(_sdc_grid_key(_sdc_significant(t / repeated, 6), own))
+        }],
+        lambda one: _sdc_on_grid(
+            _sdc_on_grid(one['value'], _sdc_grid_step(_sdc_noise_spread(p, one['t'] / one['repeated'], one['share'])))
+                * one['repeated'] / one['divisor'],
+            _sdc_grid_step(_sdc_noise_spread(p, one['t'], one['share']) / one['divisor'])))[1];
+
+-- `sdc_variance`, with `own` keys (see `_sdc_own_key` and `_sdc_grid_key`), or with the cell key as it is, and no grid, where
+-- these are NULL.
+CREATE OR REPLACE MACRO _sdc_own_variance(
+    y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, own, own_grid
+) AS
     _sdc_refuse_bad_sum(
         'sdc_variance',
         typeof(max(record_key)),
@@ -1312,7 +1392,7 @@ CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p
         CASE
             WHEN count(CASE WHEN filter THEN y END) > 1
                 AND sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) > 1
-                THEN _sdc_single_value(
+                THEN _sdc_quotient_on_grid(_sdc_single_value(
                     _sdc_squared_deviations(CASE WHEN filter THEN y END, decimals),
                     _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
                     CASE
@@ -1322,8 +1402,11 @@ CREATE OR REPLACE MACRO _sdc_own_variance(y, record_key, ptable, count_ptable, p
                             _sdc_significant(_sdc_squared_deviations(CASE WHEN filter THEN y END, decimals), 6), own)
                     END,
                     ptable, p_large, NULL, NULL, 3, NULL, 0, false,
-                    _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)), true, digits, false)
-                    / (sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1)
+                    _sdc_ptable_is_odd(ptable, count(CASE WHEN filter THEN y END)), true, digits, false),
+                    _sdc_largest_deviation(CASE WHEN filter THEN y END, decimals),
+                    1,
+                    sdc_count(record_key, ptable := count_ptable, filter := filter AND y IS NOT NULL, digits := digits) - 1,
+                    ptable, own_grid)
         END
     );
 
@@ -1358,7 +1441,7 @@ CREATE OR REPLACE MACRO sdc_variance(
     y, record_key, ptable := 'default_magnitude', count_ptable := 'default', p_large := 0.1, filter := true,
     digits := 8, decimals := 4
 ) AS
-    _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, NULL);
+    _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, NULL, NULL);
 
 -- The published number of rows of so many units, of which the one with most rows has `most`: with the noise of the number
 -- of units, times these. Its key is another than that of the count of units, or rows - 2 * units would have no noise where
@@ -1398,30 +1481,40 @@ CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_pta
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
 -- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
 -- a unit it is `_sdc_own_variance`. NULL where the published number of units does not make sure that there are two.
-CREATE OR REPLACE MACRO _sdc_variance_of_units(n, total, squares, record_key, ptable, count_ptable, own, own_rows, own_largest) AS
+CREATE OR REPLACE MACRO _sdc_variance_of_units(
+    n, total, squares, record_key, ptable, count_ptable, own, own_grid, own_rows, own_largest
+) AS
     list_transform(
-        [{
-            'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
-            'mean': _sdc_exact_sum(total, 4) / sum(n),
-            'deviations': greatest(
-                sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
-            'key': sum(CASE WHEN n > 0 THEN record_key END),
-            'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
-            'odd': _sdc_ptable_is_odd(ptable, count(CASE WHEN n > 0 THEN 1 END)),
-            'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
-            'rows': _sdc_published_rows(n, record_key, count_ptable, ptable, own_rows, own_largest)
-        }],
-        lambda cell: CASE
-            WHEN cell['enough'] AND cell['rows'] > 1 THEN
-                _sdc_single_value(
-                    cell['deviations'],
-                    list_max(list_transform(
-                        cell['units'],
-                        lambda one: greatest(
-                            one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0))),
-                    _sdc_own_key(cell['key'], _sdc_significant(cell['deviations'] / cell['repeated'], 6), own),
-                    ptable, 0.1, NULL, NULL, 3, NULL, 0, false, cell['odd'], true, 8, false)
-                    / (cell['rows'] - 1)
+        list_transform(
+            [{
+                'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
+                'mean': _sdc_exact_sum(total, 4) / sum(n),
+                'deviations': greatest(
+                    sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
+                'key': sum(CASE WHEN n > 0 THEN record_key END),
+                'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
+                'odd': _sdc_ptable_is_odd(ptable, count(CASE WHEN n > 0 THEN 1 END)),
+                'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
+                'rows': _sdc_published_rows(n, record_key, count_ptable, ptable, own_rows, own_largest)
+            }],
+            lambda cell: {
+                'cell': cell,
+                'largest': list_max(list_transform(
+                    cell['units'],
+                    lambda one: greatest(
+                        one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0)))
+            }),
+        lambda known: CASE
+            WHEN known['cell']['enough'] AND known['cell']['rows'] > 1 THEN
+                _sdc_quotient_on_grid(
+                    _sdc_single_value(
+                        known['cell']['deviations'],
+                        known['largest'],
+                        _sdc_own_key(
+                            known['cell']['key'],
+                            _sdc_significant(known['cell']['deviations'] / known['cell']['repeated'], 6), own),
+                        ptable, 0.1, NULL, NULL, 3, NULL, 0, false, known['cell']['odd'], true, 8, false),
+                    known['largest'], known['cell']['repeated'], known['cell']['rows'] - 1, ptable, own_grid)
         END)[1];
 
 --| sdc_quantile(y, record_key, q, ptable := 'default', significant := 2, least_beyond := 5, filter := true, digits := 8) -> DOUBLE

@@ -39,6 +39,7 @@ AGGREGATES = {
     "sdc_mean_sum": ["sdc_mean_sum(y, record_key)"],
     "sdc_ckm_count": ["sdc_ckm_count(count(*), sum(record_key))"],
     "sdc_ckm_sum": ["sdc_ckm_sum(sum(y), max(y, 3), sum(record_key), epsilon := [1, 0.5, 0.2])"],
+    "sdc_digits_of_noise": ["sdc_digits_of_noise(sdc_sum(y, record_key), max(abs(y)), sum(record_key))"],
     "sdc_mbs": ["sdc_mbs(sum(y), count(*), sdc_count(record_key))"],
     "sdc_quantile": ["sdc_quantile(y, record_key, 0.5)", "sdc_quantile(y, record_key, 0.9, filter := region = 'North', significant := 3)"],
     "sdc_variance": ["sdc_variance(y, record_key)", "sdc_variance(y, record_key, filter := region = 'North')"],

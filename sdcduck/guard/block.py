@@ -1020,7 +1020,7 @@ class Block:
         rows = "" if of_rows is None else of_rows.rows
         total = numbers.total(added, condition, self.called(value), rows, exact=exact)
         if isinstance(node, exp.Sum):
-            return f"{total}{scale}"
+            return f"{total.sql}{scale}"
         if otherwise and chosen is not None:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
         there = self.known_sum(value)
@@ -1028,7 +1028,7 @@ class Block:
             known = numbers.count(every if otherwise or there is None else both(every, there))
         else:
             known = numbers.known(added, condition)
-        return f"{total}{scale} / nullif({known}, 0)"
+        return f"{total.mean(known, numbers.method.steps)}{scale}"
 
     def _quantile(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
         """A median or another quantile of a measure or a numeric dimension."""

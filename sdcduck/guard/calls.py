@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp, parse_one
 
@@ -58,6 +59,26 @@ class Steps:
                     found[step][name] = sql
                     waiting.append(sql)
         return found
+
+
+class Total(NamedTuple):
+    """A protected sum.
+
+    Attributes:
+        sql: the published number.
+        spread: how far numbers on its grid lie apart at least; nothing where there is no grid.
+    """
+
+    sql: str
+    spread: str = ""
+
+    def mean(self, known: str, steps: Steps) -> str:
+        """The published sum over a published count, on the grid of that."""
+        quotient = f"{self.sql} / nullif({known}, 0)"
+        if not self.spread:
+            return quotient
+        step = steps.column(6, f"_sdc_grid_step({steps.column(5, f'{self.spread} / nullif({known}, 0)')})")
+        return f"_sdc_on_grid({steps.column(8, quotient)}, {step})"
 
 
 _COLUMN = re.compile(rf'"{NUMBERS}"\."(_f\d+_\d+)"')
@@ -197,7 +218,8 @@ OF_NUMBERS = frozenset(
     [
         "typeof", "_sdc_clipped", "_sdc_ptable_most", "_sdc_count_key", "_sdc_count_slot", "_sdc_sum_key",
         "_sdc_sum_rung", "_sdc_count_code", "_sdc_sum_code", "_sdc_sum_upper", "_sdc_stepped_count", "_sdc_stepped_sum",
-        "_sdc_randomly_rounded",
+        "_sdc_randomly_rounded", "_sdc_grid_key", "_sdc_grid_share", "_sdc_noise_spread", "_sdc_grid_step",
+        "_sdc_on_grid",
     ]
 )  # fmt: skip
 """Functions of what was called before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import both, chosen
+from sdcduck.guard.calls import Total, both, chosen
 from sdcduck.guard.methods import Method, cell_key_of_units
 from sdcduck.guard.shapes import bounded
 
@@ -19,13 +19,17 @@ class Numbers(Protocol):
     ``condition`` is over single rows; ``called`` is what the custodian calls a measure.
     """
 
+    @property
+    def method(self) -> Method:
+        """What protects them."""
+
     def count(self, condition: str) -> str:
         """Rows."""
 
     def units(self, condition: str) -> str:
         """Units."""
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
         """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one."""
 
     def known(self, added: str, condition: str) -> str:
@@ -61,7 +65,7 @@ class OfRecords:
         """Units."""
         return self.method.units(self.records, condition)
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
         """A sum, which the method makes exact where it is not."""
         repeated = _repeated(condition, rows)
         return self.method.total(self.records, added, condition, called, repeated, exact=exact)
@@ -108,7 +112,7 @@ class OfUnits:
         rows = self._column(f"count({chosen(condition, '1')})")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> str:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
         values = chosen(condition, added)
         figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))

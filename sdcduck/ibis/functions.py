@@ -258,6 +258,14 @@ def sdc_ckm_sum(
     return _scalar("sdc_ckm_sum", "float64", arguments)
 
 
+def sdc_digits_of_noise(
+    x: ir.Value, t: ir.Value, key_sum: ir.Value, *, ptable: str = "default_magnitude", p_large: float = 0.1
+) -> ir.FloatingValue:
+    """A perturbed sum, mean or variance, rounded to the digits that its noise leaves of it."""
+    arguments = {"x": x, "t": t, "key_sum": key_sum, "ptable": ptable, "p_large": p_large}
+    return _scalar("sdc_digits_of_noise", "float64", arguments)
+
+
 def sdc_mbs(x_hat: ir.Value, n: ir.Value, n_hat: ir.Value) -> ir.FloatingValue:
     """A published sum that goes with a published count."""
     return _scalar("sdc_mbs", "float64", {"x_hat": x_hat, "n": n, "n_hat": n_hat})
@@ -318,6 +326,7 @@ __all__ = [
     "sdc_ckm_sum",
     "sdc_count",
     "sdc_count_units",
+    "sdc_digits_of_noise",
     "sdc_is_open",
     "sdc_mbs",
     "sdc_mean",

@@ -7,6 +7,7 @@ success beside that of numbers which share nothing.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -168,7 +169,6 @@ WORDINGS = (
     "SELECT sum(CASE WHEN {0} THEN wage END) FROM people",
     "SELECT sum(CASE WHEN NOT ({0}) THEN 0 ELSE wage END) FROM people",
     "SELECT sum(wage * CASE WHEN {0} THEN 1 ELSE 1 END) FROM people WHERE {0}",
-    "SELECT avg(wage) * count(wage) FROM people WHERE {0}",
     "SELECT sum(x) FROM (SELECT wage AS x, cell, half FROM people) WHERE {0}",
     "WITH c AS (SELECT wage AS rent, rent AS wage, cell, half FROM people) SELECT sum(rent) FROM c WHERE {0}",
     "SELECT s FROM (SELECT {0} AS chosen, sum(wage) AS s FROM people GROUP BY ALL) WHERE chosen",
@@ -176,7 +176,6 @@ WORDINGS = (
     "SELECT sum(wage) FROM seen WHERE {0}",
     "SELECT sum(wage) FROM halved WHERE {0}",
     "SELECT sum(wage) FROM people JOIN months USING (person) WHERE month = 0 AND {1}",
-    "SELECT sum(wage) / 2 FROM people JOIN months USING (person) WHERE month < 2 AND {1}",
 )
 
 
@@ -208,6 +207,42 @@ def test_averaging_over_wordings_of_a_sum(con: duckdb.DuckDBPyConnection, guarde
         at_once += abs(found[0] - true) < 1
     show(f"averaging over {len(WORDINGS)} wordings of a sum: {told} of 4 told, {at_once} by one")
     assert told == at_once < 4
+
+
+def on_grids(number: float) -> set[float]:
+    """What a number can be on a grid of 1, 2 or 5 times a power of ten."""
+    grids = (one * 10.0**power for power in range(-3, 7) for one in (1, 2, 5))
+    return {float(f"{math.floor(number / grid + 0.5) * grid:.12g}") for grid in grids}
+
+
+def test_a_sum_that_is_rounded_otherwise_tells_no_more_digits(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
+    """A mean, and the sum over two months in which everybody has a row, are made of the published sum and nothing else.
+
+    If each were rounded by itself, they would tell between them more digits of the noise than a sum has.
+    """
+    asked = (
+        "SELECT people.cell, sum(wage) AS s, avg(wage) AS m, count(wage) AS n FROM people{} GROUP BY ALL ORDER BY ALL"
+    )
+    once, joined, twice = (
+        answers(guarded, asked.format(joined))
+        for joined in (
+            "",
+            " JOIN months USING (person) WHERE month = 0",
+            " JOIN months USING (person) WHERE month < 2",
+        )
+    )
+    largest = truths(con, "SELECT cell, max(wage) AS t FROM people GROUP BY cell ORDER BY cell")
+    different = 0
+    for row, same, two, contribution in zip(once, joined, twice, largest, strict=True):
+        assert (same["s"], same["m"]) == (row["s"], row["m"])
+        assert two["s"] in on_grids(2 * row["s"])
+        assert abs(two["s"] - 2 * row["s"]) <= contribution["t"] / 8
+        for group in (row, two):
+            assert group["m"] in on_grids(group["s"] / group["n"])
+            assert abs(group["m"] * group["n"] - group["s"]) <= contribution["t"] / 4
+        different += two["s"] != 2 * row["s"]
+    assert len(once) == CELLS
+    assert different  # the second grid is one of its own
 
 
 def test_averaging_over_wordings_of_other_numbers(guarded: Guard) -> None:
@@ -259,9 +294,10 @@ def test_as_many_rows_of_everybody_is_one_question(guarded: Guard) -> None:
         row = answers(
             guarded, f"SELECT sum(rent) AS s, count(*) AS n FROM months WHERE cell = 5 AND month IN ({listed})"
         )[0]
-        sums.append(row["s"] / len(months))
+        sums.append(row["s"])
         rows.append(row["n"] / len(months))
-    assert sums == pytest.approx([sums[0]] * 3, rel=1e-9)
+    assert sums[0] == sums[1]
+    assert sums[2] in on_grids(2 * sums[0])
     assert rows[0] == rows[1]
 
 

@@ -14,6 +14,7 @@ from sdcduck.guard.methods.cell_key import own_key
 
 COUNT = "sdc_count(record_key)"
 SUM = "sum_of_income(income, record_key)"
+MEAN = "mean_of_income(income, record_key, sdc_count(record_key, filter := income IS NOT NULL))"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ ANSWERED = {
     "SELECT count(income) FROM people": "SELECT sdc_count(record_key, filter := income IS NOT NULL) FROM people",
     "SELECT count(1), count() FROM people": f"SELECT {COUNT}, {COUNT} FROM people",
     "SELECT sex, sum(income) FROM people GROUP BY sex": f"SELECT sex, {SUM} FROM people GROUP BY sex",
-    "SELECT sex, avg(income) FROM people GROUP BY sex": f"SELECT sex, {SUM} / sdc_count(record_key, filter := income IS NOT NULL) FROM people GROUP BY sex",
+    "SELECT sex, avg(income) FROM people GROUP BY sex": f"SELECT sex, {MEAN} FROM people GROUP BY sex",
     "SELECT main.people.region, count(*) FROM main.people JOIN Main.regions r USING (region) GROUP BY 1": "SELECT region, sdc_count(record_key) FROM people JOIN regions USING (region) GROUP BY region",
     "SELECT sum(income) FILTER (sex = 'f') FROM people": "SELECT sum_of_income(income, record_key, filter := sex = 'f') FROM people",
     "SELECT sum(CASE WHEN sex = 'f' THEN 1 ELSE 0 END) FROM people": "SELECT sdc_count(record_key, filter := sex = 'f') FROM people",
@@ -92,7 +93,7 @@ ANSWERED = {
     "SELECT avg((sex = 'f')::INTEGER), sum(1), sum(2) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f') / {COUNT}, {COUNT}, 2 * {COUNT} FROM people",
     "SELECT count(DISTINCT CASE WHEN sex = 'f' THEN person_id END), count(CASE WHEN sex = 'f' THEN person_id END) FROM people": "SELECT n, n FROM (SELECT sdc_count(record_key, filter := sex = 'f') AS n FROM people)",
     "SELECT sum(income / 1000), sum(-income), sum(income::DOUBLE), sum(coalesce(income, 0)) FROM people": f"SELECT x / 1000, -x, x, x FROM (SELECT {SUM} AS x FROM people)",
-    "SELECT mean(income), fsum(income), avg(coalesce(income, 0)) FROM people": f"SELECT x / m, x, x / n FROM (SELECT {SUM} AS x, {COUNT} AS n, sdc_count(record_key, filter := income IS NOT NULL) AS m FROM people)",
+    "SELECT mean(income), fsum(income), avg(coalesce(income, 0)) FROM people": f"SELECT {MEAN}, {SUM}, mean_of_income(income, record_key, {COUNT}) FROM people",
     "SELECT count(*) FILTER (income IS NULL), sum(CASE WHEN income IS NOT NULL THEN 1 ELSE 0 END) FROM people": "SELECT sdc_count(record_key, filter := income IS NULL), sdc_count(record_key, filter := income IS NOT NULL) FROM people",
     "SELECT count(*) FROM regions r JOIN people p ON p.region = r.region AND r.climate = 'cold'": f"SELECT {COUNT} FROM people WHERE region = 'North'",
     "SELECT climate, count(*) FROM people p LEFT JOIN regions r ON p.region = r.region AND r.code < 3 GROUP BY climate": f"SELECT CASE region WHEN 'North' THEN 'cold' WHEN 'South' THEN 'warm' END AS c, {COUNT} FROM people GROUP BY c",
@@ -118,7 +119,7 @@ ANSWERED = {
     "WITH a AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT climate, n FROM a JOIN regions USING (region)": f"SELECT climate, n FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) JOIN regions USING (region)",
     "WITH f AS (SELECT region, count(*) AS n FROM people WHERE sex = 'f' GROUP BY region), m AS (SELECT region, count(*) AS n FROM people WHERE sex = 'm' GROUP BY region) SELECT region, f.n * 1.0 / m.n FROM f JOIN m USING (region)": "SELECT region, f.n * 1.0 / m.n FROM (SELECT region, sdc_count(record_key) AS n FROM people WHERE sex = 'f' GROUP BY region) f JOIN (SELECT region, sdc_count(record_key) AS n FROM people WHERE sex = 'm' GROUP BY region) m USING (region)",
     "SELECT band, count(*) FROM (SELECT age // 20 AS band, region FROM people WHERE sex = 'm') t WHERE region <> 'North' GROUP BY band": f"SELECT age // 20 AS band, {COUNT} FROM people WHERE sex = 'm' AND region <> 'North' GROUP BY band",
-    "WITH old AS (SELECT * FROM people WHERE age > 60) SELECT sex, avg(income) FROM old GROUP BY sex": f"SELECT sex, {SUM} / sdc_count(record_key, filter := income IS NOT NULL) FROM people WHERE age > 60 GROUP BY sex",
+    "WITH old AS (SELECT * FROM people WHERE age > 60) SELECT sex, avg(income) FROM old GROUP BY sex": f"SELECT sex, {MEAN} FROM people WHERE age > 60 GROUP BY sex",
     "SELECT region, count(*) FROM people WHERE region IN (SELECT region FROM regions WHERE climate = 'cold') GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE region = 'North' GROUP BY region",
     "SELECT sex, count(*) FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC, r LIMIT 2) t ON region = r GROUP BY sex": f"SELECT sex, {COUNT} FROM people WHERE region IN (SELECT region FROM people GROUP BY region ORDER BY {COUNT} DESC, region LIMIT 2) GROUP BY sex",
     "SELECT count(*) FROM people INNER JOIN (SELECT sex AS s, region AS r FROM people WHERE age > 30 GROUP BY 1, 2 HAVING count(*) > 60) t ON sex = s AND region = r": f"SELECT {COUNT} FROM people WHERE (sex, region) IN (SELECT sex, region FROM people WHERE age > 30 GROUP BY 1, 2 HAVING {COUNT} > 60)",
@@ -139,7 +140,7 @@ ANSWERED = {
     "SELECT region || '-' || sex AS k, count(*) AS n FROM people GROUP BY k ORDER BY n DESC, k": f"SELECT region || '-' || sex AS k, {COUNT} AS n FROM people GROUP BY k",
     # --- what BI tools and ibis write
     "SELECT region, sum(COLUMNS('inc.*')), count(COLUMNS(['sex'])) FROM people GROUP BY region": f"SELECT region, {SUM}, {COUNT} FROM people GROUP BY region",
-    "SELECT sex, round(avg(COLUMNS(* EXCLUDE (person_id, region, sex, age, seen))), 1) FROM people GROUP BY ALL": f"SELECT sex, round({SUM} / sdc_count(record_key, filter := income IS NOT NULL), 1) FROM people GROUP BY sex",
+    "SELECT sex, round(avg(COLUMNS(* EXCLUDE (person_id, region, sex, age, seen))), 1) FROM people GROUP BY ALL": f"SELECT sex, round({MEAN}, 1) FROM people GROUP BY sex",
     "SELECT COLUMNS('reg|sex'), count(*) FROM people GROUP BY ALL": f"SELECT region, sex, {COUNT} FROM people GROUP BY ALL",
     "WITH people AS (SELECT region, count(*) AS n FROM people GROUP BY region), b AS (SELECT * FROM people) SELECT max(COLUMNS(*)) FROM b": f"SELECT max(region), max(n) FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region)",
     "SELECT max(COLUMNS(*)) FROM (SELECT count(*) FROM people)": f"SELECT {COUNT} FROM people",
@@ -587,7 +588,7 @@ SEVERAL = {
             count(*) FILTER (cost <> 0) AS m, count(*) FILTER (cost <> 0 AND region = 'East') AS e
             FROM visits GROUP BY ALL) GROUP BY ward""",
     "SELECT avg(cost) FROM visits WHERE ward = 1": f"""
-        SELECT sum_of_cost(cost, key, {REPEATED}) / {ROWS}
+        SELECT mean_of_cost(cost, key, {ROWS}, {REPEATED})
         FROM (SELECT person_id, max(record_key) AS key, sum(cost) AS cost, count(cost) AS n, count(*) FILTER (cost <> 0) AS m
             FROM visits WHERE ward = 1 GROUP BY ALL)""",
     "SELECT sex, count(*), sum(cost) FROM people p JOIN visits v ON p.person_id = v.person_id WHERE age < 60 GROUP BY sex": f"""

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from effort import times
-from own_numbers import own, spread
+from own_numbers import on_grid, own, spread
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -104,7 +104,10 @@ class Ward:
         perturbed = self.con.execute(
             "SELECT sdc_ckm_sum(?, [?], ?)", [math.fsum(of_units), max(of_units), key]
         ).fetchall()[0][0]
-        return float(perturbed) / (rows - 1)
+        grid, repeated = own(self.con, f"grid of the variance of {self.column}"), len(everything) / len(of_units)
+        largest, called = max(of_units), _digits(max(of_units) / repeated, 6)
+        once = on_grid(grid, perturbed / repeated, largest, called, repeated)
+        return on_grid(grid, once * repeated / (rows - 1), largest, called, rows - 1)
 
     def quantile(self, share: float) -> float | None:
         """The first bin whose published cumulative number of visits reaches the share."""
@@ -209,8 +212,8 @@ def test_rows_over_units_are_not_the_rows_of_somebody_who_is_alone(
 def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnection) -> None:
     together = "SELECT {} FROM single"
     variance = together.format(
-        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default', 97, 0, 0), "
-        "_sdc_own_variance(cost, record_key, 'default_magnitude', 'default', 0.1, true, 8, 4, 97)"
+        "_sdc_variance_of_units(1, cost::DOUBLE, cost::DOUBLE ** 2, record_key, 'default_magnitude', 'default', 97, 53, 0, 0), "
+        "_sdc_own_variance(cost, record_key, 'default_magnitude', 'default', 0.1, true, 8, 4, 97, 53)"
     )
     one, other = con.execute(variance).fetchall()[0]
     assert one == pytest.approx(other, rel=1e-9)

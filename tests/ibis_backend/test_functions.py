@@ -91,12 +91,13 @@ def test_scalar_functions_work_on_cells(con: Any) -> None:
     )
     made = cells.mutate(
         count=f.sdc_ckm_count(_.n, _.keys), sum=f.sdc_ckm_sum(_.x, ibis.array([_.most]), _.keys), mbs=f.sdc_mbs(_.x, _.n, _.n),
-        key=f.sdc_record_key(_.region),
+        key=f.sdc_record_key(_.region), rounded=f.sdc_digits_of_noise(_.x, _.most, _.keys),
     )  # fmt: skip
     expected = con.con.execute("""SELECT sdc_count(record_key), sdc_ckm_sum(sum(y), [max(y)], sum(record_key)), sum(y)::DOUBLE,
-        sdc_record_key(region) FROM people GROUP BY region ORDER BY region""").fetchall()
+        sdc_record_key(region), sdc_digits_of_noise(sum(y), max(y), sum(record_key))
+        FROM people GROUP BY region ORDER BY region""").fetchall()
     assert [
-        tuple(row.values()) for row in made.select("count", "sum", "mbs", "key").to_pyarrow().to_pylist()
+        tuple(row.values()) for row in made.select("count", "sum", "mbs", "key", "rounded").to_pyarrow().to_pylist()
     ] == expected
     assert str(made.schema()["count"]), str(made.schema()["sum"]) == ("int64", "float64")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps
+from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.methods import cell_key, rounding, suppression, threshold
 from sdcduck.guard.refusals import Refused
 
@@ -38,7 +38,7 @@ class Method(Protocol):
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
         """The sum of a measure; ``exact``: of whole or decimal numbers.
 
         Args:

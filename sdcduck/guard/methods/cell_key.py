@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sdcduck.catalog import Policy, folded, identifier, literal
-from sdcduck.guard.calls import Steps, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class CellKey:
 
     def _own_of_rows(self) -> str:
         return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
+
+    def _own_of_grid(self, quantity: str) -> int:
+        return self._own(f"grid of the {quantity}") % _PRIME
 
     def _enough(self, records: str, condition: str, value: str) -> str:
         """NULL where the published number of units behind a number is below `min_units`.
@@ -85,7 +88,7 @@ class CellKey:
         ptable, unit = literal(str(self.policy.ptable)), self._unit(records)
         return f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
@@ -108,7 +111,25 @@ class CellKey:
         upper = column(3, f"_sdc_sum_upper({rung}, {added_up}, {largest})")
         of_cell = f"{ptable}, {added_up}, {largest}, {keys}"
         added = column(4, f"_sdc_stepped_sum({of_cell}, {rung}, {upper}, {own_key}, {code})")
-        return self._where_known(records, measure, condition, added)
+        published, spread = self._on_grid(added, largest, repeated, called)
+        return Total(self._where_known(records, measure, condition, published), spread)
+
+    def _on_grid(self, added: str, largest: str, repeated: str, called: str) -> tuple[str, str]:
+        """A sum on its grid, and how far numbers on that lie apart at least: see ``_sdc_noise_spread``.
+
+        The sums of one month of everybody and of two, where rows repeat what the unit has, are one sum and twice that
+        one. Rounded on two grids they would tell more digits than either: so what is there once is rounded first.
+        """
+        column, ptable = self.steps.column, literal(str(self.policy.magnitude_ptable))
+        one = column(2, f"{largest} / {repeated}") if repeated else largest
+        own = self._own_of_grid(f"sum of {called}")
+        share = f"_sdc_grid_share({column(3, f'_sdc_grid_key({one}, {own})')})"
+        spread = column(4, f"_sdc_noise_spread({ptable}, {largest}, {share})")
+        step = column(5, f"_sdc_grid_step({spread})")
+        if repeated:
+            step_of_one = column(5, f"_sdc_grid_step({column(4, f'_sdc_noise_spread({ptable}, {one}, {share})')})")
+            added = f"{column(6, f'_sdc_on_grid({added} / {repeated}, {step_of_one})')} * {repeated}"
+        return column(7, f"_sdc_on_grid({added}, {step})"), spread
 
     def _where_known(self, records: str, measure: str, condition: str, value: str) -> str:
         """A number where the published count of records with a value is not 0: NULL would tell that nobody has one."""
@@ -134,7 +155,7 @@ class CellKey:
         known = self._has_value(records, measure, condition)
         spread = (
             f"_sdc_own_variance({measure}, {self._key(records)}, {ptable}, {counts}, 0.1, {condition}, 8, 4, "
-            f"{self._own(f'variance of {called}')})"
+            f"{self._own(f'variance of {called}')}, {self._own_of_grid(f'variance of {called}')})"
         )
         sure = f"{self._counted(records, known)} > 1 + _sdc_ptable_most({counts})"
         return self._enough(records, known, f"CASE WHEN {sure} THEN {spread} END")
@@ -142,7 +163,8 @@ class CellKey:
     def variance_of_units(self, records: str, rows: str, total: str, squares: str, called: str) -> str:
         """The variance among the rows of units, of which each has so many with this sum and this sum of squares."""
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
-        own = f"{self._own(f'variance of {called}')}, {self._own_of_rows()}"
+        own_grid = self._own_of_grid(f"variance of {called}")
+        own = f"{self._own(f'variance of {called}')}, {own_grid}, {self._own_of_rows()}"
         spread = f"_sdc_variance_of_units({rows}, {total}, {squares}, {self._key(records)}, {ptable}, {counts}, {own})"
         return self._enough(records, f"{rows} > 0", spread)
 

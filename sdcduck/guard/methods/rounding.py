@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen
 from sdcduck.guard.refusals import Refused
 
 
@@ -62,7 +62,7 @@ class Rounding:
         """The number of units."""
         return self._enough(records, condition, self._rounded_units(records, condition))
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "a sum or a mean: rounding answers counts")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import parse_one
 
 from sdcduck.catalog import Policy, folded, identifier, stencil_table
-from sdcduck.guard.calls import Steps
+from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.refusals import Refused
 
 
@@ -42,9 +42,9 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
         """``sdc_open_sum``."""
-        return self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})")
+        return Total(self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""

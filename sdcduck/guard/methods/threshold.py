@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen
 from sdcduck.guard.refusals import Refused
 
 
@@ -39,10 +39,10 @@ class Threshold:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> str:
+    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
         """The sum, where enough units have a value."""
         known = both(condition, f"{measure} IS NOT NULL")
-        return self._enough(records, known, f"sum({chosen(condition, measure)})")
+        return Total(self._enough(records, known, f"sum({chosen(condition, measure)})"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance, where enough units have a value."""

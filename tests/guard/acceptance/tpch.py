@@ -124,8 +124,9 @@ QUESTIONS = (
         f"""WITH lines AS (SELECT l_returnflag, l_linestatus, l_custkey AS customer, record_key AS key, l_extendedprice AS price,
                 l_quantity, l_discount, l_tax FROM lineitem WHERE l_shipdate <= DATE '1998-09-02')
         SELECT l_returnflag, l_linestatus, quantity.figures, price, cost.total, charge.total, quantity.figures / quantity.n,
-            price / flags.n, discount.figures / discount.n, flags.n
-        FROM (SELECT l_returnflag, l_linestatus, sum_of_l_extendedprice(price, key, repeated := sum(n) / count(*)) AS price, {_rows()} AS n
+            flags.mean, discount.figures / discount.n, flags.n
+        FROM (SELECT l_returnflag, l_linestatus, sum_of_l_extendedprice(price, key, repeated := sum(n) / count(*)) AS price,
+                mean_of_l_extendedprice(price, key, {_rows()}, repeated := sum(n) / count(*)) AS mean, {_rows()} AS n
             FROM (SELECT l_returnflag, l_linestatus, key, sum(price) AS price, count(*) AS n FROM lines GROUP BY l_returnflag, l_linestatus, customer, key)
             GROUP BY ALL HAVING sdc_count(key) > 0) flags
         JOIN {_by_figure("l_returnflag, l_linestatus", "l_quantity")} quantity USING (l_returnflag, l_linestatus)
