@@ -1115,9 +1115,13 @@ CREATE OR REPLACE MACRO _sdc_grid_step(z) AS
         WHEN z > 0 THEN -(1e1 ** -floor(log10(z)) / _sdc_one_two_five(z * 1e1 ** -floor(log10(z))))
     END;
 
--- A number on that grid; -0.0 is 0.0.
+-- A number on that grid; what is halfway but for the last digits of a quotient is halfway, and -0.0 is 0.0.
 CREATE OR REPLACE MACRO _sdc_on_grid(value, step) AS
-    CASE WHEN step > 0 THEN round(value / step) * step WHEN step < 0 THEN round(value * -step) / -step ELSE value END + 0e0;
+    CASE
+        WHEN step > 0 THEN round(round(value / step, 6)) * step
+        WHEN step < 0 THEN round(round(value * -step, 6)) / -step
+        ELSE value
+    END + 0e0;
 
 --| sdc_digits_of_noise(x, t, key_sum, ptable := 'default_magnitude', p_large := 0.1) -> DOUBLE
 --| A perturbed sum, mean or variance, rounded to as many digits as its noise leaves of it.
