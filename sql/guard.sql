@@ -45,6 +45,10 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
     SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role, preview
     FROM sdc.policies ORDER BY name, role;
 
+-- An expression of an analyst over one record, NULL where it fails. The optimiser does not look into a lambda: beside one
+-- it works out a part that stands twice, or the left side of a long IN, before TRY and outside of it.
+CREATE OR REPLACE MACRO _sdc_try(x) AS list_transform([0], lambda _sdc_once: TRY(x))[1];
+
 -- What is shown of a group key: the same of all values that are equal, or it would tell whose record is stored first. A
 -- text in quotes has the type of what it stands beside.
 CREATE OR REPLACE MACRO _sdc_group_key(k) AS

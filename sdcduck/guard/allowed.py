@@ -63,9 +63,12 @@ FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 MACROS = OF_NUMBERS | _words(
     "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution _sdc_published_rows "
     "_sdc_group_key _sdc_grid_sum _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins "
-    "_sdc_quantile_of_units"
+    "_sdc_quantile_of_units _sdc_try"
 )
 """What the guard itself puts into a query; analysts cannot."""
+
+_OF_WITH = _words("_sdc_try")
+"""Those of them that stand outside of blocks: in a WITH of records."""
 
 TYPES = _words("bignum guid integral oid timestamptz_ns tuple uint8 uint16 uint32 uint64 varint")
 """Types of DuckDB that sqlglot does not know by these names."""
@@ -165,7 +168,7 @@ def check_rewritten(
     alone = _names_alone(_check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)) if records else frozenset()
     if not alone <= WORDS_OF_TIME:
         raise Refused("SDC005", "text that reads in two ways")
-    for reading, macros in [(outer, frozenset[str]()), *((reading, MACROS) for reading in readings)]:
+    for reading, macros in [(outer, _OF_WITH), *((reading, MACROS) for reading in readings)]:
         check_query(reading, macros=macros)
         if unknown_tables(reading.items, tables):
             raise Refused("SDC005", "text that reads in two ways")

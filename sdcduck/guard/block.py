@@ -52,6 +52,7 @@ from sdcduck.guard.shapes import (
     without_nulls,
     without_repetition,
 )
+from sdcduck.guard.total import is_total, refuse_lifted, tried
 from sdcduck.guard.unit_windows import with_windows
 
 if TYPE_CHECKING:
@@ -337,7 +338,11 @@ class Block:
         self._check(node)
         if isinstance(node, exp.Column):
             return node
-        return exp.Try(this=node.copy())
+        return exp.Try(this=node.copy()) if is_total(node, self._is_stored) else tried(node.copy())
+
+    def _is_stored(self, column: exp.Column) -> bool:
+        """Whether a column is read from a table as it is, so that its type is the one that is known."""
+        return self.policy.method != "suppression" and self.sources[column.table].table is not None
 
     def _check(self, node: exp.Expr) -> None:
         for inner in node.walk():
@@ -377,21 +382,28 @@ class Block:
             self._refuse_filled(column)
         return asked
 
-    def _condition(self, node: exp.Expr, *, queries: bool = False) -> exp.Expr:
-        """A condition on single records, as a truth value that cannot fail."""
+    def _condition(self, node: exp.Expr, *, queries: bool = False, outer: bool = False) -> exp.Expr:
+        """A condition on single records, as a truth value that cannot fail.
+
+        Args:
+            outer: whether it is one in EXISTS, on records inside and outside of it.
+        """
         if isinstance(node, exp.And):
-            left, right = (self._condition(part, queries=queries) for part in (node.this, node.expression))
+            left, right = (self._condition(part, queries=queries, outer=outer) for part in (node.this, node.expression))
             return exp.And(this=left, expression=right)
         if isinstance(node, exp.Or) and queries and node.find(exp.Query) is not None:
             left, right = (self._condition(part, queries=True) for part in (node.this, node.expression))
             return exp.Paren(this=exp.Or(this=left, expression=right))
         if isinstance(node, exp.Paren):
-            return exp.Paren(this=self._condition(node.this, queries=queries))
+            return exp.Paren(this=self._condition(node.this, queries=queries, outer=outer))
         if queries and node.find(exp.Query) is not None:
             return self._compared_with_query(node)
-        checked = self.over_dimensions(node)
-        inner = checked.this if isinstance(checked, exp.Try) else checked.copy()
-        return exp.Try(this=exp.cast(inner, exp.DataType.Type.BOOLEAN, copy=False))
+        plain = isinstance(self.over_dimensions(node), exp.Try) or is_total(node, self._is_stored)
+        truth = exp.cast(node.copy(), exp.DataType.Type.BOOLEAN, copy=False)
+        if outer and not plain:
+            # A lambda does not reach outside, and what stands twice in WHERE stays where it is; but no long IN does.
+            refuse_lifted(node)
+        return exp.Try(this=truth) if plain or outer else tried(truth)
 
     def condition_sql(self, node: exp.Expr) -> str:
         """The SQL of `_condition`, made once: several numbers of a query are often about the same records."""
@@ -512,7 +524,7 @@ class Block:
         self.sources[tied.alias] = units
         of_units = [self._ties_units(condition, tied.alias) for condition in tied.conditions]
         conditions = [
-            condition if ties else self._condition(condition)
+            condition if ties else self._condition(condition, outer=True)
             for condition, ties in zip(tied.conditions, of_units, strict=True)
         ]
         if not any(of_units):

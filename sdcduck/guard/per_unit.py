@@ -8,7 +8,7 @@ The inner block has one row for each patient, made of that patient's rows alone.
 like any other: what is made of dimensions is a dimension, a sum of a measure is a measure. Nothing is published there;
 the block around it is protected as always. It is split in two::
 
-    SELECT _sdc_p._p0 AS patient_id, try(_sdc_p._p1 > 2) AS often, _sdc_p._sdc_h0 AS _sdc_h0, ..
+    SELECT _sdc_p._p0 AS patient_id, _sdc_try(_sdc_p._p1 > 2) AS often, _sdc_p._sdc_h0 AS _sdc_h0, ..
     FROM (SELECT visits.patient_id AS _p0, count(*) AS _p1, max(visits.key) AS _sdc_h0, .. FROM visits GROUP BY ..)
         AS _sdc_p
 """

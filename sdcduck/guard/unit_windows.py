@@ -24,6 +24,7 @@ from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role
 from sdcduck.guard.shapes import aggregates, duckdb_name, family, function_of, text
+from sdcduck.guard.total import TRIED
 
 if TYPE_CHECKING:
     from sdcduck.guard.block import Block
@@ -223,5 +224,5 @@ class _Rows:
         one, other = self.figures.value(value), text(default) if constant else self.figures.value(default)
         if not (constant or alike):
             raise Refused("SDC045", "a window: a default of another type; cast it")
-        first, second = (f"try(CASE WHEN {there} THEN {one} ELSE {other} END)" for there in ("true", "false"))
+        first, second = (f"{TRIED}(CASE WHEN {there} THEN {one} ELSE {other} END)" for there in ("true", "false"))
         return first, second
