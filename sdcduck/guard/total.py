@@ -109,4 +109,4 @@ def _is_time(value: exp.Expr, form: re.Pattern[str]) -> bool:
         datetime.fromisoformat(value.this)
     except ValueError:
         return False
-    return value.this.isascii()
+    return bool(value.this.isascii())
