@@ -52,7 +52,7 @@ from sdcduck.guard.shapes import (
     without_nulls,
     without_repetition,
 )
-from sdcduck.guard.total import is_total, refuse_lifted, tried
+from sdcduck.guard.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.unit_windows import with_windows
 
 if TYPE_CHECKING:
@@ -351,6 +351,7 @@ class Block:
                     raise Refused("SDC045", "a window")
                 raise Refused("SDC005", "an aggregate in WHERE or GROUP BY")
             _refuse_lists(inner)
+            refuse_uncaught(inner)
             if isinstance(inner, exp.Column) and not self._is_asked_for(inner):
                 if self.role(inner) in (Role.MEASURE, Role.UNIT):
                     self._refuse_correlation(node)

@@ -17,6 +17,10 @@ _OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.T
 
 def _of_difference(annotator: Any, node: exp.Sub) -> exp.Sub:
     kinds = [side.type.this if side.type is not None else None for side in (node.this, node.expression)]
+    if kinds[0] not in _OF_TIME and kinds[1] in _OF_TIME:
+        # A text or NULL is taken for a time: less another it is none.
+        annotator._set_type(node, exp.DataType.Type.UNKNOWN)
+        return node
     if any(kind not in _OF_TIME for kind in kinds):
         annotated: exp.Sub = _KNOWN[exp.Sub]["annotator"](annotator, node)
         return annotated
@@ -31,9 +35,15 @@ def _of_value(annotator: Any, node: exp.First | exp.Last) -> exp.First | exp.Las
     return node
 
 
+def _of_this(annotator: Any, node: exp.Nullif) -> exp.Nullif:
+    annotator._set_type(node, node.this.type)
+    return node
+
+
 EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
     **_KNOWN,
     exp.Sub: {"annotator": _of_difference},
+    exp.Nullif: {"annotator": _of_this},
     exp.First: {"annotator": _of_value},
     exp.Last: {"annotator": _of_value},
 }

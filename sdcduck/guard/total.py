@@ -3,19 +3,21 @@
 DuckDB's TRY is not enough. The optimiser works out once what stands twice, also `s = 5` and `s = 6` of a text `s`, and
 looks for the values of a long IN in a join: both outside of TRY, whatever record it is about. Into a lambda it does not
 look, so that nothing leaves the TRY that stands in there (`_sdc_try`). Conditions in which nothing can fail, wherever
-it is worked out, stand in TRY alone, which costs less.
+it is worked out, stand in TRY alone, which costs less. And some errors are none that TRY catches: parts of a time that
+its type does not have, a width of no time, an escape of two letters. What could raise one is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from sqlglot import exp
 
+from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import digits, family
+from sdcduck.guard.shapes import digits, duckdb_name, family
 
 TRIED = "_sdc_try"
 """The macro around what could fail."""
@@ -24,6 +26,25 @@ _Type = exp.DataType.Type
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _SIGNED = {_Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT}
 _MOST_DIGITS, _MOST_OF_DECIMAL = 18, 9
+_POSITIVE = re.compile(r"[1-9]\d{0,5}")
+_UNITS = frozenset(
+    ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
+     "century"]
+)  # fmt: skip
+_CLOCK = frozenset(["hour", "minute", "second", "millisecond", "microsecond", "ms", "us", "epoch"])
+"""Parts that every type of a time has."""
+_OF_INTERVALS = frozenset(["millennium", "century", "decade", "year", "quarter", "month", "day", "dayofmonth"])
+"""Parts that dates have, with or without a time, finite or not, and intervals; times of a day do not."""
+_OF_DATES = frozenset(
+    ["week", "yearweek", "isoyear", "dow", "dayofweek", "weekday", "isodow", "doy", "dayofyear"]
+)  # fmt: skip
+"""Parts that dates have alone."""
+_CALENDAR = _OF_INTERVALS | _OF_DATES
+_DATES = exp.DataType.TEMPORAL_TYPES - {_Type.TIME, _Type.TIMETZ}
+_TRUNCATED = frozenset(["date_trunc", "datetrunc"])
+_WITH_PART = _TRUNCATED | {"date_part", "datepart", "date_diff", "datediff", "date_sub", "datesub"}
+_OF_WEEKS = (exp.DayOfYear, exp.DayOfWeek, exp.DayOfWeekIso, exp.Week, exp.WeekOfYear)
+_NAMES_OF_WEEKS = (_OF_DATES - {"dow", "doy"}) | {"weekofyear"}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -57,6 +78,75 @@ def refuse_lifted(node: exp.Expr) -> None:
     """Refuse lists in a condition of EXISTS: DuckDB would look for their values in a join, outside of TRY."""
     if node.find(exp.In) is not None:
         raise Refused("SDC005", "IN of an expression, in EXISTS: write x = 1 OR x = 2")
+
+
+def refuse_uncaught(node: exp.Expr) -> None:
+    """Refuse a function that raises what TRY does not catch, for some values of its arguments.
+
+    Raises:
+        Refused: it could, or what it is given is not known well enough.
+    """
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else []
+    called = folded(node.name) if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.Escape) or called.endswith("_escape"):
+        written = [node.this.expression, node.expression] if isinstance(node, exp.Escape) else arguments[1:]
+        texts = [one.this for one in written if isinstance(one, exp.Literal) and one.is_string]
+        if len(texts) != len(written) or len(texts) != 2 or len(texts[1]) != 1 or _ends_in_escape(*texts):
+            raise Refused("SDC005", "ESCAPE of anything but one character in quotes, or of a pattern that ends in it")
+    elif isinstance(node, exp.DateBin) or called in ("time_bucket", "date_bin"):
+        width = node.this if isinstance(node, exp.DateBin) else arguments[0] if arguments else None
+        if not _is_width(width):
+            raise Refused("SDC005", "time_bucket of anything but a width such as INTERVAL '7 days'")
+    elif isinstance(node, (exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)):
+        part = node.this if isinstance(node, exp.Extract) else node.args.get("unit")
+        of = [node.expression] if isinstance(node, exp.Extract) else [node.this, node.args.get("expression")]
+        _refuse_part(part, of, any_of=not isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)))
+    elif called in _WITH_PART:
+        _refuse_part(arguments[0] if arguments else None, arguments[1:], any_of=called not in _TRUNCATED)
+    elif (isinstance(node, _OF_WEEKS) or called in _NAMES_OF_WEEKS) and not any(
+        _is_of(time, _DATES) for time in arguments or [node.this]
+    ):
+        raise Refused("SDC005", f"{called or duckdb_name(node)} of what may be no DATE or TIMESTAMP; cast it")
+
+
+def _ends_in_escape(pattern: str, escape: str) -> bool:
+    """Whether a pattern ends in an escape of nothing.
+
+    >>> _ends_in_escape("50$%$", "$"), _ends_in_escape("50$$", "$")
+    (True, False)
+    """
+    return (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
+
+
+def _refuse_part(part: exp.Expr | None, of: Sequence[exp.Expr | None], *, any_of: bool) -> None:
+    """Refuse a part of a time that some values of the type do not have; ``any_of``: of any other type than a date's."""
+    name = folded(part.name) if isinstance(part, exp.Var) or (isinstance(part, exp.Literal) and part.is_string) else ""
+    if name.removesuffix("s") not in _CLOCK | _CALENDAR and name not in _CLOCK:
+        raise Refused("SDC005", "a part of a time that is not in quotes, or not one such as 'year', 'month', 'hour'")
+    kinds = _DATES if name.removesuffix("s") not in _OF_INTERVALS else _DATES | {_Type.INTERVAL}
+    if (
+        any_of
+        and name.removesuffix("s") in _CALENDAR
+        and not any(_is_of(time, kinds) for time in of if time is not None)
+    ):
+        raise Refused("SDC005", f"'{name}' of what may be no DATE or TIMESTAMP; cast it")
+
+
+def _is_of(node: exp.Expr, kinds: Collection[object]) -> bool:
+    """Whether an expression is known to be of one of these types."""
+    return node.type is not None and node.type.this in kinds
+
+
+def _is_width(node: exp.Expr | None) -> bool:
+    """Whether a constant is a length of time that is more than none, in one unit."""
+    if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal):
+        unit = folded(node.unit.name) if node.unit is not None else ""
+        return _POSITIVE.fullmatch(node.this.this) is not None and unit.removesuffix("s") in _UNITS
+    if isinstance(node, exp.Anonymous) and folded(node.name).startswith("to_") and len(node.expressions) == 1:
+        node = node.expressions[0]
+    elif isinstance(node, exp.Func) and type(node).__name__.startswith("To") and isinstance(node.this, exp.Expr):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string and _POSITIVE.fullmatch(node.this) is not None
 
 
 def _compared(node: exp.Expr) -> tuple[exp.Expr | None, list[exp.Expr]]:
