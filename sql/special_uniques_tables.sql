@@ -6,7 +6,8 @@
 --| A minimal sample unique is a set of keys whose values nobody else shares, while somebody shares any fewer of them. One of
 --| k among m keys counts (m - k)(m - k - 1).. down to the largest size searched: (m - k)! when all sizes are. A high score
 --| means a special unique: likely to be alone in the population too. `dis_suda` says how likely: the chance that a match with
---| the record is right, if `dis` is the share of the population in the data. All sets of keys are searched.
+--| the record is right, if `dis` is the share of the population in the data; its odds grow with the score to the power of
+--| 1 + (8 - m) / 20, or 0 where that is negative. All sets of keys are searched.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
@@ -27,14 +28,14 @@
 --| @output
 --| person_id | region | sex | uniques | smallest | suda | dis_suda | contributions
 --| ----------+--------+-----+---------+----------+------+----------+-----------------------------------------------
---|         4 | North  | f   |       2 |        2 |  2.0 |   0.0315 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
---|         8 | South  | m   |       2 |        2 |  2.0 |   0.0315 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
---|        11 | East   | f   |       2 |        2 |  2.0 |   0.0315 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
---|        12 | East   | m   |       2 |        2 |  2.0 |   0.0315 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
---|         2 | North  | m   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
---|         3 | North  | f   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
---|         7 | South  | f   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
---|        10 | South  | m   |       1 |        3 |  1.0 |   0.0144 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|         4 | North  | f   |       2 |        2 |  2.0 |    0.033 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
+--|         8 | South  | m   |       2 |        2 |  2.0 |    0.033 | {'region': 50.0, 'sex': 50.0, 'band': 100.0}
+--|        11 | East   | f   |       2 |        2 |  2.0 |    0.033 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
+--|        12 | East   | m   |       2 |        2 |  2.0 |    0.033 | {'region': 100.0, 'sex': 50.0, 'band': 50.0}
+--|         2 | North  | m   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|         3 | North  | f   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|         7 | South  | f   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
+--|        10 | South  | m   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
 --| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002)
 CREATE OR REPLACE TEMP MACRO sdc_suda(source, keys := [], max_size := NULL, dis := 0.01, missing := NULL, nulls := 'category') AS TABLE
     SELECT * FROM query(_sdc_plan_suda(source::VARCHAR, keys::VARCHAR[], max_size, dis, missing::VARCHAR, nulls::VARCHAR));

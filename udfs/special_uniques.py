@@ -99,7 +99,7 @@ def _search(session: Session, call: _Call) -> tuple[SpecialUniques, np.ndarray[t
     # Whose only difference to others is a value that is not known is no unique.
     known = (codes >= 0).all(axis=0)
     uniques = int((single & (known | (found.count > 0))).sum())
-    chances = dis_scores(found.score, dis(uniques, pairs, call.fraction))
+    chances = dis_scores(found.score, dis(uniques, pairs, call.fraction), len(keys))
     kept = SpecialUniques(found.count[:alone], found.smallest[:alone], found.score[:alone], found.share[:alone])
     return kept, chances[:alone]
 

@@ -68,9 +68,13 @@ def test_points() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.floats(0, 1e6).filter(lambda x: x == 0 or x > 1e-3), min_size=1), st.floats(1e-4, 1))
-def test_the_expected_matches_add_up(score: list[float], overall: float) -> None:
-    chance = dis_scores(np.array(score), overall)
+@given(
+    st.lists(st.floats(0, 1e6).filter(lambda x: x == 0 or x > 1e-3), min_size=1),
+    st.floats(1e-4, 1),
+    st.integers(1, 62),
+)
+def test_the_expected_matches_add_up(score: list[float], overall: float, keys: int) -> None:
+    chance = dis_scores(np.array(score), overall, keys)
     scored = np.array(score) > 0
     assert (chance[~scored] == 0).all()
     assert (1 / chance[scored]).sum() == pytest.approx(scored.sum() / overall)
@@ -121,6 +125,40 @@ def test_three_records_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     ]  # fmt: skip
     small = con.execute("SELECT uniques, suda FROM sdc_suda('t', keys := ['c', 'b', 'A'], max_size := 1) ORDER BY id")
     assert small.fetchall() == [(1, 2.0), (2, 4.0), (0, 0.0)]
+
+
+# A unique of one key, one of two such, one of two pairs of keys: scores of 1 : 2 : 2 / (m - 1), three matches for each
+# right one. With eight keys the exponent is 1, and the odds against are 3/5, 3/10 and 21/10.
+_CHANCES = {
+    3: (0.446540233, 0.657410213, 0.446540233),
+    4: (0.505112431, 0.701034109, 0.385537913),
+    5: (0.550208985, 0.730789995, 0.355350039),
+    6: (0.583704072, 0.750346221, 0.338514295),
+    7: (0.607964596, 0.762524293, 0.328543848),
+    8: (0.625000000, 0.769230769, 0.322580645),
+}
+
+
+@pytest.mark.parametrize("keys", _CHANCES)
+def test_the_power_of_the_score_depends_on_the_number_of_keys(con: duckdb.DuckDBPyConnection, keys: int) -> None:
+    names = "abcdefgh"[:keys]
+    same = "".join(f", 0 AS {name}" for name in names[3:])
+    con.execute(
+        f"CREATE TABLE t AS SELECT *{same} FROM (VALUES (1, 2, 0, 0), (2, 1, 3, 6), (3, 1, 0, 0), (4, 9, 9, 9), "
+        "(5, 9, 9, 9)) v(id, a, b, c)"
+    )
+    found = con.execute(
+        f"SELECT suda, dis_suda FROM sdc_suda('t', keys := {list(names)}, dis := 0.4) ORDER BY id"
+    ).fetchall()
+    most = math.factorial(keys - 1)
+    assert [row[0] for row in found] == [most, 2 * most, 2 * most / (keys - 1), 0, 0]
+    assert [row[1] for row in found] == pytest.approx([*_CHANCES[keys], 0, 0], rel=1e-6)
+
+
+def test_many_keys_never_turn_the_order_round() -> None:
+    for keys in (27, 28, 40, 62):
+        low, high = dis_scores(np.array([1.0, 100.0]), 0.2, keys)
+        assert low < high if keys < 28 else low == pytest.approx(high)
 
 
 def test_values_that_are_not_known(con: duckdb.DuckDBPyConnection) -> None:

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 MOST_KEYS = 62
 """A set of keys is a number of so many bits."""
-_EXPONENT = float(np.float32(1.15))
-"""Of the score in the odds of a right match: that of the published program, which keeps it in single precision."""
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -212,17 +210,26 @@ def dis(uniques: int, pairs: int, fraction: float) -> float:
     return right / (right + pairs * (1 - fraction)) if uniques else 0.0
 
 
-def dis_scores(score: Floats, overall: float) -> Floats:
-    """The chance of a right match for each record with a score: odds that grow with the score to the power of 1.15.
+def _exponent(keys: int) -> float:
+    """Of the score in the odds of a right match: that of sdcMicro, which works it out in single precision.
 
-    They are such that the matches add up: if each of n records were matched until it is right, n / `overall` matches
-    would be made.
+    Theirs is below 0 from 29 keys on, and a higher score would mean a lower chance: ours stays at 0.
+    """
+    one = np.float32(1)
+    return max(float(one + (np.float32(8) - np.float32(keys)) / np.float32(20)), 0.0)
+
+
+def dis_scores(score: Floats, overall: float, keys: int) -> Floats:
+    """The chance of a right match for each record with a score: odds that grow with a power of the score.
+
+    With m keys the power is 1 + (8 - m) / 20. The chances are such that the matches add up: if each of n records were
+    matched until it is right, n / `overall` matches would be made.
     """
     chance = np.zeros(len(score))
     scored = score > 0
     if not scored.any() or overall <= 0:
         return chance
-    wrong = score[scored] ** -_EXPONENT
+    wrong = score[scored] ** -_exponent(keys)
     wrong *= scored.sum() * (1 / overall - 1) / wrong.sum()
     chance[scored] = 1 / (1 + wrong)
     return chance
