@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sdcduck.udfs.pattern import (
     ARGUMENTS,
     Call,
@@ -28,7 +29,7 @@ from sdcduck.udfs.pattern import (
     worth,
 )
 from sdcduck.udfs.publication import (
-    Publication,
+    Measure,
     clusters,
     complete_measures,
     count_of_records,
@@ -42,7 +43,7 @@ from sdcduck.udfs.suppression_export import plan_export
 from sdcduck import catalog
 from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.suppression.audit import audit, singleton_hazards
+from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import (
@@ -135,6 +136,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
 
     def publish() -> pa.Table:
         pattern = choose_pattern(session, call)
+        told = _told_by_sign(session, call, pattern)
         numbers = stencil(pattern.null_space, seed=secrets.randbits(63))[:, 0]
         cursor = session.cursor()
         cursor.register("_sdc_pattern", pattern_table(pattern))
@@ -163,19 +165,42 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
         except BaseException:
             cursor.rollback()
             raise
-        return _summary(name, publication, pattern)
+        return _summary(name, pattern, told)
 
     return Rows(publish)
 
 
-def _summary(name: str, publication: Publication, pattern: Pattern) -> pa.Table:
+def _told_by_sign(session: Session, call: Call, pattern: Pattern) -> NDArray[np.bool_]:
+    """The primary cells with a number that follows from published ones, as none within it is negative."""
+    unknown_cells = pattern.suppressed | pattern.hidden
+    told = np.zeros(len(unknown_cells), dtype=np.bool_)
+    for measure in call.publication.measures:
+        z, y = _numbers(session, call, measure)
+        if np.isfinite(z).all() and (y >= 0).all():
+            told |= known_by_sign(pattern.inner.x, z, unknown_cells)
+    return told & pattern.primary
+
+
+def _numbers(session: Session, call: Call, measure: Measure) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A measure of all cells and of the inner cells; where it is NULL there is nothing to add up: 0."""
+    cursor, column = reads(session.cursor()), f"{identifier(measure.name)}::DOUBLE"
+    cells_sql = call.publication.cells(extend=call.extend)
+    inner_sql = call.publication.inner_cells(extend=call.extend)
+    z = floats(arrow(cursor, f"SELECT {column} AS z FROM ({cells_sql}) ORDER BY _sdc_cell"), "z")
+    y = floats(arrow(cursor, f"SELECT {column} AS y FROM ({inner_sql}) ORDER BY _sdc_inner"), "y")
+    return z, y
+
+
+def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
     inner = pattern.inner
     values = inner.freq if inner.value is None else np.abs(inner.value)
     shown = ~pattern.suppressed & ~pattern.hidden
     total = float(values[~pattern.hidden].sum())
     nothing = None if pattern.suppressed.any() else 1.0
     share = float(values[shown].sum()) / total if total else nothing
-    unsafe = pattern.unsafe if pattern.disclosing is None else pattern.unsafe | pattern.disclosing
+    unsafe = pattern.unsafe | told
+    if pattern.disclosing is not None:
+        unsafe = unsafe | pattern.disclosing
     return pa.table(
         {
             "name": [name],
@@ -211,10 +236,7 @@ def plan_audit(
     def make() -> pa.Table:
         pattern = choose_pattern(session, call)
         inner = pattern.inner
-        cursor, column = reads(session.cursor()), f"{identifier(audited.name)}::DOUBLE"
-        cells_sql, inner_sql = publication.cells(extend=call.extend), publication.inner_cells(extend=call.extend)
-        z = floats(arrow(cursor, f"SELECT {column} AS z FROM ({cells_sql}) ORDER BY _sdc_cell"), "z")
-        y = floats(arrow(cursor, f"SELECT {column} AS y FROM ({inner_sql}) ORDER BY _sdc_inner"), "y")
+        z, y = _numbers(session, call, audited)
         # The signs are known only where no inner cell is negative, whatever the cells are.
         lower = 0.0 if (y >= 0).all() else -np.inf
         by_rule = audited.name == publication.measure(of_rules, *default).name

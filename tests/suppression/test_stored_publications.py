@@ -531,3 +531,24 @@ def test_rounding_that_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
     assert "'base' must be at least 2" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, base := 1)")
     assert "did you mean 'random'" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, method := 'randm')")
     assert "'freq' must name a count" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, freq := 'income')")
+
+
+@pytest.mark.parametrize("nothing", ["0", "NULL"])
+def test_what_is_in_a_published_zero_is_unsafe(con: duckdb.DuckDBPyConnection, nothing: str) -> None:
+    con.execute(
+        f"CREATE TABLE t AS FROM (VALUES (1, 1, {nothing}), (1, 2, {nothing}), (2, 1, 30.3), (2, 2, 40.4), "
+        f"(1, 3, {nothing}), (1, 3, {nothing}), (2, 3, 3.3), (2, 3, 3.3)) v(a, b, v)"
+    )
+    query = "SELECT a, b, count(*) AS n, sum(v) AS total FROM t GROUP BY CUBE (a, b)"
+    told = rows(con, f"SELECT unsafe_cells FROM sdc_publish('zeros', $${query}$$, max_count := 1)")
+    found = rows(con, "SELECT count(*) FROM sdc_audit('zeros', measure := 'total') WHERE exact AND status = 'primary'")
+    assert told == found == [(2,)]
+
+
+def test_where_numbers_may_be_negative_a_zero_tells_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE t AS FROM (VALUES (1, 1, 5), (1, 2, -5), (2, 1, 30), (2, 2, 40), (1, 3, 0), (1, 3, 0), "
+        "(2, 3, 3), (2, 3, 3)) v(a, b, v)"
+    )
+    query = "SELECT a, b, count(*) AS n, sum(v) AS total FROM t GROUP BY CUBE (a, b)"
+    assert rows(con, f"SELECT unsafe_cells FROM sdc_publish('signs', $${query}$$, max_count := 1)") == [(0,)]

@@ -111,6 +111,27 @@ def audit(
     return Audit(index, lo, hi, exact, protected)
 
 
+def known_by_sign(x: DummyMatrix, z: ArrayLike, suppressed: ArrayLike) -> Booleans:
+    """The suppressed cells that follow from single published cells, as no inner value is negative; bool (N,).
+
+    A published 0 gives away all that is in it. No linear program is solved, so an `audit` may find more.
+
+    Args:
+        x: n inner cells x N cells.
+        z: numbers (N,), the cell totals, suppressed ones included.
+        suppressed: bool (N,).
+
+    Raises:
+        ValueError: wrong lengths or kinds, or numbers that are not finite.
+    """
+    totals = _numbers(z, x.columns, "the cell totals")
+    hidden = _flags(suppressed, x.columns, "suppressed")
+    matrix = _matrix(x)
+    known = _deduced_rows(matrix, totals, hidden, np.zeros(x.rows))
+    given: Booleans = hidden & (matrix.T @ (~known).astype(np.float64) == 0)
+    return given
+
+
 def singleton_hazards(
     x: DummyMatrix,
     z: ArrayLike,
