@@ -7,19 +7,22 @@ text, so nothing here decides what is safe.
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck.catalog import folded
+from sdcduck.gateway import templates
 from sdcduck.gateway.dialect import ended, is_large
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
 _LONGEST_KNOWN = 20_000
+_WITH_TEMPLATES = frozenset(["to_char", "to_timestamp", "to_date", "to_number"])
+_APART = "_sdc_template_"
 _ONLY_POSTGRES = re.compile(
     r"\bnow\s*\(\s*\)|\bE'|\b(to_char|to_date|to_number|make_interval)\s*\(|\bto_timestamp\s*\([^()]*(\([^()]*\)[^()]*)*,"
     r"|\bfetch\s+(first|next)\b|\bgenerate_series\b|\|/|\bisnull\b|\bnotnull\b|::\s*\"?(name|regclass|bpchar)\b",
@@ -61,7 +64,7 @@ def _read(sql: str, database: str) -> str:
         if dialect == "duckdb" and not changed:
             sqlglot.parse(ended(sql), read="duckdb")
             return sql
-        trees = sqlglot.parse(ended(sql), read=dialect)
+        trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
     except (SqlglotError, RecursionError):
         return _read_as_postgres(sql, database)
     return _written(trees, sql, database)
@@ -72,29 +75,65 @@ _known = lru_cache(maxsize=2000)(_read)
 
 def _read_as_postgres(sql: str, database: str) -> str:
     try:
-        return _written(sqlglot.parse(ended(sql), read="postgres"), sql, database)
+        return _written(sqlglot.parse(ended(_renamed(sql, "postgres")), read="postgres"), sql, database)
     except (SqlglotError, RecursionError):
         return sql
 
 
-def _write_out(moment: exp.Expr) -> None:
-    """A text that is read with a format, both as they stand in the question, becomes the moment that is meant.
+def _renamed(sql: str, dialect: str) -> str:
+    """A text in which functions with templates have names that sqlglot does not know, so that it leaves them alone."""
+    words = sqlglot.tokenize(sql, read=dialect)
+    for word, after in reversed(list(pairwise(words))):
+        is_name = word.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and folded(word.text) in _WITH_TEMPLATES
+        if is_name and after.token_type == TokenType.L_PAREN:
+            sql = f"{sql[: word.start]}{_APART}{folded(word.text)}{sql[word.end + 1 :]}"
+    return sql
 
-    The guard lets nothing read texts over records, as that can fail on one of them; this is how filters over time come.
+
+def _text_of(node: exp.Expr) -> str | None:
+    is_text = isinstance(node, exp.ByteString) or (isinstance(node, exp.Literal) and node.is_string)
+    return node.name if is_text else None
+
+
+def _by_template(call: exp.Anonymous) -> exp.Expr | None:
+    """A function with a template as DuckDB has it; None: nothing there means the same.
+
+    A text that is read, as it stands in the question, becomes the moment that is meant: the guard lets nothing read
+    texts over records, as that can fail on one of them; this is how filters over time come.
     """
-    text, form = moment.this, moment.args.get("format")
-    if not isinstance(text, exp.Literal) or not isinstance(form, exp.Literal):
-        return
-    try:
-        meant = datetime.strptime(text.name, form.name)
-    except (ValueError, re.error):
-        return
-    if meant.tzinfo is not None:
-        return
-    if isinstance(moment, exp.StrToTime):
-        moment.replace(exp.cast(exp.Literal.string(meant.isoformat(" ")), "timestamp"))
-    else:
-        moment.replace(exp.cast(exp.Literal.string(meant.date().isoformat()), "date"))
+    name = call.name.removeprefix(_APART)
+    if len(call.expressions) != 2 or isinstance(call.parent, exp.Dot):
+        return None
+    value, template = call.expressions[0], _text_of(call.expressions[1])
+    if template is None or name == "to_number":
+        return None
+    kind = "date" if name == "to_date" else "timestamp"
+    text = _text_of(value)
+    if text is not None and name != "to_char":
+        meant = templates.moment(text, template)
+        if meant is None:
+            return None
+        return exp.cast(exp.Literal.string(str(meant.date() if kind == "date" else meant)), kind)
+    form = templates.written(template) if name == "to_char" else templates.read_format(template)
+    if form is None:
+        return None
+    put = exp.Anonymous(
+        this="STRFTIME" if name == "to_char" else "STRPTIME", expressions=[value, exp.Literal.string(form)]
+    )
+    return exp.cast(put, "date") if kind == "date" else put
+
+
+def _put_templates(tree: exp.Expr) -> None:
+    """Functions with templates get the names and formats of DuckDB, or names that the guard refuses with a lesson."""
+    for call in reversed(list(tree.find_all(exp.Anonymous))):
+        if not call.name.startswith(_APART):
+            continue
+        put = _by_template(call)
+        if put is not None:
+            call.replace(put)
+        else:
+            name = call.name.removeprefix(_APART)
+            call.set("this", "to_timestamp_by_template" if name == "to_timestamp" and call.expressions[1:] else name)
 
 
 def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
@@ -113,8 +152,7 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
         alone = isinstance(several.this, exp.Column) and isinstance(several.parent, _LOOSE)
         if alone and isinstance(listed, exp.Paren) and isinstance(listed.this, exp.Array) and listed.this.expressions:
             several.replace(exp.In(this=several.this, expressions=listed.this.expressions))
-    for moment in list(tree.find_all(exp.StrToTime, exp.StrToDate, exp.TsOrDsToDate)):
-        _write_out(moment)
+    _put_templates(tree)
     for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash
         text.replace(exp.Literal.string(text.name))
     for kind in tree.find_all(exp.DataType):

@@ -86,6 +86,11 @@ _INSTEAD = {
     "printf": "text || n || text, with round(n, 1)",
     "regexp_full_match": "LIKE",
     "regexp_matches": "LIKE, starts_with or contains",
+    "to_char": "strftime(x, '%Y-%m'); PostgreSQL clients may write to_char(x, 'YYYY-MM'), but not all patterns",
+    "to_date": "DATE '2024-05-31'; PostgreSQL clients may write to_date('2024-05-31', 'YYYY-MM-DD')",
+    "to_number": "CAST(x AS DOUBLE)",
+    "to_timestamp_by_template": "TIMESTAMP '2024-05-31 13:30:00', or a text that is written as its template says, "
+    "with YYYY MM DD HH24 MI SS MS US, or HH12 and AM",
 }
 """What to write in place of functions that are asked for often, where there is something."""
 

@@ -1,0 +1,111 @@
+"""What a question of a PostgreSQL client means there, it means here, or it is refused.
+
+What is expected was measured with PostgreSQL 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sdcduck
+from sdcduck.gateway.postgres_sql import to_duckdb
+from sdcduck.guard import Guard, Refused
+
+
+@pytest.fixture(scope="module")
+def meant() -> Iterator[Guard]:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT id AS person_id, ['a_b', 'axb', '50%', 'a\\b', 'A_B'][1 + id % 5] AS word, "
+            "TIMESTAMP '2024-01-01' + to_hours((id * 37 % 8000)::INTEGER) AS joined FROM range(1, 3001) u(id)"
+        )
+        con.execute(
+            "CREATE TABLE words AS SELECT unnest(['a_b', 'axb', '50%', 'a\\b', 'A_B']) AS word, 'a\\_b' AS pattern"
+        )
+        con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+        con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['word', 'joined'])").fetchall()
+        con.execute("FROM sdc_public('words')").fetchall()
+        yield sdcduck.guard(con)
+
+
+def _rows(guard: Guard, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in guard.sql(to_duckdb(sql, "register")).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("YYYY", "2024"), ("yyyy-mm-dd", "2024-03-05"), ("YY", "24"), ("MM/DD", "03/05"), ("DDD", "065"),
+        ("HH24:MI:SS.US", "13:07:09.250000"), ("HH12:MI:SS.MS PM", "01:07:09.250 PM"), ("HH AM", "01 PM"),
+        ("IYYY-IW-ID", "2024-10-2"), ("Mon", "Mar"), ("Dy, DD Mon YYYY", "Tue, 05 Mar 2024"), ("FMMonth YYYY", "March 2024"),
+        ("FMDay", "Tuesday"), ("FMDD.FMMM.", "5.3."), ('YYYY-MM-DD"T"HH24:MI', "2024-03-05T13:07"),
+        ('YYYY" 100%"', "2024 100%"), ("YYYYMMDDSS", "2024030509"),
+    ],
+)  # fmt: skip
+def test_to_char_is_that_of_postgresql(meant: Guard, template: str, text: str) -> None:
+    assert _rows(meant, f"SELECT to_char(TIMESTAMP '2024-03-05 13:07:09.25', '{template}')") == [(text,)]
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["", "Day", "DAY", "Month", "MON", "mon", "dy", "DDth", "MMTH", "SSSS", "FMSSSS", "SSSSS", "Q", "D", "WW", "W", "CC", "J", "RM",
+     "TZ", "OF", "BC", "A.M.", "am", "YYY", "Y,YYY", "IDDD", "IYY", "FXYYYY", "TMMonth", "MMSP", "999", "FM999D99", "%Y", "%m",
+     "YYYY-Www", '"open', 'YYYY\\"', "FF6", "HH11"],
+)  # fmt: skip
+def test_templates_that_mean_something_else_are_refused_with_a_lesson(meant: Guard, template: str) -> None:
+    for sql in (
+        f"SELECT to_char(joined, '{template}'), count(*) FROM people GROUP BY 1",
+        f"SELECT to_char(current_date, '{template}')",
+    ):
+        with pytest.raises(Refused, match=r"SDC010: .*\(to_char: strftime"):
+            _rows(meant, sql)
+
+
+def test_months_are_groups(meant: Guard) -> None:
+    by_name = _rows(meant, "SELECT to_char(joined, 'Mon'), count(*) FROM people GROUP BY to_char(joined, 'Mon')")
+    by_number = _rows(meant, "SELECT to_char(joined, 'MM'), count(*) FROM people GROUP BY 1")
+    assert {name for name, _ in by_name} > {"Jan", "Jun"}
+    assert sorted(count for _, count in by_name) == sorted(count for _, count in by_number)
+
+
+@pytest.mark.parametrize(
+    ("text", "template", "moment"),
+    [
+        ("2024-05-01 12:30 AM", "YYYY-MM-DD HH12:MI AM", "2024-05-01 00:30:00"),
+        ("2024-05-01 01:30 pm", "YYYY-MM-DD HH:MI AM", "2024-05-01 13:30:00"),
+        ("2024-05-01 12:30PM", "YYYY-MM-DD HH12:MIPM", "2024-05-01 12:30:00"),
+        ("20240501T133059", 'YYYYMMDD"T"HH24MISS', "2024-05-01 13:30:59"),
+        ("2024-05-01 00:00:00.000001", "YYYY-MM-DD HH24:MI:SS.US", "2024-05-01 00:00:00.000001"),
+        ("05/2024", "MM/YYYY", "2024-05-01 00:00:00"),
+    ],
+)  # fmt: skip
+def test_texts_are_the_moments_of_postgresql(meant: Guard, text: str, template: str, moment: str) -> None:
+    assert _rows(meant, f"SELECT to_timestamp('{text}', '{template}')::VARCHAR") == [(moment,)]
+    assert _rows(meant, f"SELECT to_date('{text}', '{template}')::VARCHAR") == [(moment[:10],)]
+
+
+@pytest.mark.parametrize(
+    ("text", "template"),
+    [
+        ("2024-05-01 13:30 PM", "YYYY-MM-DD HH12:MI PM"), ("2024-05-01 08:30 PM", "YYYY-MM-DD HH24:MI PM"),
+        ("2024-05-01 08:30", "YYYY-MM-DD HH12:MI"), ("69", "YY"), ("May 2024", "Mon YYYY"), ("2024 2024", "YYYY YYYY"),
+        ("2024-02-30", "YYYY-MM-DD"), ("2024-5-1", "YYYY-MM-DD"), ("2024-05-01 and more", "YYYY-MM-DD"), ("05", "MM"),
+        ("2024-05-01", "%Y-%m-%d"), ("2024-05", "%Y-MM"),
+    ],
+)  # fmt: skip
+def test_texts_that_are_read_otherwise_are_refused_with_a_lesson(meant: Guard, text: str, template: str) -> None:
+    for function, lesson in (("to_timestamp", "TIMESTAMP '"), ("to_date", "DATE '")):
+        for sql in ("SELECT count(*) FROM people WHERE joined < {}", "SELECT {}"):
+            with pytest.raises(Refused, match=rf"SDC010: .*{function}.*: {lesson}"):
+                _rows(meant, sql.format(f"{function}('{text}', '{template}')"))
+
+
+def test_numbers_are_not_read_by_templates(meant: Guard) -> None:
+    with pytest.raises(Refused, match="to_number: CAST"):
+        _rows(meant, "SELECT to_number('12,454.8-', '99G999D9S')")
+    assert _rows(meant, "SELECT date_part('year', to_timestamp(1700000000)), to_char(current_date, 'FMMM') <> ''") == [
+        (2023, True)
+    ]
