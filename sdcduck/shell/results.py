@@ -30,11 +30,17 @@ class Texts:
         """Every value as DuckDB writes it."""
         return self._made(batch, ", ".join(f"CAST(c{place} AS VARCHAR)" for place in range(batch.num_columns)))
 
-    def separated(self, batch: pa.RecordBatch) -> list[str]:
-        """A line of comma separated values for each row."""
+    def separated(self, batch: pa.RecordBatch, numbers: Sequence[bool]) -> list[str]:
+        """A line of comma separated values for each row; an apostrophe is before what a spreadsheet would run.
+
+        Args:
+            numbers: which columns are; they stay as they are.
+        """
         parts = []
-        for place in range(batch.num_columns):
+        for place, is_number in enumerate(numbers):
             value = f"CAST(c{place} AS VARCHAR)"
+            if not is_number:
+                value = f"""if(regexp_matches({value}, '^[-=+@\\t\\r]'), '''' || {value}, {value})"""
             quoted = f"""'"' || replace({value}, '"', '""') || '"'"""
             parts.append(f"""CASE WHEN regexp_matches({value}, '[",\r\n]|^$') THEN {quoted} ELSE {value} END""")
         return [
@@ -117,18 +123,23 @@ def _rows(table: pa.Table) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which what a spreadsheet runs begins
+
+
 class CSV:
-    """Comma separated values; NULL is nothing, and an empty text a pair of quotes."""
+    """Comma separated values; NULL is nothing, an empty text a pair of quotes, and formulas have an apostrophe."""
 
     def __init__(self, write: Callable[[str], object], texts: Texts, columns: Sequence[Column]) -> None:
         self._write, self._texts = write, texts
+        self._numbers = [column.is_number for column in columns]
         header = io.StringIO()
-        csv.writer(header, lineterminator="\n").writerow([column.name for column in columns])
+        names = [f"'{column.name}" if column.name.startswith(_FORMULA) else column.name for column in columns]
+        csv.writer(header, lineterminator="\n").writerow(names)
         write(header.getvalue())
 
     def batch(self, batch: pa.RecordBatch) -> None:
         """Some rows."""
-        self._write("".join(f"{line}\n" for line in self._texts.separated(batch)))
+        self._write("".join(f"{line}\n" for line in self._texts.separated(batch, self._numbers)))
 
     def end(self) -> None:
         """Nothing more."""

@@ -112,6 +112,22 @@ def test_other_forms_have_every_row(ask: Run) -> None:
     assert lines[:3] == ["region = East", "     n = 997", ""]
 
 
+def test_texts_of_a_csv_are_no_formulas(ask: Run) -> None:
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")', "a=1", " =1", "-"]
+    listed = ", ".join(
+        f"({place}, " + " || ".join(f"chr({ord(sign)})" for sign in text) + ")" for place, text in enumerate(texts)
+    )
+    done = ask(text=f".mode csv\nSELECT w.t FROM (VALUES {listed}) w(i, t) ORDER BY w.i;")
+    rows = list(csv.reader(io.StringIO(done.stdout, newline="")))
+    assert [text for (text,) in rows[1:]] == [
+        f"'{text}" if text.startswith(tuple("=+-@\t\r")) else text for text in texts
+    ]
+    plain = ask(
+        text='.mode csv\nSELECT -1 AS "=a", -1.5 AS "-b", CAST(-1 AS DOUBLE) AS c, CAST(NULL AS VARCHAR) AS d, -2 * INTERVAL 1 DAY AS e;'
+    )
+    assert plain.stdout == "'=a,'-b,c,d,e\n-1,-1.5,-1.0,,'-2 days\n"
+
+
 def test_long_results_are_cut_in_the_middle(ask: Run) -> None:
     done = ask(text="SELECT n FROM numbers ORDER BY n;\n.maxrows 3\nSELECT n FROM numbers ORDER BY n;")
     first, second = done.stdout.split("200000 rows (40 shown)")
