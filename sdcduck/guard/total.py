@@ -91,8 +91,10 @@ def refuse_uncaught(node: exp.Expr) -> None:
     if isinstance(node, exp.Escape) or called.endswith("_escape"):
         written = [node.this.expression, node.expression] if isinstance(node, exp.Escape) else arguments[1:]
         texts = [one.this for one in written if isinstance(one, exp.Literal) and one.is_string]
-        if len(texts) != len(written) or len(texts) != 2 or len(texts[1]) != 1 or _ends_in_escape(*texts):
-            raise Refused("SDC005", "ESCAPE of anything but one character in quotes, or of a pattern that ends in it")
+        if len(texts) != len(written) or len(texts) != 2 or len(texts[1]) > 1 or _ends_in_escape(*texts):
+            raise Refused(
+                "SDC005", "ESCAPE of anything but one character and a pattern in quotes that does not end in it"
+            )
     elif isinstance(node, exp.DateBin) or called in ("time_bucket", "date_bin"):
         width = node.this if isinstance(node, exp.DateBin) else arguments[0] if arguments else None
         if not _is_width(width):
@@ -115,7 +117,7 @@ def _ends_in_escape(pattern: str, escape: str) -> bool:
     >>> _ends_in_escape("50$%$", "$"), _ends_in_escape("50$$", "$")
     (True, False)
     """
-    return (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
+    return bool(escape) and (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
 
 
 def _refuse_part(part: exp.Expr | None, of: Sequence[exp.Expr | None], *, any_of: bool) -> None:
