@@ -221,7 +221,7 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
     return [
         *(number(name, sql_type) for name, sql_type in _LAYOUT_NUMBERS.items()),
         *(
-            constant(name, functools.partial(_by_digits, constant=place), "BIGINT[]")
+            constant(name, functools.partial(scales_by_digits, constant=place), "BIGINT[]")
             for place, name in enumerate(("divisors", "multipliers", "quotients", "widths"))
         ),
         f"{create} _sdc_ptable_row(p, n) AS " + (_ROW_WITH_REPEATS if repeats else _ROW),
@@ -276,7 +276,7 @@ def _map_key(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _by_digits(lookup: Lookup, constant: int) -> str:
+def scales_by_digits(lookup: Lookup, constant: int) -> str:
     """For record keys of 1, 2, .., 18 digits a constant that scales key sums.
 
     Keys of 8 digits meet tables of 8 digits; longer keys are cut and shorter ones padded, which is what comparing key /

@@ -29,6 +29,7 @@ from sdcduck.guard.known import Known
 from sdcduck.guard.labels import settle_defaults, without_labels
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.origins import PREVIEW, Origin, origins
+from sdcduck.guard.own_macros import NOT_OURS, are_ours
 from sdcduck.guard.own_names import OwnNames
 from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
@@ -133,6 +134,8 @@ class Guard:
                 f"the macro {macros[0]!r} of the database would run in place of DuckDB's function of that name: "
                 f"DROP MACRO {identifier(macros[0])}"
             )
+        if not raw and not are_ours(self._con):
+            raise SDCError(NOT_OURS)
         # Nobody can change a database that this process holds for reading.
         unchanging = catalog.is_read_only(self._con)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)

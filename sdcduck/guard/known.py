@@ -18,6 +18,7 @@ from sdcduck.catalog import BUILT_IN, Policy, folded, identifier, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
+from sdcduck.guard.own_macros import NOT_OURS, are_ours
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -100,6 +101,8 @@ class Known:
                 raise Refused(
                     "SDC060", f"a macro has the name of a function of DuckDB, DROP MACRO {identifier(macros[0])}"
                 )
+            if self._policies[0] and not self._raw and not are_ours(self._con):
+                raise Refused("SDC060", NOT_OURS)
             known = catalog.policies(self._con) if not self._raw else []
             held = {
                 folded(policy.name): policy

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import duckdb
 import numpy as np
 
-from sdcduck.catalog import StoredPTable, first_row, literal, stored_ptables
+from sdcduck.catalog import StoredPTable, first_row, literal, scales_by_digits, stored_ptables
 from sdcduck.errors import SDCError
 
 FINGERPRINT = """
@@ -20,7 +22,11 @@ SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable
     coalesce(_sdc_ptable_count_intervals({0}), _sdc_ptable_magnitude_intervals({0})), _sdc_ptable_rows({0}),
     _sdc_ptable_odd_rows({0}), _sdc_ptable_odd_first({0}), _sdc_ptable_modulus({0}), _sdc_ptable_step({0}),
     _sdc_ptable_last_variance({0}), _sdc_ptable_last({0}), _sdc_ptable_repeat({0}), _sdc_ptable_rungs({0}),
-    _sdc_ptable_odd_rungs({0})"""
+    _sdc_ptable_odd_rungs({0}), _sdc_ptable_strips({0}), _sdc_ptable_shift({0}), _sdc_ptable_buckets({0}),
+    _sdc_ptable_first_repeated({0}), _sdc_ptable_most({0}), _sdc_ptable_top({0}),
+    [_sdc_ptable_divisors({0}), _sdc_ptable_multipliers({0}), _sdc_ptable_quotients({0}), _sdc_ptable_widths({0})],
+    [_sdc_ptable_row({0}, n) for n in range(_sdc_ptable_last({0}) + 9)],
+    [_sdc_ptable_is_odd({0}, n) for n in range(4)]"""
 
 
 def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
@@ -46,6 +52,11 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,
         *([*map(list, rungs)] if made.kind == "magnitudes" else None for rungs in (made.rungs(), made.odd_rungs())),
+        made.strips() if made.kind == "magnitudes" else None, made.shift, made.buckets, made.first_repeated, made.most,
+        made.rows[-1] if made.kind == "magnitudes" else None,
+        [json.loads(scales_by_digits(made, constant)) for constant in range(4)],
+        [*range(made.last + 1), *(made.first_repeated + n % made.repeat for n in range(8))],
+        [made.odd_first > 0 and n % 2 == 1 for n in range(4)],
     )  # fmt: skip
 
 

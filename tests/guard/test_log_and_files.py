@@ -150,10 +150,58 @@ def test_a_file_with_the_functions_of_another_version_says_so(file: Path, tmp_pa
     with duckdb.connect(path) as con:  # without sdcduck, which would bring them up to date
         con.execute("DROP MACRO _sdc_ptable_kind")
         con.execute("UPDATE sdc.settings SET value = '0.0 of long ago' WHERE name = 'sql'")
-    with pytest.raises(Refused, match=r"SDC060: .*the functions in the file are of another version, sdcduck\.connect"):
-        guard(path).sql(QUERY)
+    with pytest.raises(sdcduck.SDCError, match=r"are not those of this sdcduck: .*sdcduck\.connect"):
+        guard(path)
     sdcduck.connect(path).close()
     assert guard(path).sql(QUERY).to_pylist() == guard(file).sql(QUERY).to_pylist()
+
+
+REPLACED = {
+    "a code": "_sdc_count_code(p, n, key_sum, digits) AS 3",
+    "another number": "_sdc_exact_squares(y) AS y * y",
+    "with other parameters": "_sdc_try(x, y) AS x",
+    "of another schema": "_sdc_on_grid(value, step) AS other._sdc_on_grid(value, step)",
+    "in capitals": "_SDC_CLIPPED(t) AS t",
+}
+
+
+@pytest.mark.parametrize("what", REPLACED)
+def test_a_macro_of_ours_that_was_replaced_is_noticed(file: Path, tmp_path: Path, what: str) -> None:
+    path, name = tmp_path / "replaced.duckdb", REPLACED[what].split("(")[0]
+    shutil.copy(file, path)
+    with duckdb.connect(path) as con:
+        con.execute("CREATE SCHEMA other; CREATE MACRO other._sdc_on_grid(value, step) AS value")
+        con.execute(f"DROP MACRO {name}; CREATE MACRO {REPLACED[what]}")
+    with pytest.raises(sdcduck.SDCError, match=r"are not those of this sdcduck: .* sdcduck\.uninstall and install"):
+        guard(path)
+    con = sdcduck.connect(path)
+    sdcduck.install(sdcduck.uninstall(con))
+    con.close()
+    assert guard(path).sql(QUERY).to_pylist() == guard(file).sql(QUERY).to_pylist()
+
+
+def test_a_macro_of_ours_that_is_replaced_under_the_guard_is_noticed_with_the_next_policy(file: Path) -> None:
+    with sdcduck.connect() as con:
+        con.execute("CREATE TABLE info AS SELECT 1 AS a")
+        con.execute("CALL sdc_public('info')").fetchall()
+        open_ = guard(con)
+        assert open_.sql("FROM info").num_rows == 1
+        con.execute("CREATE OR REPLACE MACRO _sdc_try(x) AS x")
+        con.execute("CALL sdc_public('info')").fetchall()
+        with pytest.raises(Refused, match=r"SDC060: .*are not those of this sdcduck"):
+            open_.sql("FROM info")
+
+
+def test_a_ptable_macro_that_was_replaced_is_noticed(file: Path, tmp_path: Path) -> None:
+    for nth, macro in enumerate(
+        ["most(p) AS 1", "divisors(p) AS [7]", "row(p, n) AS least(n, 1)", "strips(p) AS ['a']"]
+    ):
+        path = tmp_path / f"ptable{nth}.duckdb"
+        shutil.copy(file, path)
+        with duckdb.connect(path) as con:
+            con.execute(f"CREATE OR REPLACE MACRO _sdc_ptable_{macro}")
+        with pytest.raises(Refused, match=r"SDC060: .*p-table was changed"):
+            guard(path).sql(QUERY)
 
 
 def test_a_guard_without_time_or_with_no_role_says_so(file: Path) -> None:

@@ -1,0 +1,115 @@
+"""Whether the macros of a database are those of the sdcduck that runs.
+
+Everything protected is computed by macros that are stored in the custodian's file. Those of an older sdcduck know less
+or compute something else, and one that somebody replaced changes numbers without a word. Those with the numbers of
+p-tables are looked at where one is used (`sdcduck.guard.ptables`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import duckdb
+
+NOT_OURS = (
+    "the functions in the file are not those of this sdcduck: open it once with sdcduck.connect; "
+    "where somebody replaced them, sdcduck.uninstall and install"
+)
+
+_FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
+
+_Macro = tuple[str, str, str]
+"""Name, parameters, and what it stands for as DuckDB spells it."""
+
+_STORED = """
+SELECT function_name, parameters::VARCHAR,
+    CASE WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
+        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
+FROM duckdb_functions()
+WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
+    AND function_type IN ('macro', 'table_macro') AND regexp_matches(function_name, '^_?sdc_', 'i')
+ORDER BY ALL"""
+
+_PLACES = frozenset(["query_location", "query_location_length", "syntax_type"])
+"""Where a text stands, and how a lambda is spelled: not what it means."""
+
+_OPPOSITE = {
+    "COMPARE_GREATERTHAN": "COMPARE_LESSTHANOREQUALTO", "COMPARE_LESSTHAN": "COMPARE_GREATERTHANOREQUALTO",
+    "COMPARE_GREATERTHANOREQUALTO": "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHAN",
+    "COMPARE_EQUAL": "COMPARE_NOTEQUAL", "COMPARE_NOTEQUAL": "COMPARE_EQUAL",
+}  # fmt: skip
+"""What DuckDB 1.5 writes for NOT of a comparison."""
+
+
+def are_ours(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a database has all macros that a protected answer is made with, as they come with this sdcduck.
+
+    DuckDB spells a macro in another way once it was in a file, and each version in its own: so they are compared as
+    trees, once for all databases of a process that spell them alike.
+    """
+    return _are_ours(_macros(con))
+
+
+def _macros(con: duckdb.DuckDBPyConnection) -> tuple[_Macro, ...]:
+    return tuple((name, parameters, text) for name, parameters, text in con.execute(_STORED).fetchall())
+
+
+@lru_cache(100)
+def _are_ours(stored: tuple[_Macro, ...]) -> bool:
+    with duckdb.connect() as own:
+        for name in _FILES:
+            own.execute((files("sdcduck.sql") / name).read_text(encoding="utf-8"))
+        ours, theirs = _trees(own, _macros(own)), _trees(own, stored)
+    return all(theirs.get(macro) == tree for macro, tree in ours.items())
+
+
+def _trees(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> dict[tuple[str, str], object]:
+    texts = [text for _, _, text in macros]
+    rows = con.execute("SELECT json_serialize_sql(unnest(?::VARCHAR[]))", [texts]).fetchall()
+    read = zip(macros, rows, strict=True)
+    return {(name, parameters): _meaning(json.loads(tree)) for (name, parameters, _), (tree,) in read}
+
+
+def _meaning(node: Any) -> Any:
+    """A part of DuckDB's tree without places, and with constants in one spelling.
+
+    >>> texts = ("SELECT CAST(0.5 AS DOUBLE) + main.abs(1_000), NOT 1 < 2", "SELECT 5e-1 + abs(1000), 1 >= 2")
+    >>> one, other = _trees(duckdb.connect(), [("a", "[]", texts[0]), ("b", "[]", texts[1])]).values()
+    >>> one == other
+    True
+    """
+    if isinstance(node, list):
+        return [_meaning(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {name: _meaning(part) for name, part in node.items() if name not in _PLACES}
+    if plain.get("schema") == "main":
+        plain["schema"] = ""
+    if isinstance(path := plain.get("path"), list) and path[:1] == ["main"] and len(path) > 1:
+        plain["path"] = path[1:]
+    literal = plain.get("literal")
+    if isinstance(literal, dict):
+        kind, text = literal["kind"], literal["text"].replace("_", "")
+        if kind == "NUMERIC" and "e" in text:
+            return ["DOUBLE", float(text)]
+        return [kind, literal["text"] if kind == "STRING" else text]
+    if plain.get("type") == "OPERATOR_CAST" and isinstance(plain["child"], list):
+        return _cast(plain, *plain["child"])
+    if plain.get("type") == "OPERATOR_NOT" and plain["children"][0].get("type") in _OPPOSITE:
+        (compared,) = plain["children"]
+        return {**compared, "type": _OPPOSITE[compared["type"]]}
+    return plain
+
+
+def _cast(cast: dict[str, Any], kind: str, text: object) -> object:
+    """A cast of a constant, or the constant that it is."""
+    to = cast.get("type_expr", {}).get("type_name")
+    if (kind, to) == ("NUMERIC", "DOUBLE"):
+        return ["DOUBLE", float(str(text))]
+    if (kind, to) == ("STRING", "BOOLEAN") and text in ("t", "f"):
+        return ["BOOLEAN", "true" if text == "t" else "false"]
+    return cast
