@@ -28,6 +28,7 @@ from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.known import Known
 from sdcduck.guard.labels import settle_defaults, without_labels
 from sdcduck.guard.names import settle_names
+from sdcduck.guard.one_reading import refuse_two_readings
 from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.own_macros import NOT_OURS, are_ours
 from sdcduck.guard.own_names import OwnNames
@@ -37,13 +38,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of
 from sdcduck.guard.quiet import quiet
-from sdcduck.guard.readings import (
-    BINDING_OTHERWISE,
-    refuse_hidden_relations,
-    same_operators,
-    settle_readings,
-    without_brackets,
-)
+from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, without_brackets
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
@@ -404,10 +399,9 @@ class Guard:
         reading = read(self._con, query)
         tree = _parsed(query, is_query=not reading.problem)
         check_query(reading, pivots=True)
-        if BINDING_OTHERWISE.search(query) and not same_operators(
-            reading, read(self._con, tree.sql("duckdb", comments=False)), functions=True
-        ):
-            raise Refused("SDC005", "== or ~~, which bind otherwise than = and LIKE: write these")
+        plain = tree.sql("duckdb", comments=False)
+        refuse_two_readings(self._con, reading, read(self._con, plain))
+        tree = _in_one_form(tree)
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
@@ -463,8 +457,7 @@ class Guard:
         text = written(tree, protection.numbers, subscripts=subscripts)
         if text is None:
             # Some words have another one that is written in their place: a query of those is judged from the start.
-            plain = "" if again else _parsed(query).sql("duckdb", comments=False)
-            if plain in ("", query) or not same_operators(reading, read(self._con, plain)):
+            if again or plain == query:
                 raise Refused("SDC005", "text that reads in two ways")
             return self._protected(plain, policies, again=True)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
@@ -612,9 +605,15 @@ def _parsed(query: str, *, is_query: bool = False) -> exp.Expr:
     _check_size(tree)
     refuse_other_readings(tree, tokens)
     settle_readings(tree, tokens)
-    without_brackets(tree)
+    settle_subscripts(tree)
     if not isinstance(tree, (exp.Query, exp.Pivot)):
         raise Refused("SDC004")
+    return tree
+
+
+def _in_one_form(tree: exp.Expr) -> exp.Expr:
+    """A tree with one form for what has several: joins in brackets, PIVOT; and without what stands beside the words."""
+    without_brackets(tree)
     for node in tree.walk():
         node.comments = None  # they would be part of an expression's text, by which group keys are known
         node._meta = None  # where it stood in the text: it would be copied again and again

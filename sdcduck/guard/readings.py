@@ -5,7 +5,6 @@ What is refused here would be answered as sqlglot reads it, which is another que
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -13,7 +12,6 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sdcduck.catalog import folded
-from sdcduck.guard.allowed import Reading
 from sdcduck.guard.refusals import Refused
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
@@ -21,13 +19,6 @@ _BEFORE_A_TEXT = frozenset(_DUCKDB.parser_class.TYPE_TOKENS) - {TokenType.INTERV
 _BINDING = (exp.Binary, exp.Unary, exp.In, exp.Between, exp.Cast, exp.Bracket)
 _LOOSE = (exp.Connector, exp.Not, exp.Paren)
 """What binds less than NOT, or as much, or has brackets of its own."""
-BINDING_OTHERWISE = re.compile(r"==|~~")
-"""In DuckDB 1 these bind as || does, and = and LIKE less."""
-_OPERATORS = frozenset(["COMPARISON", "CONJUNCTION", "OPERATOR", "CASE", "BETWEEN", "SUBQUERY", "WINDOW"])
-_POSITIVE = {
-    "OPERATOR_IS_NOT_NULL": "OPERATOR_IS_NULL", "COMPARE_NOT_IN": "COMPARE_IN",
-    "COMPARE_DISTINCT_FROM": "COMPARE_NOT_DISTINCT_FROM", "COMPARE_NOT_BETWEEN": "COMPARE_BETWEEN",
-}  # fmt: skip
 
 
 def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
@@ -133,23 +124,3 @@ def refuse_hidden_relations(tree: exp.Expr) -> None:
             hidden = join.kind in ("SEMI", "ANTI") and folded(join.this.alias_or_name)
             if isinstance(column, exp.Column) and folded(column.name) == hidden:
                 raise Refused("SDC031", f"'{column.name}' is a column and a relation")
-
-
-def same_operators(one: Reading, other: Reading, *, functions: bool = False) -> bool:
-    """Whether DuckDB reads the same operators in the same order: a text that was written anew still means what it did.
-
-    Args:
-        functions: whether those count that are functions for DuckDB, such as ``||``.
-    """
-    return _operators(one, functions) == _operators(other, functions)
-
-
-def _operators(reading: Reading, functions: bool) -> list[str]:
-    """Operators, the outer ones first; NOT stands before or behind what it is of, and so is nothing to go by."""
-    found = []
-    for item in reading.items:
-        if item.get("class") in _OPERATORS and item["type"] != "OPERATOR_NOT":
-            found.append(_POSITIVE.get(str(item["type"]), str(item["type"])))
-        elif functions and item.get("class") == "FUNCTION" and not str(item["function_name"]).isidentifier():
-            found.append(str(item["function_name"]).lstrip("!"))
-    return found

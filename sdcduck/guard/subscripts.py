@@ -39,11 +39,17 @@ def settle_subscripts(tree: exp.Expr) -> bool:
                 if isinstance(field.this, exp.Identifier):
                     field.set("this", exp.Literal.string(field.this.this))
         elif isinstance(node, exp.Bracket) and not node.args.get("offset"):
-            node.set("expressions", _DUCKDB.generator().bracket_offset_expressions(node))
+            node.set("expressions", [_counted(place) for place in _DUCKDB.generator().bracket_offset_expressions(node)])
             node.set("offset", 1)
     for field in tree.find_all(exp.ColumnDef):  # of a type: no name of a column, its capital letters stay
         field.this.meta["case_sensitive"] = True
     return bool(found)
+
+
+def _counted(place: exp.Expr) -> exp.Expr:
+    """A place without the 0 that sqlglot adds to it: from 1 to 0 and back."""
+    added = isinstance(place, exp.Add) and isinstance(place.expression, exp.Literal) and place.expression.this == "0"
+    return place.this if added else place
 
 
 def settle_fields(tree: exp.Expr) -> bool:

@@ -1,0 +1,237 @@
+"""A text has one reading: what DuckDB reads in it is what it reads in what sqlglot writes for its own tree of it.
+
+The guard judges sqlglot's tree, and DuckDB runs what is made of that. Where the two parsers read one text in two ways
+the answer would be to another question, or of what nobody looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import duckdb
+
+from sdcduck.catalog import folded
+from sdcduck.guard.allowed import WORDS_OF_TIME, Reading
+from sdcduck.guard.refusals import Refused
+
+_PLACES = frozenset(["query_location", "query_location_length", "qualified_name", "syntax_type", "is_operator"])
+"""Where a part of a text stands, and what stands beside it a second time."""
+
+_POSITIVE = {
+    "OPERATOR_IS_NOT_NULL": "OPERATOR_IS_NULL", "COMPARE_NOT_IN": "COMPARE_IN",
+    "COMPARE_DISTINCT_FROM": "COMPARE_NOT_DISTINCT_FROM", "COMPARE_NOT_BETWEEN": "COMPARE_BETWEEN",
+    "COMPARE_NOTEQUAL": "COMPARE_EQUAL",
+}  # fmt: skip
+"""Operators that are NOT of another one."""
+
+_ORDERED = frozenset(["quantile_cont", "quantile_disc", "mode"])
+"""WITHIN GROUP (ORDER BY x) gives them their first argument."""
+
+_NAMES = {"datediff": "date_diff", "datepart": "date_part", "datesub": "date_sub", "datetrunc": "date_trunc"}
+"""Functions with two names that DuckDB does not say so of."""
+
+_OF_PARTS = frozenset(_NAMES.values())
+_PARTS = {
+    "dow": "dayofweek",
+    "weekday": "dayofweek",
+    "doy": "dayofyear",
+    "day": "dayofmonth",
+}
+"""Functions whose first argument is a part of a time, and parts that have two names."""
+
+
+def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written: Reading) -> None:
+    """Refuse a text that DuckDB reads in another way than sqlglot does.
+
+    Args:
+        asked: DuckDB's reading of the text.
+        written: its reading of what sqlglot writes for its own tree of the text.
+
+    Raises:
+        Refused: they do not mean the same.
+    """
+    difference = first_difference(con, asked.items[0], written.items[0] if written.items else {})
+    if difference is not None:
+        raise Refused("SDC005", _TWO_WAYS + _called(difference[0]))
+
+
+def first_difference(con: duckdb.DuckDBPyConnection, one: Any, other: Any) -> tuple[Any, Any] | None:
+    """What two trees of DuckDB have that is not the same for DuckDB; None: they mean the same."""
+    aliases, types = _aliases(con), _types(con)
+    return _difference(_meaning(one, aliases, types), _meaning(other, aliases, types))
+
+
+_TWO_WAYS = "text that reads in two ways"
+
+
+def _called(node: Any) -> str:
+    """What a part of a tree is, in a word."""
+    if not isinstance(node, dict):
+        return ""
+    name = node.get("function_name") or str(node.get("class") or node.get("type") or "").replace("_", " ")
+    return f": {folded(str(name))}" if name else ""
+
+
+_ALIASES: dict[str, dict[str, str]] = {}
+
+
+def _aliases(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """DuckDB's functions that have several names, by these."""
+    if "functions" not in _ALIASES:
+        rows = con.execute(
+            "SELECT DISTINCT function_name, alias_of FROM duckdb_functions() WHERE alias_of IS NOT NULL AND internal"
+        ).fetchall()
+        _ALIASES["functions"] = {**dict(rows), **_NAMES}
+    return _ALIASES["functions"]
+
+
+def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    if "types" not in _ALIASES:
+        rows = con.execute("SELECT lower(type_name), logical_type FROM duckdb_types() WHERE internal").fetchall()
+        _ALIASES["types"] = dict(rows)
+    return _ALIASES["types"]
+
+
+def _difference(one: Any, other: Any) -> tuple[Any, Any] | None:
+    if one == other:
+        return None
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return next(found for name in one if (found := _difference(one[name], other[name])))
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(found for pair in zip(one, other, strict=True) if (found := _difference(*pair)))
+    return one, other
+
+
+def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
+    if isinstance(node, list):
+        return [_meaning(part, aliases, types) for part in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {name: _meaning(part, aliases, types) for name, part in node.items() if name not in _PLACES}
+    kind = plain.get("type")
+    if plain.get("schema") == "main":
+        plain["schema"] = ""
+    if kind == "COLUMN_REF" and len(plain["column_names"]) == 1 and folded(plain["column_names"][0]) in WORDS_OF_TIME:
+        plain["column_names"] = [folded(plain["column_names"][0])]
+    if kind == "ARRAY_CONSTRUCTOR":
+        return _call("list_value", plain["children"], plain["alias"])
+    if "function_name" in plain and isinstance(plain["function_name"], str):
+        name = folded(plain["function_name"])
+        name = aliases.get(name, name)
+        plain["function_name"] = name
+        return _of_function(plain)
+    if "type_name" in plain and not plain.get("catalog") and not plain.get("schema"):
+        name = str(plain["type_name"])
+        plain["type_name"] = types.get(folded(name), name)
+    literal = plain.get("literal")
+    if isinstance(literal, dict) and literal.get("kind") in ("INTEGER", "NUMERIC"):
+        plain["literal"] = {**literal, "text": literal["text"].replace("_", "")}
+    if kind == "OPERATOR_CAST":
+        plain["child"] = _number(plain["child"])
+        return _interval_of_text(plain)
+    if isinstance(kind, str) and kind in _POSITIVE:
+        positive = {**plain, "type": _POSITIVE[kind], "alias": ""}
+        return {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": plain["alias"], "children": [positive]}
+    return plain
+
+
+def _of_function(call: dict[str, Any]) -> dict[str, Any]:
+    """A call in the form that another spelling of it has."""
+    name, arguments = call["function_name"], _arguments(call)
+    if name in _OF_PARTS:
+        _settle_part(arguments)
+    if name.startswith("to_") and len(arguments) == 1:
+        inner = arguments[0]
+        while isinstance(inner, dict) and ("child" in inner or inner.get("function_name") == "trunc"):
+            inner = inner["child"] if "child" in inner else inner["arguments"][0]
+        if "digits" in inner:
+            return _interval(inner["digits"], name.removeprefix("to_").removesuffix("s"), call["alias"])
+    if name == "today" and not arguments:
+        return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": call["alias"], "column_names": ["current_date"]}
+    if name == "if" and len(arguments) == 3:
+        condition, then, otherwise = arguments
+        check = {"when_expr": condition, "then_expr": then}
+        return {
+            "class": "CASE",
+            "type": "CASE_EXPR",
+            "alias": call["alias"],
+            "case_checks": [check],
+            "else_expr": otherwise,
+        }
+    if name == "contains" and len(arguments) == 2 and arguments[0].get("function_name") == "list_value":
+        values = _arguments(arguments[0])
+        if len({_kind(value) for value in values} | {None}) == 2:
+            return {
+                "class": "OPERATOR",
+                "type": "COMPARE_IN",
+                "alias": call["alias"],
+                "children": [arguments[1], *values],
+            }
+    if name in ("bool_and", "bool_or"):
+        arguments = [_without_cast(argument) for argument in arguments]
+    if name in _ORDERED and len(arguments) == 1 and len(call["order_bys"]["orders"]) == 1:
+        arguments = [call["order_bys"]["orders"][0]["expression"], *arguments]
+    return {**{part: call[part] for part in call if part not in ("arguments", "children")}, "arguments": arguments}
+
+
+def _call(name: str, arguments: list[Any], alias: str) -> dict[str, Any]:
+    """A call of a function as `_of_function` has it."""
+    orders = {"type": "ORDER_MODIFIER", "orders": list[Any]()}
+    return {
+        "class": "FUNCTION", "type": "FUNCTION", "alias": alias, "function_name": name, "schema": "", "filter": None,
+        "order_bys": orders, "distinct": False, "export_state": False, "catalog": "", "arguments": arguments,
+    }  # fmt: skip
+
+
+def _without_cast(value: Any) -> Any:
+    """What is cast to BOOLEAN: sqlglot writes that around the arguments of bool_or."""
+    to = value.get("type_expr") or {}
+    is_boolean = "BOOLEAN" in (to.get("type_name"), (value.get("cast_type") or {}).get("id"))
+    return value["child"] if value.get("type") == "OPERATOR_CAST" and is_boolean else value
+
+
+_INTERVAL = re.compile(r"(\d+) ([a-z]+?)s?", re.IGNORECASE)
+
+
+def _interval_of_text(cast: dict[str, Any]) -> dict[str, Any]:
+    """INTERVAL '7 days', which sqlglot writes as INTERVAL '7' DAYS."""
+    if "INTERVAL" not in ((cast.get("type_expr") or {}).get("type_name"), (cast.get("cast_type") or {}).get("id")):
+        return cast
+    text = (cast["child"].get("literal") or {}).get("text") or (cast["child"].get("value") or {}).get("value")
+    found = _INTERVAL.fullmatch(str(text))
+    return _interval(found[1], found[2], cast["alias"]) if found else cast
+
+
+def _interval(number: str, unit: str, alias: str) -> dict[str, Any]:
+    return {"class": "INTERVAL", "number": number, "unit": folded(unit), "alias": alias}
+
+
+def _number(value: Any) -> Any:
+    """A text of digits, which is cast: sqlglot writes INTERVAL 1 DAY with it."""
+    literal, known = value.get("literal"), value.get("value")
+    text = (literal or {}).get("text") or (known or {}).get("value")
+    if not str(text).isdecimal():
+        return value
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": value["alias"], "digits": str(text)}
+
+
+def _arguments(call: dict[str, Any]) -> list[Any]:
+    """What a function is called with: in DuckDB 2 each has a name."""
+    if "children" in call:
+        return list(call["children"])
+    return [one["expression"] if isinstance(one, dict) and one.get("name") == "" else one for one in call["arguments"]]
+
+
+def _kind(value: Any) -> str | None:
+    """The kind of a constant that is not NULL."""
+    literal = value.get("literal") or (value.get("value") or {}).get("type") or {}
+    kind = literal.get("kind") or literal.get("id")
+    return None if kind == "NULL" else kind
+
+
+def _settle_part(arguments: list[Any]) -> None:
+    for holder, key in ((arguments[0].get("literal"), "text"), (arguments[0].get("value"), "value")):
+        if isinstance(holder, dict) and isinstance(holder.get(key), str):
+            part = folded(holder[key])
+            holder[key] = _PARTS.get(part, part)
