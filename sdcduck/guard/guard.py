@@ -400,7 +400,7 @@ class Guard:
         tree = _parsed(query, is_query=not reading.problem)
         check_query(reading, pivots=True)
         plain = tree.sql("duckdb", comments=False)
-        refuse_two_readings(self._con, reading, read(self._con, plain))
+        refuse_two_readings(self._con, reading, plain)
         tree = _in_one_form(tree)
         _check_words(tree)
         _check_tables(tree, policies)

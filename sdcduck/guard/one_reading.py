@@ -12,10 +12,12 @@ from typing import Any
 import duckdb
 
 from sdcduck.catalog import folded
-from sdcduck.guard.allowed import WORDS_OF_TIME, Reading
+from sdcduck.guard.allowed import WORDS_OF_TIME, Reading, read
 from sdcduck.guard.refusals import Refused
 
-_PLACES = frozenset(["query_location", "query_location_length", "qualified_name", "syntax_type", "is_operator"])
+_PLACES = frozenset(
+    ["query_location", "query_location_length", "qualified_name", "syntax_type", "is_operator", "is_implicit"]
+)
 """Where a part of a text stands, and what stands beside it a second time."""
 
 _POSITIVE = {
@@ -28,7 +30,12 @@ _POSITIVE = {
 _ORDERED = frozenset(["quantile_cont", "quantile_disc", "mode"])
 """WITHIN GROUP (ORDER BY x) gives them their first argument."""
 
-_NAMES = {"datediff": "date_diff", "datepart": "date_part", "datesub": "date_sub", "datetrunc": "date_trunc"}
+_NAMES = {
+    "datediff": "date_diff",
+    "datepart": "date_part",
+    "datesub": "date_sub",
+    "datetrunc": "date_trunc",
+}
 """Functions with two names that DuckDB does not say so of."""
 
 _OF_PARTS = frozenset(_NAMES.values())
@@ -41,36 +48,34 @@ _PARTS = {
 """Functions whose first argument is a part of a time, and parts that have two names."""
 
 
-def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written: Reading) -> None:
+def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written: str) -> None:
     """Refuse a text that DuckDB reads in another way than sqlglot does.
 
     Args:
         asked: DuckDB's reading of the text.
-        written: its reading of what sqlglot writes for its own tree of the text.
+        written: what sqlglot writes for its own tree of the text.
 
     Raises:
         Refused: they do not mean the same.
     """
-    difference = first_difference(con, asked.items[0], written.items[0] if written.items else {})
-    if difference is not None:
-        raise Refused("SDC005", _TWO_WAYS + _called(difference[0]))
-
-
-def first_difference(con: duckdb.DuckDBPyConnection, one: Any, other: Any) -> tuple[Any, Any] | None:
-    """What two trees of DuckDB have that is not the same for DuckDB; None: they mean the same."""
     aliases, types = _aliases(con), _types(con)
-    return _difference(_meaning(one, aliases, types), _meaning(other, aliases, types))
+    try:
+        again = read(con, written)
+    except Refused:
+        raise Refused("SDC005", "text that reads in two ways") from None
+    one, other = (_meaning(reading.items[:1], aliases, types) for reading in (asked, again))
+    where = _difference(one, other, "")
+    if where is not None:
+        raise Refused("SDC005", "text that reads in two ways" + (f": {_INSTEAD.get(where, where)}" if where else ""))
 
 
-_TWO_WAYS = "text that reads in two ways"
-
-
-def _called(node: Any) -> str:
-    """What a part of a tree is, in a word."""
-    if not isinstance(node, dict):
-        return ""
-    name = node.get("function_name") or str(node.get("class") or node.get("type") or "").replace("_", " ")
-    return f": {folded(str(name))}" if name else ""
+_INSTEAD = {
+    "contains": "a list after IN, with NULL or of several types: write IN (1, 2)",
+    "date_part": "the part of a time: write date_part('month', x)",
+    "date_trunc": "the part of a time: write date_trunc('month', x)",
+    "last_value": "IGNORE NULLS: write last_value(x IGNORE NULLS)",
+}
+"""What to write in place of functions in which the two differ."""
 
 
 _ALIASES: dict[str, dict[str, str]] = {}
@@ -93,14 +98,17 @@ def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return _ALIASES["types"]
 
 
-def _difference(one: Any, other: Any) -> tuple[Any, Any] | None:
+def _difference(one: Any, other: Any, inside: str) -> str | None:
+    """The function in which two trees differ first, which may be nameless; None: they are the same."""
     if one == other:
         return None
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return next(found for name in one if (found := _difference(one[name], other[name])))
+        inside = str(one.get("function_name") or inside)
+        return next(found for name in one if (found := _difference(one[name], other[name], inside)) is not None)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return next(found for pair in zip(one, other, strict=True) if (found := _difference(*pair)))
-    return one, other
+        pairs = zip(one, other, strict=True)
+        return next(found for pair in pairs if (found := _difference(*pair, inside)) is not None)
+    return str(one.get("function_name") or inside) if isinstance(one, dict) else inside
 
 
 def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
@@ -114,6 +122,14 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         plain["schema"] = ""
     if kind == "COLUMN_REF" and len(plain["column_names"]) == 1 and folded(plain["column_names"][0]) in WORDS_OF_TIME:
         plain["column_names"] = [folded(plain["column_names"][0])]
+    if plain.get("null_order") == "NULLS LAST":
+        plain["null_order"] = "ORDER_DEFAULT"
+    if (
+        kind == "JOIN"
+        and (plain["join_type"], plain["ref_type"]) == ("INNER", "REGULAR")
+        and _is_true(plain["condition"])
+    ):
+        plain |= {"ref_type": "CROSS", "condition": None}
     if kind == "ARRAY_CONSTRUCTOR":
         return _call("list_value", plain["children"], plain["alias"])
     if "function_name" in plain and isinstance(plain["function_name"], str):
@@ -124,6 +140,8 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
     if "type_name" in plain and not plain.get("catalog") and not plain.get("schema"):
         name = str(plain["type_name"])
         plain["type_name"] = types.get(folded(name), name)
+        if plain["type_name"] == "VARCHAR":
+            plain["children"] = []
     literal = plain.get("literal")
     if isinstance(literal, dict) and literal.get("kind") in ("INTEGER", "NUMERIC"):
         plain["literal"] = {**literal, "text": literal["text"].replace("_", "")}
@@ -147,6 +165,14 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
             inner = inner["child"] if "child" in inner else inner["arguments"][0]
         if "digits" in inner:
             return _interval(inner["digits"], name.removeprefix("to_").removesuffix("s"), call["alias"])
+    if name == "+" and len(arguments) == 1:
+        return {**arguments[0], "alias": call["alias"]}
+    if name in _LOGARITHMS and len(arguments) == 1:
+        return _call("log", [_LOGARITHMS[name], *arguments], call["alias"])
+    if name == "log" and len(arguments) == 2:
+        arguments[0] = _number(arguments[0])
+    if name == "date_add":
+        call["function_name"] = "+"
     if name == "today" and not arguments:
         return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": call["alias"], "column_names": ["current_date"]}
     if name == "if" and len(arguments) == 3:
@@ -161,7 +187,7 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         }
     if name == "contains" and len(arguments) == 2 and arguments[0].get("function_name") == "list_value":
         values = _arguments(arguments[0])
-        if len({_kind(value) for value in values} | {None}) == 2:
+        if len(kinds := {_kind(value) for value in values}) == 1 and None not in kinds:
             return {
                 "class": "OPERATOR",
                 "type": "COMPARE_IN",
@@ -182,6 +208,13 @@ def _call(name: str, arguments: list[Any], alias: str) -> dict[str, Any]:
         "class": "FUNCTION", "type": "FUNCTION", "alias": alias, "function_name": name, "schema": "", "filter": None,
         "order_bys": orders, "distinct": False, "export_state": False, "catalog": "", "arguments": arguments,
     }  # fmt: skip
+
+
+def _is_true(condition: Any) -> bool:
+    if not isinstance(condition, dict):
+        return False
+    inner = _without_cast(condition)
+    return (inner.get("literal") or {}).get("text") == "true" or (inner.get("value") or {}).get("value") == "t"
 
 
 def _without_cast(value: Any) -> Any:
@@ -207,13 +240,20 @@ def _interval(number: str, unit: str, alias: str) -> dict[str, Any]:
     return {"class": "INTERVAL", "number": number, "unit": folded(unit), "alias": alias}
 
 
+def _digits(text: str) -> dict[str, Any]:
+    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "digits": text}
+
+
+_LOGARITHMS = {"log10": _digits("10"), "log2": _digits("2")}
+
+
 def _number(value: Any) -> Any:
     """A text of digits, which is cast: sqlglot writes INTERVAL 1 DAY with it."""
     literal, known = value.get("literal"), value.get("value")
     text = (literal or {}).get("text") or (known or {}).get("value")
     if not str(text).isdecimal():
         return value
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": value["alias"], "digits": str(text)}
+    return _digits(str(text)) | {"alias": value["alias"]}
 
 
 def _arguments(call: dict[str, Any]) -> list[Any]:
@@ -225,9 +265,10 @@ def _arguments(call: dict[str, Any]) -> list[Any]:
 
 def _kind(value: Any) -> str | None:
     """The kind of a constant that is not NULL."""
-    literal = value.get("literal") or (value.get("value") or {}).get("type") or {}
-    kind = literal.get("kind") or literal.get("id")
-    return None if kind == "NULL" else kind
+    literal, known = value.get("literal"), value.get("value")
+    if literal is not None:
+        return None if "NULL" in literal["kind"] else str(literal["kind"])
+    return None if known is None or known["is_null"] else str(known["type"]["id"])
 
 
 def _settle_part(arguments: list[Any]) -> None:
