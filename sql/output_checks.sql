@@ -61,7 +61,7 @@ CREATE OR REPLACE MACRO sdc_outputs() AS TABLE
 --|
 --| @arg observations BIGINT: records that were fitted
 --| @arg parameters BIGINT: coefficients, with the constant
---| @arg min_df BIGINT: residual degrees of freedom that are enough
+--| @arg min_df BIGINT: residual degrees of freedom that are enough, at least 2
 --| @arg saturated BOOLEAN: whether all regressors are categories with all of their interactions
 --| @column observations BIGINT: records
 --| @column parameters BIGINT: coefficients
@@ -79,6 +79,7 @@ CREATE OR REPLACE MACRO sdc_check_regression(observations, parameters, min_df :=
     SELECT observations::BIGINT AS observations, parameters::BIGINT AS parameters,
         observations::BIGINT - parameters::BIGINT AS df,
         CASE
+            WHEN min_df < 2 THEN error('sdc_check_regression: argument ''min_df'' must be at least 2')
             WHEN (observations::BIGINT - parameters::BIGINT >= min_df AND parameters::BIGINT > 0) IS NOT TRUE THEN 'fail'
             WHEN saturated IS NOT FALSE THEN 'review'
             ELSE 'pass' END AS status,

@@ -11,7 +11,7 @@
 --| difference of published numbers is a hidden one. For margins that stay exact use `sdc_suppress`.
 --|
 --| @arg publication VARCHAR: the SELECT with GROUP BY, or the name of a stored publication
---| @arg threshold BIGINT: units that a cell needs
+--| @arg threshold BIGINT: units that a cell needs, at least 2
 --| @arg max_share DOUBLE: share of its line that a cell may have
 --| @arg zeros VARCHAR: cells of nobody: 'fail', 'review' or 'ignore'; but for 'ignore', combinations that no record has are cells
 --| @arg dominance list of pairs (n, k): cells whose n largest contributors have k per cent of the total fail; NULL: no rule
@@ -62,7 +62,7 @@ CREATE OR REPLACE TEMP MACRO sdc_check_table(
 --| @arg statistics VARCHAR[]: some of 'min', 'max', 'range', 'median', 'mode', 'sd', 'variance', 'p1' to 'p99'
 --| @arg by VARCHAR[]: columns of the groups; none: all records are one
 --| @arg contributor VARCHAR: column that tells whose a record is; NULL: every record is somebody else's
---| @arg threshold BIGINT: units that are needed
+--| @arg threshold BIGINT: units that are needed, at least 2
 --| @arg max_share DOUBLE: share of the units that may have the mode
 --| @column .. as in `source`: the columns of `by`
 --| @column statistic VARCHAR: as in `statistics`
@@ -88,16 +88,17 @@ CREATE OR REPLACE TEMP MACRO sdc_check_statistics(
 --| sdc_check_submit(name, checked, by, exception := NULL) -> TABLE
 --| Runs a check and stores what came of it, for somebody else to decide.
 --|
---| The check runs here and now, and its verdict is stored with the call itself. A name may be used again until its output is
+--| The check runs here and now, and its verdict is stored with the call itself. Where a rule of the call is laxer than it is
+--| by default, or cells are said to be impossible, what passes is for 'review'. A name may be used again until its output is
 --| decided.
 --|
 --| @arg name VARCHAR: of the output
 --| @arg checked VARCHAR: one call of `sdc_check_table`, `sdc_check_statistics` or `sdc_check_regression` in parentheses: '(FROM sdc_check_regression(120, 4))'
---| @arg by VARCHAR: who asks
+--| @arg by VARCHAR: who asks, in plain letters (ASCII)
 --| @arg exception VARCHAR: why it should go though it does not pass
 --| @column name VARCHAR: of the output
 --| @column kind VARCHAR: the check
---| @column status VARCHAR: the worst of its cells: 'pass', 'review' or 'fail'
+--| @column status VARCHAR: the worst of its cells: 'pass', 'review' or 'fail'; 'review' also for laxer rules
 --| @column cells BIGINT: cells, statistics or models in it
 --| @column failed BIGINT: those that fail
 --| @column review BIGINT: those that somebody has to look at
@@ -116,7 +117,7 @@ CREATE OR REPLACE TEMP MACRO sdc_check_submit(name, checked, "by", exception := 
 --|
 --| @arg name VARCHAR: of the output
 --| @arg decision VARCHAR: 'approve' or 'reject'
---| @arg by VARCHAR: who decides
+--| @arg by VARCHAR: who decides, in plain letters (ASCII); `Ann` and `ann` are one person
 --| @arg reason VARCHAR: why
 --| @column name VARCHAR: of the output
 --| @column status VARCHAR: what the check said

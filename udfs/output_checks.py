@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.pattern import resolve
 from sdcduck.udfs.publication import Measure, Publication, clusters
 from sdcduck.udfs.rules import Rules, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.source import source
 
 from sdcduck import catalog
-from sdcduck.catalog import first_row, folded, identifier, literal
+from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.registry import Family, Planner, Rows, Session
 
@@ -24,6 +24,18 @@ _ZEROS = ("fail", "review", "ignore")
 _ADDED = ("level", "status", "why")
 CHECKS = ("sdc_check_table", "sdc_check_statistics", "sdc_check_regression")
 """The functions whose answers can be recorded: each has the columns ``status`` and ``why``."""
+_LEAST = 2
+_POSITIONAL = {"sdc_check_table": 1, "sdc_check_statistics": 1, "sdc_check_regression": 2}
+_AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "threshold": ("is not 10 or more", lambda value: value >= 10),
+    "max_share": ("is not 0.9 or less", lambda value: value <= 0.9),
+    "zeros": ("is not 'fail'", lambda value: value == "fail"),
+    "dominance": ("is not [(2, 90)], as it is where it is not given", lambda value: False),
+    "p_percent": ("is not 10 or more", lambda value: value >= 10),
+    "structural_zeros": ("is given: what is impossible is for somebody to say", lambda value: False),
+    "min_df": ("is not 10 or more", lambda value: value >= 10),
+}
+"""By argument, what is said where it is not as strict as it is by default, and whether it is."""
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -98,8 +110,8 @@ def plan_check_table(
 
 
 def _threshold(threshold: int | None) -> int:
-    if threshold is None or threshold < 1:
-        raise SDCError("argument 'threshold' must be a whole number of at least 1")
+    if threshold is None or threshold < _LEAST:
+        raise SDCError(f"argument 'threshold' must be a whole number of at least {_LEAST}: with 1, every cell passes")
     return int(threshold)
 
 
@@ -280,8 +292,10 @@ def _support(name: str | None, units: str) -> tuple[str, str, int]:
 # --- the record ------------------------------------------------------------------------------------------------------
 
 
-def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> str:
-    """The name of the check that a query consists of; nothing else may be in it, or it could call anything a pass.
+def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> tuple[str, str | None]:
+    """The name of the check that a query consists of, and how its rules are laxer than usual, if they are.
+
+    Nothing else may be in it, or it could call anything a pass.
 
     Raises:
         SDCError: another query.
@@ -290,34 +304,68 @@ def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> str:
     text = (text or "").strip()
     if not text.startswith("(") or not text.endswith(")"):
         raise SDCError(wanted)
-    given = _parsed(cursor, text[1:-1])
+    given = parsed(cursor, text[1:-1])
     function = ((given.get("node") or {}).get("from_table") or {}).get("function") or {}
     name = str(function.get("function_name", "")).lower()
     if name not in CHECKS or function.get("schema") or function.get("catalog"):
         raise SDCError(wanted)
-    plain = _parsed(cursor, f"FROM {name}(0)")
+    plain = parsed(cursor, f"FROM {name}(0)")
     plain["node"]["from_table"]["function"] = function
     if given != plain:
         raise SDCError(wanted)
-    return name
+    named, lax = 0, []
+    for argument, expression in _arguments(function):
+        if not argument:
+            continue
+        named += 1
+        usual = _AS_STRICT.get(argument)
+        if usual is not None and not _is_as_strict(usual[1], expression):
+            lax.append(f"{argument} {usual[0]}")
+    if len(_arguments(function)) - named > _POSITIONAL[name]:
+        raise SDCError(f"{wanted}; write its options by name, as in threshold := 10")
+    return name, ", ".join(sorted(lax)) or None
 
 
-def _parsed(cursor: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Any]:
-    """One statement as DuckDB's parser reads it, without the places of its words; empty if it is none, or several."""
-    row = first_row(cursor, "SELECT json_serialize_sql(?)", [statement])
-    tree = json.loads(row[0], object_hook=_without_places) if row else {}
-    found = tree.get("statements", [])
-    return found[0] if len(found) == 1 else {}
+def _arguments(function: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and expression of the arguments of a call, as either version of DuckDB has them; no name: by its place."""
+    if "arguments" in function:
+        return [(folded(argument["name"]), argument["expression"]) for argument in function["arguments"]]
+    return [(folded(child.get("alias", "")), child) for child in function.get("children", [])]
 
 
-def _without_places(node: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in node.items() if key not in ("query_location", "query_location_length")}
+def _is_as_strict(usual: Callable[[Any], bool], expression: dict[str, Any]) -> bool:
+    """Whether an argument is as strict as usual; what is not a plain number or text is not known to be."""
+    literal_of, value = expression.get("literal"), expression.get("value")
+    if literal_of is not None:  # DuckDB 2
+        number = literal_of.get("kind") in ("INTEGER", "NUMERIC")
+        found = float(literal_of["text"]) if number else literal_of["text"]
+    elif value is not None and not value.get("is_null", True):
+        kind = value["type"]
+        scale = (kind["type_info"] or {}).get("scale", 0) if kind["id"] == "DECIMAL" else 0
+        found = value["value"] if kind["id"] == "VARCHAR" else float(value["value"]) / 10**scale
+    else:
+        return False
+    try:
+        return usual(found)
+    except TypeError:
+        return False
 
 
 def _person(name: str | None, argument: str) -> str:
-    if name is None or not name.strip():
+    """Who it is. Letters of other alphabets look like those of ours, and would make two people of one.
+
+    Raises:
+        SDCError: nobody, or a name that may look like another one.
+    """
+    who = re.sub(" +", " ", (name or "")).strip()
+    if not who:
         raise SDCError(f"argument '{argument}' must name a person")
-    return name.strip()
+    if not (who.isascii() and who.isprintable()):
+        raise SDCError(
+            f"argument '{argument}' must name a person in plain letters, a to z, digits and signs of ASCII, so that no "
+            "two names look the same: write Mueller or Muller for Müller"
+        )
+    return who
 
 
 def plan_check_submit(
@@ -327,7 +375,7 @@ def plan_check_submit(
     if name is None or not name.strip():
         raise SDCError("argument 'name' must name the output")
     who = _person(by, "by")
-    kind = _checked_call(session.cursor(), checked)
+    kind, lax = _checked_call(session.cursor(), checked)
     title, reason = name.strip(), (exception or "").strip() or None
     known = catalog.output(session.cursor(), title)
     if known is not None and known.decision is not None:
@@ -343,7 +391,8 @@ def plan_check_submit(
             assert found is not None
             cells, failed, review, strange, why = found
             # A status that nobody knows, or none, is no pass.
-            status = "fail" if failed or strange or not cells else "review" if review else "pass"
+            status = "fail" if failed or strange or not cells else "review" if review or lax else "pass"
+            why = "; ".join(filter(None, (why, lax))) or None
             rows = cursor.execute(f"SELECT _sdc_row::VARCHAR FROM {checked} _sdc_row ORDER BY ALL").fetchall()
             fingerprint = hashlib.sha256("\n".join(str(row[0]) for row in rows).encode()).hexdigest()
             catalog.store_output(
@@ -371,7 +420,7 @@ def plan_check_decide(
         raise SDCError("argument 'decision' must be 'approve' or 'reject'")
     if known.decision is not None:
         raise SDCError(f"output '{title}' is decided already")
-    if who.casefold() == known.submitted_by.casefold():
+    if folded(who) == folded(_submitter(known)):
         raise SDCError("an output is decided by somebody else than who submitted it")
     why = (reason or "").strip() or None
     if why is None and (decision == "reject" or known.status != "pass"):
@@ -382,6 +431,17 @@ def plan_check_decide(
         return pa.table({"name": [title], "status": [known.status], "decision": [decision], "by": [who]})
 
     return Rows(decide)
+
+
+def _submitter(output: catalog.Output) -> str:
+    """Who submitted an output: records from before names had to be plain may hold others."""
+    try:
+        return _person(output.submitted_by, "by")
+    except SDCError:
+        raise SDCError(
+            f"output '{output.name}' was submitted under a name that may look like another one: submit it again, by "
+            "somebody whose name is in plain letters"
+        ) from None
 
 
 def plan_check_drop(session: Session, name: str | None) -> Rows:

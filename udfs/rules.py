@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import duckdb
+from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.publication import Measure, Publication
 
 from sdcduck.catalog import first_row, identifier, literal
@@ -279,8 +280,8 @@ def with_structural_zeros(
     """The publication without the inner cells that meet a condition on its dimensions: nothing can be in them.
 
     Raises:
-        SDCError: the condition does not bind, or is not a truth value; no zeros are added that it could leave out; an
-            inner cell that meets it is not empty.
+        SDCError: the condition does not bind, is not a truth value, or could read more than the dimensions; no zeros
+            are added that it could leave out; an inner cell that meets it is not empty.
     """
     if condition is None:
         return publication
@@ -291,6 +292,7 @@ def with_structural_zeros(
         )
     dimensions = ", ".join(publication.quoted_dimensions) or "NULL"
     _bound_condition(cursor, f"SELECT {dimensions} FROM ({publication.inner})", condition, "structural_zeros")
+    check_reads_columns_only(cursor, condition, publication.dimensions, "structural_zeros")
     filled = " OR ".join(f"{identifier(measure.name)} <> 0" for measure in publication.measures)
     row = first_row(cursor, f"SELECT count(*) FROM ({publication.inner}) WHERE ({filled}) AND ({condition}\n) IS TRUE")
     if row is not None and row[0]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 from sdcduck.udfs.compared import check_kinds
+from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
 from sdcduck.udfs.source import Source, source
 
@@ -171,6 +172,7 @@ class Cells:
         if structural is not None:
             what = "argument 'structural_zeros' must be a condition on the columns of 'by'"
             relation.check_condition(cursor, structural, names, what)
+            check_reads_columns_only(cursor, structural, names, "structural_zeros")
         cells = cls(relation, names, count, _domains(domains, list(names)), structural)
         for name in cells.domains:
             try:

@@ -273,6 +273,12 @@ def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
     ("call", "text"),
     [
         (f"sdc_check_table('{CUBE}', threshold := 0)", "argument 'threshold' must be"),
+        (f"sdc_check_table('{CUBE}', threshold := 1)", "argument 'threshold' must be a whole number of at least 2"),
+        ("sdc_check_statistics('t', value := 'y', statistics := ['min'], threshold := 1)", "at least 2"),
+        ("sdc_check_regression(5, 4, min_df := 1)", "argument 'min_df' must be at least 2"),
+        ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4, min_df := 0))', by := 'ann')", "'min_df' must be"),
+        (f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', threshold := 1))', by := 'ann')", "at least 2"),
+        (f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', 2 - 1))', by := 'ann')", "by name"),
         (f"sdc_check_table('{CUBE}', max_share := 0)", "argument 'max_share' must be"),
         (f"sdc_check_table('{CUBE}', zeros := 'maybe')", "argument 'zeros' must be"),
         (f"sdc_check_table('{CUBE}', contributor := 'r')", "go with a sum"),
@@ -292,3 +298,65 @@ def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str)
     people(lasting, [[12, 30], [9, 40]])
     with pytest.raises(duckdb.Error, match=text):
         lasting.execute(f"FROM {call}").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (f"sdc_check_table(''{CUBE}'', threshold := 9)", "threshold is not 10 or more"),
+        (f"sdc_check_table(''{CUBE}'', THRESHOLD := 2)", "threshold is not 10 or more"),
+        (f"sdc_check_table(''{CUBE}'', threshold := 20 - 10)", "threshold is not 10 or more"),
+        (f"sdc_check_table(''{CUBE}'', max_share := 0.99)", "max_share is not 0.9 or less"),
+        (f"sdc_check_table(''{CUBE}'', zeros := ''ignore'')", "zeros is not 'fail'"),
+        (
+            f"sdc_check_table(''{CUBE}'', dominance := NULL)",
+            "dominance is not [(2, 90)], as it is where it is not given",
+        ),
+        (f"sdc_check_table(''{CUBE}'', p_percent := NULL)", "p_percent is not 10 or more"),
+        (f"sdc_check_table(''{CUBE}'', p_percent := 9.5)", "p_percent is not 10 or more"),
+        (
+            f"sdc_check_table(''{CUBE}'', structural_zeros := ''r = 7'')",
+            "structural_zeros is given: what is impossible is for somebody to say",
+        ),
+        ("sdc_check_regression(12, 4, min_df := 8)", "min_df is not 10 or more"),
+        ("sdc_check_regression(12, 4, min_df := 5, saturated := false)", "min_df is not 10 or more"),
+        (f"sdc_check_table(''{CUBE}'', threshold := 12, max_share := 0.9, zeros := ''fail'', p_percent := 10.5)", None),
+        ("sdc_check_regression(50, 4, min_df := 11)", None),
+    ],
+)
+def test_what_passes_by_laxer_rules_is_for_somebody_to_look_at(
+    con: duckdb.DuckDBPyConnection, call: str, why: str | None
+) -> None:
+    people(con, [[12, 30], [19, 40]])
+    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', by := 'ann')").fetchall()
+    found = con.execute("SELECT status, failed, why, releasable FROM sdc_outputs()").fetchall()
+    assert found == [("pass" if why is None else "review", 0, why, why is None)]
+    if why is not None:
+        with pytest.raises(duckdb.Error, match="must say why"):
+            con.execute("FROM sdc_check_decide('a', 'approve', by := 'bob')").fetchall()
+
+
+@pytest.mark.parametrize("other", ["Anna", "ANNA", " anna ", "anna  b"])
+def test_one_person_does_not_ask_and_approve(con: duckdb.DuckDBPyConnection, other: str) -> None:
+    asks = "anna b" if "b" in other else "anna"
+    con.execute(f"FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := '{asks}')").fetchall()
+    with pytest.raises(duckdb.Error, match="somebody else than who submitted"):
+        con.execute(f"FROM sdc_check_decide('model', 'approve', by := '{other}')").fetchall()
+
+
+@pytest.mark.parametrize(
+    "look_alike", ["\u0430nna", "ann\u00e4", "anna\u200b", "an\u00adna", "\uff41nna", "an\tna", "\u212aim"]
+)
+def test_names_that_look_like_others_are_refused(con: duckdb.DuckDBPyConnection, look_alike: str) -> None:
+    con.execute("FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := 'anna')").fetchall()
+    for call in (
+        "sdc_check_decide('model', 'approve', by := ?)",
+        "sdc_check_submit('b', '(FROM sdc_check_regression(50, 4))', by := ?)",
+    ):
+        with pytest.raises(duckdb.Error, match="in plain letters"):
+            con.execute(f"FROM {call.replace('?', chr(39) + look_alike + chr(39))}").fetchall()
+    # A record from before names had to be so.
+    con.execute("UPDATE sdc.outputs SET submitted_by = ?", [look_alike])
+    with pytest.raises(duckdb.Error, match="submit it again"):
+        con.execute("FROM sdc_check_decide('model', 'approve', by := 'anna')").fetchall()
+    assert con.execute("SELECT decision FROM sdc_outputs()").fetchall() == [(None,)]

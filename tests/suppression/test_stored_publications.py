@@ -464,9 +464,9 @@ def test_structural_zeros_are_remembered_and_answered_as_nothing(stays: duckdb.D
     assert rows(stays, of_all) == [(1,)]
 
 
-def test_structural_zeros_from_a_table_and_in_k_disclosure(stays: duckdb.DuckDBPyConnection) -> None:
-    stays.execute("CREATE TABLE possible AS SELECT DISTINCT sex, diagnosis FROM stays")
-    condition = "(sex, diagnosis) NOT IN (FROM possible)"
+def test_structural_zeros_from_a_list_and_in_k_disclosure(stays: duckdb.DuckDBPyConnection) -> None:
+    possible = rows(stays, "SELECT DISTINCT sex, diagnosis FROM stays")
+    condition = f"(sex, diagnosis) NOT IN {tuple(possible)}".replace("'", "''")
     # What everybody knows to be impossible, no difference tells.
     suppressed = (
         f"SELECT count(*) FROM sdc_suppress('{STAYS}', k_disclosure := 0, structural_zeros := '{{}}') WHERE suppressed"
@@ -492,6 +492,78 @@ def test_structural_zeros_from_a_table_and_in_k_disclosure(stays: duckdb.DuckDBP
 def test_structural_zeros_that_cannot_be(stays: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     for function in ("sdc_primary", "sdc_suppress"):
         assert message in refused(stays, f"FROM {function}('{STAYS}', max_count := 1, {arguments})")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(sex, diagnosis) NOT IN (FROM stays)",  # all zeros are impossible, whatever the records
+        "NOT EXISTS (FROM stays s WHERE s.sex = p.sex)",
+        "sex = (SELECT min(sex) FROM others)",
+        "sex IN (VALUES ('x'))",
+        "sex IN (TABLE others)",
+        "read(sex)",
+        "read_list(sex) = [sex]",
+        "main.read(sex)",
+        "sex = getvariable('x')",
+        "sex = current_setting('TimeZone')",
+        "random() < 0",
+        "current_date < DATE '2000-01-01'",
+        "current_user = sex",
+        "now() < TIMESTAMP '2000-01-01'",
+        "list_contains(list_transform([sex], lambda x: 'x'), sex)",
+        "upper(sex) = 'x'",  # not DuckDB's own any more
+        "false) FROM others WHERE (true",
+        "false), (true",
+        "CAST((SELECT sex FROM others) AS BOOLEAN)",
+        "CASE WHEN sex IN (SELECT sex FROM others) THEN true ELSE false END",
+    ],
+)
+def test_structural_zeros_read_no_other_table(stays: duckdb.DuckDBPyConnection, condition: str) -> None:
+    stays.execute("CREATE TABLE others AS SELECT 'x' AS sex")
+    stays.execute(
+        "CREATE MACRO read(s) AS s IN (FROM others); CREATE MACRO read_list(s) AS (SELECT list(sex) FROM others)"
+    )
+    stays.execute("CREATE MACRO upper(s) AS (SELECT min(sex) FROM others); SET VARIABLE x = 'x'")
+    said = f"extend_zeros := true, structural_zeros := $${condition}$$"
+    for call in (
+        f"sdc_suppress('{STAYS}', max_count := 1, {said})", f"sdc_primary('{STAYS}', max_count := 1, {said})",
+        f"sdc_publish('p', '{STAYS}', max_count := 1, {said})", f"sdc_audit('{STAYS}', max_count := 1, {said})",
+        f"sdc_check_table('{STAYS}', structural_zeros := $${condition}$$)",
+        f"sdc_tau('stays', by := ['sex', 'diagnosis'], sigma := 1, structural_zeros := $${condition}$$)",
+        f"sdc_synth_dp_preflight('stays', by := ['sex', 'diagnosis'], epsilon := 1, structural_zeros := $${condition}$$)",
+    ):  # fmt: skip
+        message = refused(stays, f"FROM {call}")
+        assert "structural_zeros" in message
+
+
+def test_the_refusal_says_what_to_write(stays: duckdb.DuckDBPyConnection) -> None:
+    message = refused(
+        stays,
+        f"FROM sdc_suppress('{STAYS}', extend_zeros := true, structural_zeros := 'sex IN (SELECT sex FROM stays)')",
+    )
+    assert 'must be a condition on "sex", "diagnosis" alone, without subqueries' in message
+    assert 'as in ("sex", "diagnosis") IN ((.., ..), (.., ..))' in message
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sex = 'm' AND diagnosis IN ('pregnancy', 'birth')",
+        "(sex, diagnosis) IN (('m', 'pregnancy'), ('m', 'birth'))",
+        "SEX || ' ' || diagnosis LIKE 'm pre%' -- of course",
+        "CASE WHEN sex IS DISTINCT FROM 'm' THEN false ELSE contains(diagnosis, 'preg') END",
+        "nullif(sex, 'f') = 'm' AND lower(diagnosis)[1:4] = 'preg' AND length(sex)::INTEGER BETWEEN 1 AND 2",
+        "stays.sex = 'm' AND diagnosis COLLATE NOCASE = 'PREGNANCY'",
+        "sex = 'm' AND diagnosis ~ 'preg.*'",
+    ],
+)
+def test_structural_zeros_may_be_any_expression_of_the_columns(
+    stays: duckdb.DuckDBPyConnection, condition: str
+) -> None:
+    condition = condition.replace("stays.", "")
+    call = f"sdc_suppress('{STAYS}', max_count := 1, extend_zeros := true, structural_zeros := $${condition}$$)"
+    assert rows(stays, f"SELECT count(*) FROM {call}") == [(11,)]
 
 
 # --- Rounding ---------------------------------------------------------------------------------------------------------
