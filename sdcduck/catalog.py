@@ -742,10 +742,27 @@ def users(con: duckdb.DuckDBPyConnection) -> list[User]:
     return [User(*row) for row in con.execute("SELECT name, role, verifier FROM sdc.users ORDER BY name").fetchall()]
 
 
-def store_user(con: duckdb.DuckDBPyConnection, user: User) -> None:
-    """Store a user, replacing one of the same name, all or nothing."""
+def salts_secret(con: duckdb.DuckDBPyConnection, *, new: bool = False) -> bytes:
+    """From which the salts of users are made, of those who are there and of those who are not.
+
+    Args:
+        new: a fresh one where none is stored, for `store_user`; otherwise, as in files of older versions, it follows
+            from what is stored of the users.
+    """
+    stored = setting(con, "salts")
+    if stored is not None:
+        return bytes.fromhex(stored)
+    if new:
+        return secrets.token_bytes(32)
+    return hashlib.sha256("\n".join(user.verifier for user in users(con)).encode()).digest()
+
+
+def store_user(con: duckdb.DuckDBPyConnection, user: User, salts: bytes) -> None:
+    """Store a user, replacing one of the same name, and the secret of the salts if there is none; all or nothing."""
     con.begin()
     try:
+        if setting(con, "salts") is None:
+            set_setting(con, "salts", salts.hex())
         con.execute("DELETE FROM sdc.users WHERE name = ?", [user.name])
         con.execute("INSERT INTO sdc.users VALUES (?, ?, ?)", [user.name, user.role, user.verifier])
         con.commit()

@@ -24,7 +24,7 @@ from sdcduck.gateway.server import Options
 from sdcduck.gateway.serving import Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
-from sdcduck.passwords import verifier
+from sdcduck.passwords import salt_of, verifier
 from sdcduck.terminal import one_line_errors
 from sdcduck.udfs.users import checked_user
 
@@ -164,9 +164,11 @@ def add(
     """
     with one_line_errors():
         who, what = checked_user(name, role)
-        made = verifier(_password())
+        password = _password()
         with _writable(file) as con:
-            catalog.store_user(con, User(who, what, made.text()))
+            salts = catalog.salts_secret(con, new=True)
+            made = verifier(password, salt=salt_of(salts, who))
+            catalog.store_user(con, User(who, what, made.text()), salts)
         typer.echo(f"user {who} with role {what}")
 
 

@@ -53,6 +53,15 @@ class Verifier:
         return hmac.compare_digest(_keys(password, self.salt, self.iterations)[0], self.stored_key)
 
 
+def salt_of(secret: bytes, name: str) -> bytes:
+    """The salt of a user, there or not, whatever the password: it tells nobody who is there, nor since when.
+
+    Args:
+        secret: of the database file, kept in it.
+    """
+    return hmac.digest(secret, b"salt " + name.encode(), "sha256")[:SALT_BYTES]
+
+
 def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Verifier:
     """The verifier of a password.
 

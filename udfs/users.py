@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
-from sdcduck.passwords import verifier
+from sdcduck.passwords import salt_of, verifier
 from sdcduck.registry import Family, Planner, Rows, Session
 
 _LONGEST = 63
@@ -30,10 +30,11 @@ def plan_create_user(session: Session, name: str | None, password: str | None, r
     who, what = checked_user(name, role)
     if password is None:
         raise SDCError("argument 'password' must be a text")
-    made = verifier(password).text()
+    salts = catalog.salts_secret(session.cursor(), new=True)
+    made = verifier(password, salt=salt_of(salts, who)).text()
 
     def store() -> pa.Table:
-        catalog.store_user(session.cursor(), catalog.User(who, what, made))
+        catalog.store_user(session.cursor(), catalog.User(who, what, made), salts)
         return pa.table({"name": [who], "role": [what]})
 
     return Rows(store)

@@ -7,6 +7,7 @@ may be used by any thread.
 from __future__ import annotations
 
 import ipaddress
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -128,6 +129,7 @@ class House:
         accounts: users by name.
         roles: what users of each role ask, by its name in lower case.
         database: name under which clients know the database.
+        salts: the secret of the file from which the salts of its users are made, and of those who are not there.
     """
 
     accounts: Mapping[str, Account]
@@ -137,6 +139,7 @@ class House:
     seats: Seats
     throttle: Throttle = field(default_factory=Throttle)
     counts: Counts = field(default_factory=Counts)
+    salts: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def role_of(self, account: Account) -> Role:
         """What a user asks."""

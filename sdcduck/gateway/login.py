@@ -15,9 +15,7 @@ from sdcduck.gateway.scram import MECHANISM, Exchange, LoginFailed
 from sdcduck.gateway.throttle import TooManyFailures
 
 
-async def log_in(
-    connection: Connection, startup: protocol.Startup, house: House, secret: bytes, patience: asyncio.Timeout
-) -> Account:
+async def log_in(connection: Connection, startup: protocol.Startup, house: House, patience: asyncio.Timeout) -> Account:
     """The user, once the password was right.
 
     Args:
@@ -35,7 +33,7 @@ async def log_in(
     _negotiate(connection, startup)
     now, throttle = asyncio.get_running_loop().time, house.throttle
     account = house.accounts.get(name)
-    exchange = Exchange(None if account is None else account.verifier, name, secret)
+    exchange = Exchange(None if account is None else account.verifier, name, house.salts)
     try:
         connection.write(protocol.authentication_sasl([MECHANISM]))
         mechanism, first = protocol.sasl_initial(await _password(connection))

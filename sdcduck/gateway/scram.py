@@ -1,7 +1,8 @@
 """The login: the server's half of SCRAM-SHA-256.
 
-A user who is not there gets an exchange like any other, with a salt that is always the same for that name; so neither
-the messages nor the time they take tell whether a name is known.
+A user who is not there gets an exchange like any other, with a salt that is always the same for that name, also when
+the gateway starts anew, and stays the same when such a user is created; so neither the messages nor the time they take
+tell whether a name is known.
 
 Source: RFC 5802 and RFC 7677.
 """
@@ -15,7 +16,7 @@ import hmac
 import re
 import secrets
 
-from sdcduck.passwords import ITERATIONS, SALT_BYTES, Verifier
+from sdcduck.passwords import ITERATIONS, Verifier, salt_of
 
 MECHANISM = "SCRAM-SHA-256"
 _FIRST = re.compile(r"([ny]),,(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+))")
@@ -32,12 +33,11 @@ class Exchange:
     Args:
         verifier: of the user; None: there is no such user.
         name: of the user.
-        secret: of the server, from which the salts of unknown users are made.
+        secret: of the database file, from which salts are made.
     """
 
     def __init__(self, verifier: Verifier | None, name: str, secret: bytes) -> None:
-        salt = hmac.digest(secret, b"salt " + name.encode(), "sha256")[:SALT_BYTES]
-        nobody = Verifier(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
+        nobody = Verifier(ITERATIONS, salt_of(secret, name), secrets.token_bytes(32), secrets.token_bytes(32))
         self._known, self._verifier = verifier is not None, verifier or nobody
         self._nonce, self._header, self._messages = "", "", ""
 

@@ -74,7 +74,6 @@ class Gateway:
     def __init__(self, house: House, options: Options) -> None:
         self._house, self._options = house, options
         self._threads = ThreadPoolExecutor(max_workers=options.connections, thread_name_prefix="sdcduck")
-        self._secret = secrets.token_bytes(32)
         self._guests: dict[int, _Guest] = {}
         self._strangers: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
@@ -187,7 +186,7 @@ class Gateway:
             startup = await self._startup(guest)
             if startup is None:
                 return False
-            account = await log_in(connection, startup, house, self._secret, patience)
+            account = await log_in(connection, startup, house, patience)
         role = house.role_of(account)
         if role.raw and not connection.encrypted and not is_loopback(connection.peer):
             note("refused", user=account.name, role=account.role, address=connection.peer, why="no TLS")

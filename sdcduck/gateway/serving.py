@@ -49,7 +49,7 @@ def house(
             without a line in the log.
     """
     path = Path(file)
-    accounts = _accounts(path)
+    accounts, salts = _accounts(path)
     if custodian_raw:
         _check_custodians(accounts, log)
     roles: dict[str, Role] = {}
@@ -58,23 +58,24 @@ def house(
         guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
         users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
         roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
-    opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections))
+    opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections), salts=salts)
     for role in roles.values():
         role.guard.heard = opened.counts.question
     return opened
 
 
-def _accounts(path: Path) -> dict[str, Account]:
+def _accounts(path: Path) -> tuple[dict[str, Account], bytes]:
+    """The users by name, and the secret of their salts."""
     if not path.exists():
         raise SDCError("there is no such database file")
     with duckdb.connect(str(path), read_only=True) as con:
         try:
-            users = catalog.users(con)
+            users, salts = catalog.users(con), catalog.salts_secret(con)
         except duckdb.CatalogException:
-            users = []
+            users, salts = [], b""
     if not users:
         raise SDCError("the database has no users: create one with `sdcduck user add FILE NAME`")
-    return {user.name: Account(user.name, user.role, read_verifier(user.verifier)) for user in users}
+    return {user.name: Account(user.name, user.role, read_verifier(user.verifier)) for user in users}, salts
 
 
 def _check_custodians(accounts: Mapping[str, Account], log: str | Path | None) -> None:
