@@ -16,6 +16,7 @@ import typer
 
 import sdcduck
 from sdcduck import catalog
+from sdcduck.audit_log import QUOTA, SIZE, AuditLog
 from sdcduck.catalog import User
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
@@ -29,6 +30,7 @@ from sdcduck.terminal import one_line_errors
 from sdcduck.udfs.users import checked_user
 
 _PASSWORD = "SDCDUCK_PASSWORD"
+_MB = 1_000_000
 
 user = typer.Typer(help="Users of the gateway.", no_args_is_help=True)
 _File = Annotated[Path, typer.Argument(help="A DuckDB file.", show_default=False)]
@@ -55,6 +57,12 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Its key, where that is a file of its own.")] = None,
     no_tls: Annotated[bool, typer.Option("--no-tls", help="Answers unencrypted, whoever listens.")] = False,
     log: Annotated[Path | None, typer.Option(help="The audit log: a line for every question.")] = None,
+    log_quota: Annotated[
+        int | None, typer.Option(min=1, help="MB of it that each user may write in an hour.", show_default="100")
+    ] = None,
+    log_size: Annotated[
+        int | None, typer.Option(min=1, help="MB after which it goes on in a new file.", show_default="100")
+    ] = None,
     custodian_raw: Annotated[
         bool,
         typer.Option("--custodian-raw", help="Users with the role custodian see the records as they are; needs --log."),
@@ -85,7 +93,8 @@ def serve(
         issuer = _issuer(flight_client_ca, certificate, flight_port)
         flight = None if flight_port is None else Place(host, flight_port, certificate, idle, issuer=issuer)
         opened = house(
-            file, limits, connections=connections, log=log, memory=memory, custodian_raw=custodian_raw
+            file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
+            custodian_raw=custodian_raw,
         )  # fmt: skip
         _log_to_standard_error()
 
@@ -118,6 +127,16 @@ def serve(
             logging.shutdown()
             sys.stderr.flush()
             os._exit(0)
+
+
+def _audit_log(path: Path | None, quota: int | None, size: int | None) -> AuditLog | None:
+    """The audit log, with limits in MB; None: there is none."""
+    if path is None:
+        if quota is not None or size is not None:
+            raise SDCError("--log-quota and --log-size go with --log")
+        return None
+    limits = (QUOTA if quota is None else quota * _MB, SIZE if size is None else size * _MB)
+    return AuditLog(path, quota=limits[0], size=limits[1])
 
 
 def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) -> Certificate | None:

@@ -1,18 +1,20 @@
 -- The table function that reads the audit log of a guard. It calls Python, so it is temporary.
 
---| sdc_audit_log(path) -> TABLE
+--| sdc_audit_log(path, first := 1) -> TABLE
 --| Reads the audit log of a guard, `sdcduck.guard(.., log := path)`: one row a question, answered or not.
 --|
 --| The chain of hashes is looked at first: where a line was changed, removed or put in there is one error that names it, and
 --| no rows. That the last lines are there is known from the small file beside the log, `<path>.last`: move both together.
---| Who can write both files can also write both anew, so keep a copy of the last `hash` elsewhere now and then.
+--| Who can write both files can also write both anew, so keep a copy of the last `hash` elsewhere now and then. A log that
+--| went on in a new file is read from its first one, `<path>.000001`, or from the one that `first` says.
 --|
 --| @arg path VARCHAR: the file
+--| @arg first BIGINT: number of the file to begin with, where those before it were put away or are too much to read
 --| @column number BIGINT: of the line, from 1
 --| @column time TIMESTAMP: when it was written, UTC
 --| @column user VARCHAR: who asked, as the caller of the guard said
 --| @column role VARCHAR: whose policies held; empty: those of everybody
---| @column verdict VARCHAR: 'answered', or the code of the refusal; where the answer came batch by batch, 'begun' before it
+--| @column verdict VARCHAR: 'answered', or the code of the refusal; 'SDC094' says that questions were `left_out`; where the answer came batch by batch, 'begun' before it
 --|      left, and at its end one of these or 'abandoned'
 --| @column milliseconds DOUBLE: from the question to the answer
 --| @column rows BIGINT: of the answer
@@ -21,6 +23,8 @@
 --| @column tables VARCHAR[]: relations with a policy that the query names; none when refused before it ran
 --| @column methods VARCHAR[]: that protect those of unit-level records
 --| @column policies VARCHAR: changes with every change of a policy
+--| @column left_out BIGINT: questions of the user that were refused without a line of their own, since the last line that says so
+--| @column cut VARCHAR[]: columns whose text was too long: it ends with the number of its characters and SHA-256 of all
 --| @column hash VARCHAR: of the line and all lines before it
 --| @example
 --| SELECT number, "user", verdict, rows, query, methods FROM sdc_audit_log('questions.jsonl');
@@ -30,5 +34,5 @@
 --|      1 | ann  | answered |    3 | SELECT region, count(*) FROM people GROUP BY region | ['cell_key']
 --|      2 | bob  | SDC040   |    0 | SELECT * FROM people                                | []
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_audit_log(path) AS TABLE
-    SELECT * FROM query(_sdc_plan_audit_log(path::VARCHAR));
+CREATE OR REPLACE TEMP MACRO sdc_audit_log(path, first := 1) AS TABLE
+    SELECT * FROM query(_sdc_plan_audit_log(path::VARCHAR, first));

@@ -149,3 +149,4 @@ class House:
         """Nobody asks any more."""
         for role in self.roles.values():
             role.catalog.close()
+            role.guard.settle()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.audit_log import AuditLog
 from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
@@ -32,7 +33,7 @@ def house(
     limits: Limits,
     *,
     connections: int,
-    log: str | Path | None = None,
+    log: AuditLog | None = None,
     memory: str | None = None,
     custodian_raw: bool = False,
 ) -> House:
@@ -40,7 +41,7 @@ def house(
 
     Args:
         connections: of all users together.
-        log: file for the audit log.
+        log: the audit log, of all roles.
         memory: limit of the database, such as ``2GB``.
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
 
@@ -78,7 +79,7 @@ def _accounts(path: Path) -> tuple[dict[str, Account], bytes]:
     return {user.name: Account(user.name, user.role, read_verifier(user.verifier)) for user in users}, salts
 
 
-def _check_custodians(accounts: Mapping[str, Account], log: str | Path | None) -> None:
+def _check_custodians(accounts: Mapping[str, Account], log: AuditLog | None) -> None:
     """Refuse to show records without a log, or where it could be in doubt to whom."""
     if log is None:
         raise SDCError("--custodian-raw goes with --log: who looked at which records is written down")

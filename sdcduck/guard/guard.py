@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -20,7 +21,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from sdcduck import catalog
-from sdcduck.audit_log import AuditLog
+from sdcduck.audit_log import OVER_QUOTA, AuditLog, OverQuota
 from sdcduck.catalog import Policy, folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import TYPES, check_query, check_rewritten, read
@@ -159,6 +160,7 @@ class Guard:
             Refused: a query that is not answered, or that failed while it ran; never with data in the message.
         """
         start = time.perf_counter()
+        self.check_log(user)
         version = self._known.version()
         rewritten: Rewritten | None = None
         try:
@@ -176,6 +178,13 @@ class Guard:
         """Ask no more: a file that only this guard held is free again."""
         with self._alone:
             self._con.close()
+        self.settle()
+
+    def settle(self) -> None:
+        """Write down how many questions were left out of the audit log, where that is not written yet and can be."""
+        if self._log is not None:
+            with suppress(OSError):
+                self._log.settle()
 
     def question(self, query: str, *, user: str = "") -> Question:
         """A question whose answer comes batch by batch, and which can be stopped.
@@ -198,6 +207,8 @@ class Guard:
         Raises:
             Refused: the query would not be answered.
         """
+        if user is not None:
+            self.check_log(user)
         start, version = time.perf_counter(), self._known.version()
         try:
             sql = self._rewrite(query, version, user or "").sql
@@ -268,23 +279,58 @@ class Guard:
 
         return self._limited.ask(ask)
 
+    def check_log(self, user: str) -> None:
+        """Refuse the question of somebody who has written too much into the audit log, before it is looked at."""
+        if self._log is None:
+            return
+        try:
+            self._log.check_quota(user)
+        except OSError as problem:
+            self._refuse_unwritten(problem, 0.0)
+
     def write(
-        self, query: str, user: str, start: float, verdict: str, rows: int, ran: Rewritten | None, version: str
+        self,
+        query: str,
+        user: str,
+        start: float,
+        verdict: str,
+        rows: int,
+        ran: Rewritten | None,
+        version: str,
+        *,
+        end: bool = False,
     ) -> None:
-        """Write down a question; without the line there is no answer."""
+        """Write down a question; without the line there is no answer.
+
+        Args:
+            end: whether it has a line already.
+        """
         seconds = time.perf_counter() - start
         try:
-            self._write(query, user, seconds, verdict, rows, ran, version)
-        except OSError:
-            self.heard("SDC092", seconds, 0)
-            raise Refused("SDC092") from None
+            self._write(query, user, seconds, verdict, rows, ran, version, end=end)
+        except OSError as problem:
+            self._refuse_unwritten(problem, seconds)
         self.heard(verdict, seconds, rows)
 
+    def _refuse_unwritten(self, problem: OSError, seconds: float) -> NoReturn:
+        code = OVER_QUOTA if isinstance(problem, OverQuota) else "SDC092"
+        self.heard(code, seconds, 0)
+        raise Refused(code) from None
+
     def _write(
-        self, query: str, user: str, seconds: float, verdict: str, rows: int, ran: Rewritten | None, version: str
+        self,
+        query: str,
+        user: str,
+        seconds: float,
+        verdict: str,
+        rows: int,
+        ran: Rewritten | None,
+        version: str,
+        *,
+        end: bool,
     ) -> None:
         if self._log is not None:
-            self._log.write(
+            (self._log.write_end if end else self._log.write)(
                 user=user,
                 role=self._role,
                 verdict=verdict,
@@ -491,7 +537,7 @@ def guard(
     role: str = "",
     seconds: float | None = None,
     memory: str | None = None,
-    log: str | Path | None = None,
+    log: str | Path | AuditLog | None = None,
     raw: bool = False,
 ) -> Guard:
     """A guard over a connection that sdcduck is installed on, or over a file.
@@ -504,10 +550,11 @@ def guard(
         role: whose policies hold: `sdc_protect(.., role := ..)`; those for everybody hold where there is none.
         seconds: a query that runs longer is stopped.
         memory: limit of the instance, such as ``2GB``; only with a file.
-        log: file for the audit log.
+        log: file for the audit log; an `AuditLog` where it has a size and a quota of its own, or several guards of this
+            process write to it.
         raw: show the records of every table of the file as they are; see `Guard`.
     """
-    written = None if log is None else AuditLog(log)
+    written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):
         if memory is not None:
             raise SDCError("a memory limit goes with a file: a connection has the limits of its database")

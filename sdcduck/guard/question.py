@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.audit_log import OVER_QUOTA
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import Parameters, begun, watched
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _ROWS = 16_384
 _HELD = 65_536
-_ABANDONED = "abandoned"
+_BEGUN, _ABANDONED = "begun", "abandoned"
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d{1,9})")
 
 _MOST_CONSTANTS = 1000
@@ -69,7 +70,7 @@ class Question:
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
-        self._over = self._stopped = self._unwanted = False
+        self._over = self._stopped = self._unwanted = self._begun = False
         self._first: Question | None = None
         self.schema = pa.schema([])
         """Of the rows, once it was asked."""
@@ -81,6 +82,7 @@ class Question:
             Refused: it is not answered, or failed while it ran; never with data in the message.
         """
         try:
+            self._guard.check_log(self._user)
             self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
             self._first = None
             if self._stopped:
@@ -94,7 +96,7 @@ class Question:
                     self._held.append(batch)
                 if self._rewritten.constant:
                     self._remember(self._rewritten.sql, columns)
-            self._write("answered" if self._over else "begun")
+            self._write("answered" if self._over else _BEGUN)
         except Refused as refused:
             self._refuse(refused)
             raise
@@ -225,7 +227,7 @@ class Question:
         self._over = True
         self._forget_held()
         try:
-            if refused.code != "SDC092":
+            if refused.code not in ("SDC092", OVER_QUOTA):
                 self._write(_ABANDONED if self._unwanted and refused.code == "SDC091" else refused.code)
         finally:
             self.close()
@@ -236,7 +238,17 @@ class Question:
         self._held.clear()
 
     def _write(self, verdict: str) -> None:
-        self._guard.write(self._query, self._user, self._start, verdict, self._rows, self._rewritten, self._version)
+        self._guard.write(
+            self._query,
+            self._user,
+            self._start,
+            verdict,
+            self._rows,
+            self._rewritten,
+            self._version,
+            end=self._begun,
+        )
+        self._begun = verdict == _BEGUN
 
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Sequence[str]) -> list[tuple[str, str]]:

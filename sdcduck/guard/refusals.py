@@ -54,6 +54,10 @@ REASONS = {
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),
     "SDC093": ("a result with too many rows", "Ask for less at a time, or aggregate."),
+    "SDC094": (
+        "more than one user may write into the audit log in an hour",
+        "Ask in the next hour; fewer questions, and shorter ones, take less room.",
+    ),
 }
 """Code: what was found, what to do."""
 

@@ -89,7 +89,7 @@ def test_many_writers_make_one_chain(path: Path, locks: str, monkeypatch: pytest
 def test_a_lock_that_nobody_gives_back_is_no_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "_SECONDS_FOR_LOCK", 0.05)
     log = AuditLog(path)
-    with audit_log._opened(path, writing=True), pytest.raises(TimeoutError):
+    with audit_log._held(path), pytest.raises(TimeoutError):
         log.write(turn=1)
     log.write(turn=1)
     monkeypatch.setattr(audit_log, "_fcntl", None)
