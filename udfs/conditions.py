@@ -71,7 +71,8 @@ def check_reads_columns_only(
         if part["class"] == "COLUMN_REF" and not known & set(map(folded, part["column_names"])):
             raise SDCError(f"{wanted}; '{'.'.join(part['column_names'])}' is no column")
         if part["class"] == "FUNCTION":
-            if part.get("schema") or part.get("catalog") or len(part.get("qualified_name", {}).get("path", "x")) > 1:
+            # DuckDB 1 writes the schema itself where a function stands for a form of SQL, as row does for brackets.
+            if folded(part.get("schema") or "main") != "main" or part.get("catalog"):
                 raise SDCError(wanted)
             functions.add(folded(part["function_name"]))
     for name in sorted(functions - _of_arguments_only(cursor, functions)):
