@@ -119,6 +119,11 @@ class AuditLog:
 
     def _open(self) -> None:
         """Look at all of the file, and note its last line."""
+        if self._size is not None and self.path.parent.is_dir() and not os.access(self.path.parent, os.W_OK):
+            raise SDCError(
+                f"the audit log goes on in a new file after {self._size} bytes, and its folder cannot be written: take "
+                "another folder, or AuditLog(.., size=None)"
+            )
         _restore(self.path, _marked(self.path))
         self.path.touch(mode=0o600, exist_ok=True)
         made = not self._beside.exists()
@@ -164,7 +169,7 @@ class AuditLog:
             OverQuota: the user has written too much.
             OSError: that could not be written.
         """
-        who = _who({"user": _bounded(user)})
+        who = _who({"user": _bounded(user) if isinstance(user, str) else user})
         with self._threads:
             if self._hour != _hour() or who not in self._over:
                 return

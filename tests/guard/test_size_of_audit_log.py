@@ -174,7 +174,7 @@ def test_the_number_left_out_is_written_without_anybody_asking_for_it(
 
 
 def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
-    people: duckdb.DuckDBPyConnection, path: Path
+    people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]
 ) -> None:
     guarded = guard(people, log=AuditLog(path, quota=1))
     with pytest.raises(Refused, match="SDC094"):  # looked at: only then it is known how long its line is
@@ -191,7 +191,7 @@ def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
     assert counted(people, path) == [("ann", 0, 4)]
 
 
-def test_refused_questions_count_as_well(people: duckdb.DuckDBPyConnection, path: Path) -> None:
+def test_refused_questions_count_as_well(people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]) -> None:
     guarded = guard(people, log=AuditLog(path, quota=5_000))
     codes = set()
     for turn in range(30):
@@ -202,7 +202,9 @@ def test_refused_questions_count_as_well(people: duckdb.DuckDBPyConnection, path
     assert path.stat().st_size < 5_000 + 6 * 600
 
 
-def test_a_stream_that_has_begun_gets_its_end(people: duckdb.DuckDBPyConnection, path: Path) -> None:
+def test_a_stream_that_has_begun_gets_its_end(
+    people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]
+) -> None:
     people.execute("CREATE TABLE numbers AS SELECT range AS n FROM range(200_000)")
     people.execute("FROM sdc_public('numbers')").fetchall()
     guarded = guard(people, log=AuditLog(path, quota=700))
@@ -238,7 +240,7 @@ def test_all_writers_of_a_log_share_the_quota_and_a_restart_gives_none_anew(path
 
 
 def test_a_number_left_out_that_cannot_be_written_is_no_answer_either(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[datetime]
 ) -> None:
     log = AuditLog(path, quota=1)
 
@@ -253,6 +255,23 @@ def test_a_number_left_out_that_cannot_be_written_is_no_answer_either(
     with pytest.raises(OverQuota):
         log.write(user="ann")
     assert [line["left_out"] for line in read_log(path)] == [4]
+
+
+def test_a_folder_that_takes_no_new_file_is_refused_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda folder, how: (folder, how) != (path.parent, os.W_OK))
+    with pytest.raises(sdcduck.SDCError, match="its folder cannot be written"):
+        AuditLog(path)
+    assert files(path) == []
+    AuditLog(path, size=None).write(turn=1)
+
+
+def test_whoever_asks_has_a_quota(people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]) -> None:
+    for user in ("two\nlines", "\ud800", "", "x" * 50_000, "x" * 50_000 + "y", None):
+        guarded = guard(people, log=AuditLog(path, quota=30_000))
+        assert 0 < asked(guarded, user, 60) < 60  # type: ignore[arg-type]
+        guarded.settle()
+    assert sum(line.get("left_out", 0) > 0 for line in read_log(path)) >= 6
+    assert len({json.dumps(line["user"]) for line in read_log(path)}) == 6
 
 
 @pytest.mark.parametrize("limits", [{"quota": 0}, {"quota": -1}, {"size": 0}, {"size": float("nan")}])
