@@ -10,14 +10,18 @@ none. Who can write both files can write both anew: keep a copy of the last hash
 Lines are JSON in ASCII, so that any text a question may be can be written. Several guards, in one process or in many,
 may write to one log: each write holds a lock on the file beside it and first verifies what the others appended.
 
-Nobody fills the disk with it. Long texts are cut, with the hash and length of the whole; a text that stands in the
-file already is named by its line. Each user may write so many bytes an hour: questions over that are refused, and their
-number is written. A log that has its size goes on in a new file: the old one is called ``<log>.000001``, and so on, and
-the first line of the new one has the number of the file, and the hash of the last line of the old one.
+Nobody fills the disk with it. Long texts are packed; where that is not enough, the question of a refusal and the SQL
+that ran are cut, with length and hash of it all. The question of an answer is never cut: a long text in it would hide
+what was asked. A text that stands in the file already is named by its line. Each user may write so many bytes an hour:
+questions over that are refused, and their number is written. A log that has its size goes on in a new file: the old one
+is called ``<log>.000001``, and so on, and the first line of the new one has the number of the file, and the hash of the
+last line of the old one.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import contextlib
 import hashlib
 import json
@@ -25,6 +29,7 @@ import os
 import re
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +57,7 @@ _SECONDS_FOR_LOCK = 10.0
 _BETWEEN_TRIES = 0.005
 _LONGEST_TEXT, _LONGEST_SIGN = 20_000, 12  # bytes, as they are written
 _SHORTEST_NAMED = 200  # a shorter text is written again: naming it would save nothing
+_LONGEST_PACKED = 200_000  # characters: a longer one is cut at once
 _MOST_TEXTS = 20_000
 _TEXTS = ("query", "sql")
 
@@ -184,7 +190,11 @@ class AuditLog:
                     self._settle(beside)
 
     def _write(self, entry: Mapping[str, Any], *, charged: bool) -> None:
-        entry = {key: _bounded(value) if isinstance(value, str) else value for key, value in entry.items()}
+        answered = not str(entry.get("verdict", "")).startswith("SDC")
+        entry = {
+            key: _bounded(value, whole=key == "query" and answered) if isinstance(value, str) else value
+            for key, value in entry.items()
+        }
         who = _who(entry)
         with self._threads, _held(self.path) as beside:
             if self._hour != _hour():
@@ -277,12 +287,13 @@ class AuditLog:
         own: dict[bytes, str] = {}
         for key, value in entry.items():
             name = _named(value) if key in _TEXTS else None
-            if name is not None and name in own:
-                value = {"line": line["number"], "of": own[name]}
-            elif name is not None and name in known:
-                value = dict(zip(("line", "of"), known[name], strict=True))
-            elif name is not None:
-                own[name] = key
+            if name is not None:
+                places = ((line["number"], own[one]) if one in own else known.get(one) for one in (name[:_HASH], name))
+                place = next((found for found in places if found is not None), None)
+                if place is None:
+                    own[name] = key
+                else:
+                    value = dict(zip(("line", "of"), place, strict=True))
             line[key] = value
         line["previous"] = last.mark.hash
         line["hash"] = _hash(line)
@@ -480,16 +491,28 @@ def _refuse_lost(mark: _Mark) -> NoReturn:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 
-def _bounded(text: str) -> str | dict[str, Any]:
-    """A text as it is written: of a long one its beginning, its length and its hash."""
+def _bounded(text: str, *, whole: bool = False) -> str | dict[str, Any]:
+    """A text as it is written: a long one packed, or its beginning, with its length and its hash.
+
+    Args:
+        whole: whether it is not to be cut, however long it is.
+    """
     if len(text) * _LONGEST_SIGN + 2 <= _LONGEST_TEXT:
         return text
     if len(text) <= _LONGEST_TEXT and len(json.dumps(text)) <= _LONGEST_TEXT:
         return text
+    told = {"characters": len(text), "sha256": _hash_of(text).hex()}
+    if whole or len(text) <= _LONGEST_PACKED:
+        packed = base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode()
+        if whole or len(packed) <= _LONGEST_TEXT:
+            return {"packed": packed, **told}
     begins = text[:_LONGEST_TEXT]
     while (length := len(json.dumps(begins))) > _LONGEST_TEXT:
         begins = begins[: len(begins) * _LONGEST_TEXT // length - 1]
-    return {"begins": begins, "characters": len(text), "sha256": _hash_of(text).hex()}
+    return {"begins": begins, **told}
+
+
+_HASH, _CUT = 32, b"cut"  # bytes of a hash; a text that is cut has another name than the whole one, which stands for it
 
 
 def _hash_of(text: str) -> bytes:
@@ -501,7 +524,7 @@ def _named(value: object) -> bytes | None:
     if isinstance(value, str):
         return _hash_of(value) if len(value) > _SHORTEST_NAMED else None
     if isinstance(value, dict) and isinstance(value.get("sha256"), str):
-        return bytes.fromhex(value["sha256"])
+        return bytes.fromhex(value["sha256"]) + (_CUT if "begins" in value else b"")
     return None
 
 
@@ -509,15 +532,16 @@ def _with_texts(line: dict[str, Any], lines: dict[int, dict[str, Any]]) -> dict[
     """A line with the texts that it names by the line of the same file that has them."""
     full = dict(line)
     lines[line["number"]] = full
-    for key in _TEXTS:
-        value = line.get(key)
-        if isinstance(value, dict) and "line" in value:
-            try:
+    for key, value in line.items():
+        if not isinstance(value, dict):
+            continue
+        try:
+            if "line" in value:
                 full[key] = lines[value["line"]][value["of"]]
-            except (KeyError, TypeError):
-                raise SDCError(
-                    f"the audit log was changed: line {line['number']} names a text that is not there"
-                ) from None
+            elif "packed" in value:
+                full[key] = zlib.decompress(base64.b64decode(value["packed"])).decode("utf-8", "surrogatepass")
+        except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
+            raise SDCError(f"the audit log was changed: line {line['number']} names a text that is not there") from None
     return full
 
 
