@@ -742,19 +742,17 @@ def users(con: duckdb.DuckDBPyConnection) -> list[User]:
     return [User(*row) for row in con.execute("SELECT name, role, verifier FROM sdc.users ORDER BY name").fetchall()]
 
 
-def salts_secret(con: duckdb.DuckDBPyConnection, *, new: bool = False) -> bytes:
+def salts_secret(con: duckdb.DuckDBPyConnection) -> bytes:
     """From which the salts of users are made, of those who are there and of those who are not.
 
-    Args:
-        new: a fresh one where none is stored, for `store_user`; otherwise, as in files of older versions, it follows
-            from what is stored of the users.
+    Where none is stored, as in files of older versions, it follows from what is stored of the users; where there are
+    none, it is a fresh one.
     """
     stored = setting(con, "salts")
     if stored is not None:
         return bytes.fromhex(stored)
-    if new:
-        return secrets.token_bytes(32)
-    return hashlib.sha256("\n".join(user.verifier for user in users(con)).encode()).digest()
+    known = "\n".join(user.verifier for user in users(con))
+    return hashlib.sha256(known.encode()).digest() if known else secrets.token_bytes(32)
 
 
 def store_user(con: duckdb.DuckDBPyConnection, user: User, salts: bytes) -> None:
@@ -772,7 +770,9 @@ def store_user(con: duckdb.DuckDBPyConnection, user: User, salts: bytes) -> None
 
 
 def drop_user(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Remove a user."""
+    """Remove a user; the secret of the salts stays what it is."""
+    if setting(con, "salts") is None:
+        set_setting(con, "salts", salts_secret(con).hex())
     con.execute("DELETE FROM sdc.users WHERE name = ?", [name])
 
 

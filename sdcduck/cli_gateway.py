@@ -25,9 +25,9 @@ from sdcduck.gateway.server import Options
 from sdcduck.gateway.serving import Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
-from sdcduck.passwords import salt_of, verifier
+from sdcduck.passwords import verifier
 from sdcduck.terminal import one_line_errors
-from sdcduck.udfs.users import checked_user
+from sdcduck.udfs.users import checked_user, salt_for
 
 _PASSWORD = "SDCDUCK_PASSWORD"
 _MB = 1_000_000
@@ -185,8 +185,8 @@ def add(
         who, what = checked_user(name, role)
         password = _password()
         with _writable(file) as con:
-            salts = catalog.salts_secret(con, new=True)
-            made = verifier(password, salt=salt_of(salts, who))
+            salts = catalog.salts_secret(con)
+            made = verifier(password, salt=salt_for(con, who, salts))
             catalog.store_user(con, User(who, what, made.text()), salts)
         typer.echo(f"user {who} with role {what}")
 

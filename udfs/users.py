@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
-from sdcduck.passwords import salt_of, verifier
+from sdcduck.passwords import read_verifier, salt_of, verifier
 from sdcduck.registry import Family, Planner, Rows, Session
 
 _LONGEST = 63
@@ -25,13 +26,19 @@ def checked_user(name: str | None, role: str | None) -> tuple[str, str]:
     return name, role
 
 
+def salt_for(con: duckdb.DuckDBPyConnection, name: str, salts: bytes) -> bytes:
+    """The salt of a user: the one it has, or the one that was told before there was such a user."""
+    known = next((user for user in catalog.users(con) if user.name == name), None)
+    return salt_of(salts, name) if known is None else read_verifier(known.verifier).salt
+
+
 def plan_create_user(session: Session, name: str | None, password: str | None, role: str | None) -> Rows:
     """``sdc_create_user``: the password is made a verifier while binding, and forgotten."""
     who, what = checked_user(name, role)
     if password is None:
         raise SDCError("argument 'password' must be a text")
-    salts = catalog.salts_secret(session.cursor(), new=True)
-    made = verifier(password, salt=salt_of(salts, who)).text()
+    salts = catalog.salts_secret(session.cursor())
+    made = verifier(password, salt=salt_for(session.cursor(), who, salts)).text()
 
     def store() -> pa.Table:
         catalog.store_user(session.cursor(), catalog.User(who, what, made), salts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import socket
 import struct
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import sdcduck
 from sdcduck.cli import app
+from sdcduck.passwords import verifier
 
 NAMES = ("ann", "eve", "nobody", "Ann")
 
@@ -71,8 +73,15 @@ def test_files_of_older_versions_keep_theirs(tmp_path: Path) -> None:
     run("add", str(file), "ann", text="correct horse battery\n")
     with duckdb.connect(str(file)) as con:
         con.execute("DELETE FROM sdc.settings WHERE name = 'salts'")
+        made = verifier("correct horse battery", salt=bytes(16)).text()
+        con.execute("UPDATE sdc.users SET verifier = ?", [made])
     before = salts(file, tmp_path / "first")
+    assert before["ann"] == base64.b64encode(bytes(16)).decode()
     assert salts(file, tmp_path / "second") == before
+    run("add", str(file), "ann", text="another one of hers\n")
+    run("add", str(file), "eve", text="correct horse battery\n")
+    run("drop", str(file), "eve")
+    assert salts(file, tmp_path / "later") == before
     (tmp_path / "other").mkdir()
     other = register(tmp_path / "other")
     run("add", str(other), "bob", text="correct horse battery\n")
