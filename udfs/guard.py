@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -214,11 +216,13 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
     table = source(cursor, text, argument)
     if table.text.startswith("("):
         raise SDCError(f"argument '{argument}' must name a table or view of the main schema; for a query make a view")
-    if not table.text.replace("_", "a").isalnum():
+    name = _name_alone(table)
+    if name is None:
         raise SDCError(
-            f"argument '{argument}' must name a table or view of the main schema, by its name alone, of letters, "
-            "digits and _; for any other make a view: CREATE VIEW name AS FROM .."
+            f"argument '{argument}' must name a table or view of the main schema, by its name alone, in double quotes "
+            "where SQL needs them; for any other make a view: CREATE VIEW name AS FROM .."
         )
+    table = replace(table, text=name, sql=catalog.identifier(name))
     # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
     name = catalog.folded(table.text)
     views = f"""SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views()
@@ -227,6 +231,21 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
     if cursor.execute(f"SELECT ({views}) AND ({tables})", [name, name]).fetchall() == [(True,)]:
         raise SDCError(f"'{table.text}' is a view of DuckDB's own catalog, which tells of all tables")
     return table
+
+
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+
+
+def _name_alone(table: Source) -> str | None:
+    """The name of a relation that was written without a schema, as SQL means it; None: it was not, or has odd signs."""
+    if table.sql == catalog.identifier(table.text) or table.text.replace("_", "a").isalnum():
+        name = table.text
+    elif quoted := _QUOTED.fullmatch(table.text):
+        name = quoted[1].replace('""', '"')
+    else:
+        return None
+    fits = name.isprintable() and name == name.strip() and ";" not in name and not name.startswith(("(", '"'))
+    return name if fits else None
 
 
 def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
@@ -280,7 +299,8 @@ def _policy(session: Session, name: str | None, role: str | None) -> Policy | No
 
 def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows:
     """``sdc_unprotect``: fails while binding if there is no such policy."""
-    found = _policy(session, text, role)
+    quoted = _QUOTED.fullmatch(text or "")
+    found = _policy(session, text, role) or (_policy(session, quoted[1].replace('""', '"'), role) if quoted else None)
     if found is None:
         known = catalog.policies(session.cursor())
         raise unknown("policy", str(text), [policy.name for policy in known if policy.role == (role or "")])
