@@ -213,6 +213,10 @@ def _preview(session: Session, table: Source, text: str, shown: Sequence[str], s
 
 def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
     cursor = session.cursor()
+    if text is not None and text != text.strip():
+        called = "SELECT 1 FROM information_schema.tables WHERE table_name = ? AND table_catalog = current_database()"
+        if catalog.first_row(cursor, called, [text]) is not None:  # another table may have the name without the spaces
+            raise SDCError(f"argument '{argument}' names a table with spaces around its name; make a view of it")
     table = source(cursor, text, argument)
     if table.text.startswith("("):
         raise SDCError(f"argument '{argument}' must name a table or view of the main schema; for a query make a view")

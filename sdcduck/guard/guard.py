@@ -729,7 +729,11 @@ def _check_words(tree: exp.Expr) -> None:
 
 def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> exp.Expr:
     """The tree with every column in full and its type, stars and names written out."""
-    known = MappingSchema({**schema}, dialect=_DUCKDB)
+    # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
+    known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
+    for named in tree.find_all(exp.Table):
+        if not named.alias and not _WORD.fullmatch(named.name):
+            named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
         qualified = qualify(tree, schema=known, dialect=_DUCKDB)
         return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)

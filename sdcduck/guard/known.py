@@ -178,7 +178,8 @@ class Known:
             Refused: there is no such table any more.
         """
         try:
-            described = self._con.execute(f"DESCRIBE {identifier(policy.name)}").fetchall()
+            # DESCRIBE "tables" lists the tables of the database.
+            described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         self._check_public(policy)
@@ -246,6 +247,9 @@ class Known:
             except _NO_TABLE:
                 continue
             columns = tuple((str(column[0]), str(column[1])) for column in described)
+            called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
+            if called and catalog.is_view(self._con, name):  # with a column of that name
+                continue
             return Shape(name, is_table, columns, None if is_table else catalog.read_by(self._con, name))
         raise Refused("SDC060", _GONE.format(name))
 
