@@ -7,6 +7,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 _POSTGRES = Dialect.get_or_raise("postgres")
+UNREADABLE = (SqlglotError, RecursionError, TypeError, ValueError, AttributeError, LookupError)
+"""What sqlglot raises for texts that it does not read, on purpose or not, as for TABLE ?"""
 
 
 def ended(text: str) -> str:
@@ -20,7 +22,7 @@ def semicolons(text: str) -> list[int] | None:
         found: list[int] = [
             word.start for word in _POSTGRES.tokenize(ended(text)) if word.token_type == TokenType.SEMICOLON
         ]
-    except SqlglotError:
+    except UNREADABLE:
         return None
     return found
 

@@ -15,8 +15,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
 
-from sdcduck.gateway.dialect import ended, is_large, number_of
+from sdcduck.catalog import folded
+from sdcduck.gateway.dialect import UNREADABLE, ended, is_large, number_of
 from sdcduck.gateway.types import (
     BOOL,
     BY_OID,
@@ -81,11 +83,12 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
 def _tree(sql: str, schema: Mapping[str, Mapping[str, str]]) -> exp.Expr:
     try:
         tree = sqlglot.parse_one(ended(sql), read="duckdb")
-    except (SqlglotError, RecursionError):
+    except UNREADABLE:
         return exp.Select()
     if sum(1 for _ in tree.walk()) > _MOST_NODES:
         return tree
-    known: dict[str, object] = {name: dict(columns) for name, columns in schema.items()}
+    columns = {name: {folded(column): kind for column, kind in known.items()} for name, known in schema.items()}
+    known = MappingSchema({**columns}, dialect="duckdb", normalize=False)  # else names would be read as SQL
     try:
         qualified = qualify(tree.copy(), schema=known, dialect="duckdb")
         return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect="duckdb")

@@ -12,11 +12,10 @@ from itertools import pairwise
 
 import sqlglot
 from sqlglot import TokenType, exp
-from sqlglot.errors import SqlglotError
 
 from sdcduck.catalog import folded
 from sdcduck.gateway import templates
-from sdcduck.gateway.dialect import ended, is_large
+from sdcduck.gateway.dialect import UNREADABLE, ended, is_large
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
@@ -65,7 +64,7 @@ def _read(sql: str, database: str) -> str:
             sqlglot.parse(ended(sql), read="duckdb")
             return sql
         trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
-    except (SqlglotError, RecursionError):
+    except UNREADABLE:
         return _read_as_postgres(sql, database)
     return _written(trees, sql, database)
 
@@ -76,7 +75,7 @@ _known = lru_cache(maxsize=2000)(_read)
 def _read_as_postgres(sql: str, database: str) -> str:
     try:
         return _written(sqlglot.parse(ended(_renamed(sql, "postgres")), read="postgres"), sql, database)
-    except (SqlglotError, RecursionError):
+    except UNREADABLE:
         return sql
 
 
@@ -160,5 +159,5 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
             kind.replace(exp.DataType.build("text"))
     try:
         return tree.sql("duckdb", comments=False)
-    except (SqlglotError, RecursionError, ValueError):
+    except UNREADABLE:
         return sql

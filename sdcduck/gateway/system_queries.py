@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from sdcduck.catalog import folded
 from sdcduck.gateway import system_functions
-from sdcduck.gateway.dialect import is_large, number_of
+from sdcduck.gateway.dialect import UNREADABLE, is_large, number_of
 from sdcduck.gateway.system_catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard import Refused
 from sdcduck.guard.allowed import FUNCTIONS, read
@@ -118,7 +118,7 @@ def numbers_of_things(sql: str) -> set[int]:
 def _parsed(sql: str) -> exp.Query | None:
     try:
         trees = sqlglot.parse(readable(sql), read="postgres")
-    except (SqlglotError, RecursionError):
+    except UNREADABLE:
         return None
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
 
