@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck.catalog import folded
+from sdcduck.gateway.patterns import described, with_patterns
 from sdcduck.gateway.statements import Explain
 from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
@@ -61,7 +63,13 @@ class Guarded:
 
     def ask(self, parameters: Parameters) -> Columns:
         """The guard's judgement, and the first rows."""
-        self._question = self._guard.question(self._sql, user=self._user)
+        start = time.perf_counter()
+        try:
+            sql, parameters = with_patterns(self._sql, parameters)
+        except Refused as refused:
+            self._guard.write(self._sql, self._user, start, refused.code, 0, None, "")
+            raise
+        self._question = self._guard.question(sql, user=self._user)
         return [(name, type_of(kind)) for name, kind in self._question.ask(parameters)]
 
     def read(self) -> pa.RecordBatch | None:
@@ -276,7 +284,13 @@ class Role:
             Refused: the question would not be answered.
         """
         if not system:
-            return self.guard.columns(sql, types, user=values.user)
+            start = time.perf_counter()
+            try:
+                asked = described(sql)
+            except Refused as refused:
+                self.guard.write(sql, values.user, start, refused.code, 0, None, "")
+                raise
+            return self.guard.columns(asked, types, user=values.user)
         cursor = self.catalog.cursor()
         try:
             text = _system_text(cursor, sql, replace(values, set=lambda name, value: value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sdcduck.gateway.patterns import OPEN_END
 from sdcduck.guard import Refused
 
 
@@ -34,6 +35,8 @@ _PROTECTED = "42501"
 def of_refusal(refused: Refused) -> PostgresError:
     """The error for a refusal of the guard."""
     text = str(refused)
+    if refused.detail == OPEN_END:
+        return PostgresError("22025", OPEN_END, text)
     return PostgresError(_STATES.get(refused.code, _PROTECTED), text, f"Refused by the guard: {refused.code}.")
 
 

@@ -16,6 +16,7 @@ from sqlglot import TokenType, exp
 from sdcduck.catalog import folded
 from sdcduck.gateway import templates
 from sdcduck.gateway.dialect import UNREADABLE, ended, is_large
+from sdcduck.gateway.patterns import LIKE, must_be_settled, settle_patterns
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
@@ -61,8 +62,9 @@ def _read(sql: str, database: str) -> str:
     )
     try:
         if dialect == "duckdb" and not changed:
-            sqlglot.parse(ended(sql), read="duckdb")
-            return sql
+            plain = sqlglot.parse(ended(sql), read="duckdb")
+            if not LIKE.search(sql) or not any(must_be_settled(tree) for tree in plain if tree is not None):
+                return sql
         trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
     except UNREADABLE:
         return _read_as_postgres(sql, database)
@@ -152,6 +154,7 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
         if alone and isinstance(listed, exp.Paren) and isinstance(listed.this, exp.Array) and listed.this.expressions:
             several.replace(exp.In(this=several.this, expressions=listed.this.expressions))
     _put_templates(tree)
+    settle_patterns(tree)
     for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash
         text.replace(exp.Literal.string(text.name))
     for kind in tree.find_all(exp.DataType):

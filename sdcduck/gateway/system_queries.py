@@ -208,6 +208,9 @@ def system_sql(sql: str, session: SessionValues) -> str:
         if not isinstance(table.this, exp.Identifier):
             _unqualify_function(table)
     # Parts before what they are part of.
+    for like in list(tree.find_all(exp.Like, exp.ILike)):
+        if not isinstance(like.parent, exp.Escape) and not isinstance(like.expression, (exp.Any, exp.All)):
+            like.replace(exp.Paren(this=exp.Escape(this=like.copy(), expression=exp.Literal.string("\\"))))
     for node in reversed(list(tree.walk())):
         written = _rewritten(node, session)
         if written is not node:

@@ -82,6 +82,7 @@ _INSTEAD = {
     "epoch": "date_part('epoch', x)",
     "format": "text || n || text, with round(n, 1)",
     "histogram": "GROUP BY x // 10 * 10",
+    "like_with_a_list": "a LIKE 'x%' OR a LIKE 'y%'",
     "now": "current_date or current_timestamp",
     "printf": "text || n || text, with round(n, 1)",
     "regexp_full_match": "LIKE",

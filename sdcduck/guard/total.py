@@ -93,7 +93,9 @@ def refuse_uncaught(node: exp.Expr) -> None:
         texts = [one.this for one in written if isinstance(one, exp.Literal) and one.is_string]
         if len(texts) != len(written) or len(texts) != 2 or len(texts[1]) > 1 or _ends_in_escape(*texts):
             raise Refused(
-                "SDC005", "ESCAPE of anything but one character and a pattern in quotes that does not end in it"
+                "SDC005",
+                "ESCAPE of anything but one character and a pattern in quotes that does not end in it; "
+                "for a pattern that is a column, contains(a, b) or starts_with(a, b)",
             )
     elif isinstance(node, exp.DateBin) or called in ("time_bucket", "date_bin"):
         width = node.this if isinstance(node, exp.DateBin) else arguments[0] if arguments else None
@@ -114,10 +116,11 @@ def refuse_uncaught(node: exp.Expr) -> None:
 def _ends_in_escape(pattern: str, escape: str) -> bool:
     """Whether a pattern ends in an escape of nothing.
 
-    >>> _ends_in_escape("50$%$", "$"), _ends_in_escape("50$$", "$")
-    (True, False)
+    >>> _ends_in_escape("50$%$", "$"), _ends_in_escape("50$$", "$"), _ends_in_escape("50$", "")
+    (True, False, False)
     """
-    return bool(escape) and (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
+    escape = escape or "\0"  # which no escape is to DuckDB 1
+    return (len(pattern) - len(pattern.rstrip(escape))) % 2 == 1
 
 
 def _refuse_part(part: exp.Expr | None, of: Sequence[exp.Expr | None], *, any_of: bool) -> None:

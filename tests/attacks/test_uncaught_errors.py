@@ -57,6 +57,7 @@ ORACLES = (
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN region LIKE 'N' ESCAPE 'ab' ELSE true END",
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN region LIKE region || '$' ESCAPE '$' ELSE true END",
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN region NOT ILIKE '%$' ESCAPE '$' ELSE true END",
+    "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN region LIKE 'N\0' ESCAPE '' ELSE true END",
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN ilike_escape(region, 'N', sex || sex) ELSE true END",
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN date_part('timezone', DATE '2020-01-01' + age) > 0 ELSE true END",
     "SELECT count(*) FROM people WHERE CASE WHEN {who} THEN date_part(region, DATE '2020-01-01' + age) > 0 ELSE true END",

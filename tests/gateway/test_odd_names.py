@@ -105,7 +105,9 @@ def test_no_record_is_shown(odd: Served, name: str) -> None:
 
 def test_a_table_that_is_called_as_a_parameter_changes_no_types(odd: Served) -> None:
     with psycopg.connect(**odd.options) as con:
-        found = con.execute('SELECT person_id + %s AS a FROM "p.q" WHERE person_id < %s ORDER BY a', ("10", "2")).fetchall()
+        found = con.execute(
+            'SELECT person_id + %s AS a FROM "p.q" WHERE person_id < %s ORDER BY a', ("10", "2")
+        ).fetchall()
     assert found == [(10,), (11,)]
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
+from served_gateway import PASSWORD, Served
 
 import sdcduck
 from sdcduck.gateway.postgres_sql import to_duckdb
@@ -109,3 +111,125 @@ def test_numbers_are_not_read_by_templates(meant: Guard) -> None:
     assert _rows(meant, "SELECT date_part('year', to_timestamp(1700000000)), to_char(current_date, 'FMMM') <> ''") == [
         (2023, True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (r"word LIKE 'a\_b'", ["a_b"]), (r"word ILIKE 'a\_b'", ["a_b", "A_B"]), (r"word ~~ 'a\_b'", ["a_b"]),
+        (r"word NOT LIKE '%\_%' AND word LIKE '_%'", ["axb", "50%", r"a\b"]), (r"word !~~* 'a\_b'", ["axb", "50%", r"a\b"]),
+        (r"word LIKE '%\%'", ["50%"]), (r"word LIKE E'%\\%'", ["50%"]), (r"word LIKE 'a\\b'", [r"a\b"]), (r"word LIKE '\a\x\b'", ["axb"]),
+        ("word LIKE 'a_b'", ["a_b", "axb", r"a\b"]), (r"word LIKE 'a!_b' ESCAPE '!'", ["a_b"]), (r"word LIKE 'a\_' ESCAPE ''", [r"a\b"]),
+        (r"word LIKE '50\' || '%'", ["50%"]), (r"word LIKE ('a\_' || 'b')", ["a_b"]),
+    ],
+)  # fmt: skip
+def test_a_backslash_escapes_in_patterns(meant: Guard, condition: str, words: list[str]) -> None:
+    assert {word for (word,) in _rows(meant, f"SELECT word FROM words WHERE {condition}")} == set(words)
+    asked = _rows(meant, f"SELECT word, count(*) FROM people WHERE {condition} GROUP BY word")
+    assert {word for word, _ in asked} == set(words)
+
+
+def test_patterns_of_columns_have_escapes(meant: Guard) -> None:
+    assert _rows(meant, "SELECT word FROM words WHERE word LIKE pattern") == [("a_b",)]
+
+
+def test_a_pattern_that_ends_in_its_escape_has_no_answer(meant: Guard) -> None:
+    with pytest.raises(Refused):
+        _rows(meant, "SELECT word FROM words WHERE word LIKE 'a' || chr(92)")
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (r"word LIKE ANY (ARRAY['a\_b', '5%'])", ["a_b", "50%"]), (r"word NOT LIKE ALL (ARRAY['a\_b', '5%'])", ["axb", r"a\b", "A_B"]),
+        (r"word NOT LIKE ANY (ARRAY['a%', '%b']::text[])", ["50%", "A_B"]), ("word ILIKE ALL (ARRAY['a%', '%B'])", ["a_b", "axb", r"a\b", "A_B"]),
+        (r"NOT word LIKE ANY (ARRAY['a%'])", ["50%", "A_B"]), (r"word ~~ ANY (ARRAY['a\_b'])", ["a_b"]),
+    ],
+)  # fmt: skip
+def test_lists_of_patterns_mean_each(meant: Guard, condition: str, words: list[str]) -> None:
+    assert {word for (word,) in _rows(meant, f"SELECT word FROM words WHERE {condition}")} == set(words)
+    asked = _rows(meant, f"SELECT word, count(*) FROM people WHERE {condition} GROUP BY word")
+    assert {word for word, _ in asked} == set(words)
+
+
+@pytest.mark.parametrize(
+    "condition", ["word LIKE ANY (SELECT pattern FROM words)", "word LIKE ANY ($1)", "word LIKE ALL ('{a,b}')", "word SIMILAR TO 'a%'"]
+)  # fmt: skip
+def test_what_no_pattern_of_duckdb_means_is_refused(meant: Guard, condition: str) -> None:
+    for written in ("{}", "{} AND to_char(current_date, 'YYYY') <> ''"):  # read as DuckDB's, and as PostgreSQL's
+        with pytest.raises(Refused):
+            _rows(meant, f"SELECT word FROM words WHERE {written.format(condition)}")
+
+
+def test_patterns_of_records_are_refused_with_a_lesson(meant: Guard) -> None:
+    with pytest.raises(Refused, match="starts_with"):
+        _rows(meant, "SELECT count(*) FROM people WHERE word LIKE word")
+    assert _rows(meant, "SELECT count(*) > 0 FROM people WHERE contains(word, word)") == [(True,)]
+
+
+@pytest.mark.parametrize("pattern", ["N", "North", "%or_h", r"N\orth", r"Nort\h", r"North\%", r"\N%", "x"])
+def test_a_parameter_is_a_pattern_over_records(served: Served, pattern: str) -> None:
+    plain = r"\%" not in pattern and pattern not in ("N", "x")
+    with psycopg.connect(**served.options, autocommit=True) as con:
+        for condition in (
+            "region LIKE %s",
+            "region ILIKE %s::text",
+            "region LIKE %s || ''",
+            r"region LIKE %s ESCAPE '\'",
+            "region ~~ %s",
+        ):
+            for prepare in (False, True):
+                asked = f"SELECT region, count(*) FROM people WHERE {condition} GROUP BY region"
+                found = con.execute(asked, (pattern,), prepare=prepare).fetchall()
+                assert [region for region, _ in found] == (["North"] if plain else [])
+        asked = "SELECT count(*) FROM people WHERE region LIKE concat('%%', %s, '%%') AND age < %s AND sex = %s"
+        assert (con.execute(asked, (pattern.strip("%"), 99, "f")).fetchone() or (0,))[0] > 300 or not plain
+
+
+def test_a_pattern_that_ends_in_its_escape_is_an_error(served: Served) -> None:
+    before = len(served.asked())
+    with psycopg.connect(**served.options, autocommit=True) as con:
+        for table, column in (("people", "region"), ("numbers", "words")):
+            for written, values in (
+                (r"LIKE 'a\'", None),
+                ("ILIKE %s", ("a\\",)),
+                ("LIKE '50' || %s", ("\\\\\\",)),
+                ("LIKE 'a!' ESCAPE '!'", None),
+            ):
+                for prepare in (False, True):
+                    with pytest.raises(psycopg.errors.InvalidEscapeSequence) as caught:
+                        con.execute(f"SELECT count(*) FROM {table} WHERE {column} {written}", values, prepare=prepare)
+                    assert "LIKE pattern must not end with escape character" in str(caught.value)
+        assert con.execute(r"SELECT 'a\' LIKE 'a\\', 'a' LIKE NULL, 'a' LIKE %s", (None,)).fetchall() == [
+            (True, None, None)
+        ]
+    lines = served.asked()[before:]
+    assert [line["verdict"] for line in lines] == ["SDC090"] * 16 + ["answered"]
+
+
+def test_flight_has_the_same_patterns(served: Served) -> None:
+    adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
+    login = {"username": "ann", "password": PASSWORD}
+    with adbc.connect(f"grpc://127.0.0.1:{served.flight}", db_kwargs=login) as con, con.cursor() as cursor:
+        cursor.execute(r"SELECT region FROM people WHERE region LIKE 'Nor\th' GROUP BY region")
+        assert cursor.fetchall() == [("North",)]
+        cursor.execute("SELECT region FROM people WHERE region LIKE ? GROUP BY region", (r"S\outh",))
+        assert cursor.fetchall() == [("South",)]
+        with pytest.raises(adbc.Error, match="must not end with escape"):
+            cursor.execute("SELECT region FROM people WHERE region LIKE ? GROUP BY region", ("S\\",))
+            cursor.fetchall()
+
+
+def test_patterns_in_questions_about_the_database(served: Served) -> None:
+    with psycopg.connect(**served.options) as con:
+        for written, values in ((r"LIKE 'an\_int'", None), ("LIKE %s", (r"an\_int",)), (r"~~ 'an\_in_'", None)):
+            asked = f"SELECT column_name FROM information_schema.columns WHERE table_name = 'kinds' AND column_name {written}"
+            assert con.execute(asked, values).fetchall() == [("an_int",)]
+
+
+def test_a_parameter_is_a_pattern(served: Served) -> None:
+    with psycopg.connect(**served.options) as con:
+        found = con.execute(
+            "SELECT 'a_b' LIKE %s, 'axb' LIKE %s, 'A_b' ILIKE %s", (r"a\_b", r"a\_b", r"a\_b")
+        ).fetchall()
+    assert found == [(True, False, True)]
