@@ -18,6 +18,11 @@ from sdcduck.guard import Refused
 LIKE = re.compile(r"\bi?like\b|~~", re.I)
 OPEN_END = "LIKE pattern must not end with escape character"
 """What PostgreSQL says, of a pattern with an escape of nothing at its end."""
+CALLED = re.compile(
+    r"(?:^|[(,=<>+*/|-]|\b(?:select|where|and|or|on|having|when|then|else|case|by|distinct))\s*(?:not\s+)?i?like\s*\(",
+    re.I,
+)
+"""The function of that name, which sqlglot reads the wrong way round."""
 _ESCAPE = re.compile(r"\bescape\b", re.I)
 _LISTS = "like_with_a_list"
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR)
@@ -119,7 +124,7 @@ def _without_escape(tree: exp.Expr) -> list[exp.Expr]:
     """Comparisons with a pattern in which a backslash may be, and which is known, or never will be."""
     found: list[exp.Expr] = []
     for like in tree.find_all(exp.Like, exp.ILike):
-        if isinstance(like.parent, exp.Escape) or isinstance(like.expression, (exp.Any, exp.All)):
+        if isinstance(like.parent, exp.Escape) or isinstance(like.expression, (exp.Any, exp.All, exp.Null)):
             continue
         text = _text(like.expression, _no_value)
         if "\\" in text if text is not None else _text(like.expression, lambda number: "") is None:
@@ -167,5 +172,8 @@ def _text(node: exp.Expr, value: _Value) -> str | None:
         parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
         texts = [_text(part, value) for part in parts]
         return None if None in texts else "".join(text for text in texts if text is not None)
+    if isinstance(node, (exp.Lower, exp.Upper)):
+        text = _text(node.this, value)
+        return None if text is None else text.lower() if isinstance(node, exp.Lower) else text.upper()
     number = number_of(node)
     return None if number is None else value(number)

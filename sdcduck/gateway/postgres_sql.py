@@ -16,7 +16,7 @@ from sqlglot import TokenType, exp
 from sdcduck.catalog import folded
 from sdcduck.gateway import templates
 from sdcduck.gateway.dialect import UNREADABLE, ended, is_large
-from sdcduck.gateway.patterns import LIKE, must_be_settled, settle_patterns
+from sdcduck.gateway.patterns import CALLED, LIKE, must_be_settled, settle_patterns
 
 SCHEMA = "public"
 _OUR_SCHEMAS = frozenset([SCHEMA, "main"])
@@ -53,7 +53,7 @@ def to_duckdb(sql: str, database: str) -> str:
 
 
 def _read(sql: str, database: str) -> str:
-    if is_large(sql):
+    if is_large(sql) or CALLED.search(sql):
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
     schemas = {*_OUR_SCHEMAS, folded(database)}

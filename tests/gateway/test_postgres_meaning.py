@@ -120,6 +120,7 @@ def test_numbers_are_not_read_by_templates(meant: Guard) -> None:
         (r"word NOT LIKE '%\_%' AND word LIKE '_%'", ["axb", "50%", r"a\b"]), (r"word !~~* 'a\_b'", ["axb", "50%", r"a\b"]),
         (r"word LIKE '%\%'", ["50%"]), (r"word LIKE E'%\\%'", ["50%"]), (r"word LIKE 'a\\b'", [r"a\b"]), (r"word LIKE '\a\x\b'", ["axb"]),
         ("word LIKE 'a_b'", ["a_b", "axb", r"a\b"]), (r"word LIKE 'a!_b' ESCAPE '!'", ["a_b"]), (r"word LIKE 'a\_' ESCAPE ''", [r"a\b"]),
+        (r"word LIKE lower('A\_B')", ["a_b"]), (r"word LIKE concat('a\_', lower('B'))", ["a_b"]), ("word LIKE NULL", []),
         (r"word LIKE '50\' || '%'", ["50%"]), (r"word LIKE ('a\_' || 'b')", ["a_b"]),
     ],
 )  # fmt: skip
@@ -127,6 +128,12 @@ def test_a_backslash_escapes_in_patterns(meant: Guard, condition: str, words: li
     assert {word for (word,) in _rows(meant, f"SELECT word FROM words WHERE {condition}")} == set(words)
     asked = _rows(meant, f"SELECT word, count(*) FROM people WHERE {condition} GROUP BY word")
     assert {word for word, _ in asked} == set(words)
+
+
+def test_the_function_like_is_not_the_other_way_round(meant: Guard) -> None:
+    for written in (r"like(word, 'a\_b')", r"word LIKE 'a\_b' AND NOT ilike(word, 'x')"):
+        with pytest.raises(Refused):
+            _rows(meant, f"SELECT word FROM words WHERE {written}")
 
 
 def test_patterns_of_columns_have_escapes(meant: Guard) -> None:
