@@ -740,8 +740,9 @@ class Block:
         inner, factor = constant_factor(node.this)
         chosen, value, otherwise = case(inner)
         value, more = constant_factor(value)
+        elsewhere, filled = otherwise, False
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
-            otherwise, value = True, value.this
+            otherwise, filled, value = True, True, value.this
         if is_number(value) or (isinstance(value, exp.Column) and self.role(value) is Role.MEASURE):
             return None
         if value.find(exp.Query) is not None:
@@ -779,6 +780,15 @@ class Block:
             groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
             complete = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures.values()) or "true"
             total += f" / nullif(sum(CASE WHEN {complete} THEN {VALUES}._m END), 0)"
+        elif otherwise:
+            asked = [one for one in (condition, None if elsewhere else chosen) if one is not None]
+            if chosen is not None and elsewhere and not filled and not measures:
+                unless = exp.Not(this=exp.Is(this=exp.Paren(this=chosen.copy()), expression=exp.true()))
+                known_figure = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null()))
+                asked.append(exp.or_(unless, known_figure, copy=False))
+            rows = self.condition_sql(exp.and_(*(one.copy() for one in asked), copy=False)) if asked else "true"
+            some = f"{GROUPS}.{split.published(split.numbers.some(rows))}"
+            total = self.method.or_zero(self.records_sql, total, some, rows)
         self._group_by(groups, split.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()})
         return self._from_groups(groups, parse_one(total, read="duckdb"), split)
 
@@ -1017,9 +1027,10 @@ class Block:
             base = numbers.count(filtered if otherwise else condition)
             return f"{counted} / nullif({base}, 0)"
         every = condition
+        elsewhere, filled = otherwise, False
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
             # A missing value counts as 0: the same sum, over more rows.
-            otherwise, value = True, value.this
+            otherwise, filled, value = True, True, value.this
         if not isinstance(value, exp.Column) or self.role(value) is not Role.MEASURE:
             raise Refused("SDC041", "sum and avg take measures")
         # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
@@ -1032,16 +1043,33 @@ class Block:
             exact = of_rows.exact
         rows = "" if of_rows is None else of_rows.rows
         total = numbers.total(added, condition, self.called(value), rows, exact=exact)
+        there = self.known_sum(value)
+        has_zeros = otherwise or there is not None
         if isinstance(node, exp.Sum):
-            return f"{total.sql}{scale}"
+            if not has_zeros:
+                return f"{total.sql}{scale}"
+            rows = condition if filled else self._where_known(value, there, condition)
+            if elsewhere and chosen is not None:
+                rows = filtered if rows == condition else self._unless(chosen, value, there, filtered)
+            return f"({numbers.or_zero(total.sql, numbers.some(rows), condition)}){scale}"
         if otherwise and chosen is not None:
             raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
-        there = self.known_sum(value)
-        if otherwise or there is not None:
-            known = numbers.count(every if otherwise or there is None else both(every, there))
-        else:
-            known = numbers.known(added, condition)
-        return f"{total.mean(known, numbers.method.steps)}{scale}"
+        if not has_zeros:
+            return f"{total.mean(numbers.known(added, condition), numbers.method.steps)}{scale}"
+        known = numbers.count(every if otherwise or there is None else both(every, there))
+        return f"({numbers.or_zero(total.mean(known, numbers.method.steps), known, condition)}){scale}"
+
+    def _where_known(self, measure: exp.Column, there: str | None, condition: str) -> str:
+        """A condition, and that there is a value; the condition alone where no record lacks one."""
+        complete = {folded(name) for name in self.policy.without_null if self.relation.table is not None}
+        if there is None and measure.table == self.alias and folded(measure.name) in complete:
+            return condition
+        return both(condition, f"{text(measure)} IS NOT NULL" if there is None else there)
+
+    def _unless(self, chosen: exp.Expr, measure: exp.Column, there: str | None, filtered: str) -> str:
+        """The rows for which CASE WHEN .. THEN measure ELSE 0 END is not NULL."""
+        known = self._where_known(measure, there, "true")
+        return both(filtered, f"(({self.condition_sql(chosen)}) IS NOT TRUE OR {known})")
 
     def _quantile(self, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
         """A median or another quantile of a measure or a numeric dimension."""
@@ -1254,10 +1282,11 @@ class _Split:
     def grouping_set(self) -> str:
         """The column that says which grouping set a group is of."""
         every = ", ".join(checked.sql("duckdb") for _, checked in self.keys.values())
-        return self._name(self.numbers.grouping(f"GROUPING({every})"))
+        return self.published(self.numbers.grouping(f"GROUPING({every})"))
 
     def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
-        return released(self._name(sql), of)
+        return released(self.published(sql), of)
 
-    def _name(self, sql: str) -> str:
+    def published(self, sql: str) -> str:
+        """The column of a protected number."""
         return self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")

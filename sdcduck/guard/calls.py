@@ -122,6 +122,15 @@ def both(condition: str, other: str) -> str:
     return other if condition == "true" else f"({condition}) AND {other}"
 
 
+def zero_where_none(value: str, some: str, min_units: int) -> str:
+    """NULL as 0, where it can only mean that nobody was published: not where groups of few are hidden.
+
+    >>> zero_where_none("total", "everybody", 1), zero_where_none("total", "everybody", 3)
+    ('CASE WHEN everybody > 0 THEN coalesce(total, 0) END', 'total')
+    """
+    return value if min_units > 1 else f"CASE WHEN {some} > 0 THEN coalesce({value}, 0) END"
+
+
 def with_numbers(
     grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps, plain: Collection[str] = ()
 ) -> Numbered:
@@ -226,7 +235,7 @@ OF_NUMBERS = frozenset(
 
 _PLAIN = re.compile(
     rf"""(?: {_COLUMN.pattern}
-    | \b (?: CASE | WHEN | THEN | END | AND | TRUE | nullif | sqrt | {"|".join(OF_NUMBERS)} ) \b
+    | \b (?: CASE | WHEN | THEN | END | AND | TRUE | nullif | coalesce | sqrt | {"|".join(OF_NUMBERS)} ) \b
     | '(?:[^'\\]|'')*+'
     | \b \d+ (?:\.\d+)? \b
     | -(?!-) | /(?!\*) | [+*<>=(),\s] )*""",

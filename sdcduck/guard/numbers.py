@@ -35,6 +35,12 @@ class Numbers(Protocol):
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
 
+    def some(self, condition: str) -> str:
+        """A published number that says whether there are such rows."""
+
+    def or_zero(self, value: str, some: str, condition: str) -> str:
+        """A sum or mean in which other rows than those of the condition count as 0: 0 where those alone are there."""
+
     def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among records."""
 
@@ -73,6 +79,14 @@ class OfRecords:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.method.known(self.records, added, condition)
+
+    def some(self, condition: str) -> str:
+        """Whether there are such rows, by their published number."""
+        return self.count(condition)
+
+    def or_zero(self, value: str, some: str, condition: str) -> str:
+        """0 where the method may say so."""
+        return self.method.or_zero(self.records, value, some, condition)
 
     def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among records."""
@@ -124,6 +138,14 @@ class OfUnits:
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
         return self.count(both(condition, f"({added}) IS NOT NULL"))
+
+    def some(self, condition: str) -> str:
+        """Whether there are such rows, by the published number of their units, as groups are there or not."""
+        return self.units(condition)
+
+    def or_zero(self, value: str, some: str, condition: str) -> str:
+        """0 where the method may say so."""
+        return self.method.or_zero(identifier(UNITS), value, some, condition)
 
     def variance(self, measure: str, condition: str, called: str) -> str:
         """The variance among rows, with the deviations of a unit's rows taken together."""

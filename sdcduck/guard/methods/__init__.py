@@ -55,6 +55,13 @@ class Method(Protocol):
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value of a measure: what a mean divides by."""
 
+    def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
+        """A published sum or mean of records for which a condition holds, with 0 for others.
+
+        NULL is made 0 where ``some``, the published number of all of them, is not 0: nothing is said that the two
+        numbers do not say. Where NULL may also be a number that is hidden, it stays.
+        """
+
     def kept(self, records: str) -> str:
         """Which groups appear, as a condition over aggregates."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sdcduck.catalog import Policy, folded, identifier, literal
-from sdcduck.guard.calls import Steps, Total, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,10 @@ class CellKey:
     def known(self, records: str, measure: str, condition: str) -> str:
         """A published count: the sum over the original one would give the original count away."""
         return self.count(records, self._has_value(records, measure, condition))
+
+    def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
+        """0 where nobody is published who has a value; with `min_units` that is hidden as few are."""
+        return zero_where_none(value, some, self.policy.min_units)
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""

@@ -78,6 +78,10 @@ class Rounding:
         """The number of records with a value, rounded."""
         return self.count(records, both(condition, f"{measure} IS NOT NULL"))
 
+    def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
+        """Not answered, as all sums."""
+        raise Refused("SDC052", "a sum or a mean: rounding answers counts")
+
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
         return f"{self.units(records, 'true')} > 0"

@@ -61,6 +61,10 @@ class Suppression:
             raise Refused("SDC052", "count and avg of a measure with missing values")
         return self.count(records, condition)
 
+    def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
+        """0 where the sum is open and has no inner cells, which anybody sees; NULL where it is suppressed."""
+        return f"CASE WHEN {self.count(records, condition)} >= 0 AND {some} > 0 THEN coalesce({value}, 0) END"
+
     def kept(self, records: str) -> str:
         """Every group that has inner cells."""
         return "true"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sdcduck.catalog import Policy, identifier
-from sdcduck.guard.calls import Steps, Total, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
 from sdcduck.guard.refusals import Refused
 
 
@@ -56,6 +56,10 @@ class Threshold:
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""
         return self.count(records, both(condition, f"{measure} IS NOT NULL"))
+
+    def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
+        """NULL for nobody as for few: 0 beside NULL would tell which of the small groups are empty."""
+        return zero_where_none(value, some, self.policy.min_units)
 
     def kept(self, records: str) -> str:
         """Groups with enough units."""
