@@ -105,7 +105,7 @@ def _text(value: Any) -> str:
     if isinstance(value, pa.MonthDayNano):
         return _interval(value.months, value.days, value.nanoseconds // 1000)
     if isinstance(value, list | dict | tuple):
-        return json.dumps(_json(value), ensure_ascii=False)
+        return _json(value)
     return str(value)
 
 
@@ -122,16 +122,24 @@ def _interval(months: int, days: int, microseconds: int) -> str:
     return " ".join(parts)
 
 
-def _json(value: Any) -> Any:
+def _json(value: Any) -> str:
+    """A list, map or struct as JSON; numbers have all their digits.
+
+    >>> from decimal import Decimal
+    >>> _json({"a": [1, None, Decimal(2**63)], "b": 0.5, "c": "x"})
+    '{"a": [1, null, 9223372036854775808], "b": 0.5, "c": "x"}'
+    """
     if isinstance(value, list) and value and all(isinstance(part, tuple) and len(part) == 2 for part in value):
-        return {str(key): _json(part) for key, part in value}
+        value = dict(value)
     if isinstance(value, list | tuple):
-        return [_json(part) for part in value]
+        return f"[{', '.join(map(_json, value))}]"
     if isinstance(value, dict):
-        return {str(key): _json(part) for key, part in value.items()}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return float(value) if isinstance(value, Decimal) else _text(value)
+        parts = (f"{json.dumps(str(key), ensure_ascii=False)}: {_json(part)}" for key, part in value.items())
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    plain = value is None or isinstance(value, bool | int | float | str)
+    return json.dumps(value if plain else _text(value), ensure_ascii=False)
 
 
 def _array(value: Any) -> str:

@@ -29,6 +29,7 @@ from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.guard.scalar_subqueries import without_correlated_values
 from sdcduck.guard.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.shapes import (
+    as_written,
     case,
     column_names,
     constant_factor,
@@ -183,6 +184,7 @@ class Protection:
                 raise unknown_column(column.name, sources[column.table].columns)
         self._subqueries(select, known)
         if not units:
+            as_written(select)
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
         block = Block(self, select, sources, units, known, original)

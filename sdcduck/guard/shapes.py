@@ -275,6 +275,10 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
+_WRITTEN = "written"
+"""Under this an aggregate remembers the name that it was written by."""
+
+
 def normalize(tree: exp.Expr) -> None:
     """Write aggregates that have several names, and truth values that are added up, in one way."""
     for within in list(tree.find_all(exp.WithinGroup)):
@@ -298,6 +302,7 @@ def normalize(tree: exp.Expr) -> None:
         elif isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and folded(node.name) in _SYNONYMS:
             aggregate = _SYNONYMS[folded(node.name)](this=node.expressions[0])
             aggregate.type = node.type
+            aggregate.meta[_WRITTEN] = node.name
             node.replace(aggregate)
         if isinstance(aggregate, (exp.Sum, exp.Avg)):
             truth = aggregate.this
@@ -315,6 +320,13 @@ def normalize(tree: exp.Expr) -> None:
                 filtered = exp.Filter(expression=exp.Where(this=known))
                 aggregate.replace(filtered)
                 filtered.set("this", aggregate)
+
+
+def as_written(select: exp.Select) -> None:
+    """Write aggregates of numbers that are released or public by their own name: their sums are other numbers."""
+    for node in list(select.find_all(exp.Sum, exp.Avg)):
+        if _WRITTEN in node.meta:
+            node.replace(typed(exp.Anonymous(this=node.meta[_WRITTEN], expressions=[node.this]), node))
 
 
 def _compare_by_column(node: exp.Expr) -> None:

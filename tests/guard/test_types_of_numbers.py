@@ -1,0 +1,86 @@
+"""The type of a number: DuckDB's own over public tables, and what a protected sum has under each method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import sdcduck
+
+TYPES = {"i": "BIGINT", "u": "UBIGINT", "h": "HUGEINT", "d": "DECIMAL(12,2)", "w": "DECIMAL(38,4)", "f": "FLOAT"}
+ASKED = [
+    "sum({0})", "avg({0})", "max({0})", "fsum({0})", "favg({0})", "sumkahan({0}) FILTER (WHERE i > 3)", "list({0} ORDER BY i)",
+    "sum({0}) - sum(i)", "sum(CASE WHEN i > 3 THEN {0} ELSE 0 END)", "{{'a': max({0})}}", "sum(sum({0})) OVER ()",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with sdcduck.connect(secret="the secret of the tests") as connection:
+        columns = ", ".join(
+            f"(i + CASE WHEN i = 9 THEN 2 ** 20 ELSE 0 END)::{kind} AS {name}" for name, kind in TYPES.items()
+        )
+        connection.execute(
+            f"CREATE TABLE numbers AS SELECT {columns}, 9223372036854775807::HUGEINT + i AS large, 'ab'[1 + i % 2] AS r "
+            "FROM range(1, 40) t(i)"
+        )
+        connection.execute("FROM sdc_public('numbers')").fetchall()
+        yield connection
+
+
+def compared(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    wanted, found = con.sql(query).to_arrow_table(), sdcduck.guard(con).sql(query)
+    assert found.schema.types == wanted.schema.types
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
+    assert wanted.num_rows
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("column", [*TYPES, "large"])
+def test_over_public_tables_it_is_that_of_duckdb(con: duckdb.DuckDBPyConnection, column: str, asked: str) -> None:
+    number = asked.format(column)
+    compared(con, f"SELECT {number} AS v FROM numbers")
+    compared(con, f"SELECT r, {number} AS v FROM numbers GROUP BY r ORDER BY r")
+    compared(con, f"SELECT v FROM (SELECT {number} AS v FROM numbers) WHERE v IS NOT NULL")
+
+
+def test_2_to_the_63_has_all_its_digits(con: duckdb.DuckDBPyConnection) -> None:
+    answer = sdcduck.guard(con).sql("SELECT min(large) AS n, sum(i) FILTER (WHERE i < 3) AS s FROM numbers")
+    assert answer.schema.types == [pa.decimal128(38, 0), pa.decimal128(38, 0)]
+    assert list(map(int, answer.to_pylist()[0].values())) == [2**63, 3]
+
+
+REAL, WHOLE = pa.float64(), pa.decimal128(38, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds"),
+    [
+        ("cell_key", [REAL, REAL, REAL, REAL]),
+        ("threshold", [WHOLE, REAL, pa.decimal128(38, 2), REAL]),
+        ("suppression", [WHOLE, WHOLE, pa.decimal128(38, 2), pa.decimal128(38, 2)]),
+    ],
+)
+def test_a_protected_sum_has_the_type_that_its_method_says(method: str, kinds: list[pa.DataType]) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT i AS id, 'ab'[1 + i % 2] AS r, i AS whole, i::HUGEINT AS huge, "
+            "i::DECIMAL(12, 2) AS small, i::DECIMAL(30, 2) AS wide FROM range(1, 301) t(i)"
+        )
+        measures = ["whole", "huge", "small", "wide"]
+        sums = ", ".join(f"sum({measure}) AS {measure}" for measure in measures)
+        con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        more = ", min_units := 2" if method == "threshold" else ""
+        if method == "suppression":
+            con.execute(
+                f"FROM sdc_publication('p', 'SELECT r, count(*) AS n, {sums} FROM people GROUP BY CUBE (r)')"
+            ).fetchall()
+            con.execute("FROM sdc_publish('p', max_count := 1)").fetchall()
+            more = ", publication := 'p'"
+        con.execute(
+            f"FROM sdc_protect('people', unit := 'id', dimensions := ['r'], measures := {measures}, method := '{method}'{more})"
+        ).fetchall()
+        assert sdcduck.guard(con).sql(f"SELECT {sums} FROM people").schema.types == kinds
