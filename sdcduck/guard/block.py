@@ -868,7 +868,12 @@ class Block:
         if group is not None:
             inner.set("group", group)
         kept = "true" if group is None else self.method.kept(self.records_sql)
-        return with_numbers(inner, split.aggregates, kept, self.method.steps, self._plain_keys(keys))
+        steps = self.method.steps
+        return with_numbers(inner, split.aggregates, kept, steps, self._plain_keys(keys), total=self._has_total())
+
+    def _has_total(self) -> bool:
+        """Whether one of its grouping sets is that of all records."""
+        return [] in (grouping_sets(self.select.args.get("group")) or [])
 
     def _plain_keys(self, keys: Keys) -> frozenset[str]:
         """Keys that are columns of tables, of types in which equal values are the same value."""
@@ -915,8 +920,15 @@ class Block:
             inner.append("expressions", exp.alias_(column, f"_g{place}", quoted=True))
         if group is not None and shown:
             inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
+        if self._has_total():
+            # Of nobody the units have no row, also not the total that nobody has: it is made here, where it is missing.
+            every = exp.Tuple(expressions=inner.args["group"].expressions)
+            inner.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=[every, exp.Tuple()])]))
+            missing = f'GROUPING("{UNITS}"."{SETS}") = 0 OR count(*) = 0'
+            inner.set("having", exp.Having(this=parse_one(missing, read="duckdb")))
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
-        return with_numbers(inner, split.aggregates, kept, numbers.method.steps, self._plain_keys(keys))
+        steps = numbers.method.steps
+        return with_numbers(inner, split.aggregates, kept, steps, self._plain_keys(keys), total=self._has_total())
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""
@@ -1277,12 +1289,12 @@ class _Split:
                 raise Refused("SDC042", "GROUPING of a column that is not grouped")
             places.append(key[1].sql("duckdb"))
         asked = f"GROUPING({', '.join(places)})"
-        return self._named(self.numbers.grouping(asked), node)
+        return self._named(self.numbers.grouping(asked, len(places)), node)
 
     def grouping_set(self) -> str:
         """The column that says which grouping set a group is of."""
         every = ", ".join(checked.sql("duckdb") for _, checked in self.keys.values())
-        return self.published(self.numbers.grouping(f"GROUPING({every})"))
+        return self.published(self.numbers.grouping(f"GROUPING({every})", len(self.keys)))
 
     def _named(self, sql: str, of: exp.Expr) -> exp.Expr:
         return released(self.published(sql), of)

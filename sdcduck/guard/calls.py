@@ -132,7 +132,13 @@ def zero_where_none(value: str, some: str, min_units: int) -> str:
 
 
 def with_numbers(
-    grouped: exp.Select, formulas: Mapping[str, str], kept: str, steps: Steps, plain: Collection[str] = ()
+    grouped: exp.Select,
+    formulas: Mapping[str, str],
+    kept: str,
+    steps: Steps,
+    plain: Collection[str] = (),
+    *,
+    total: bool = False,
 ) -> Numbered:
     """The group keys and the numbers of a block.
 
@@ -143,8 +149,11 @@ def with_numbers(
         steps: the parts that the formulas and the condition are made of.
         plain: keys of which equal values are the same value; of the others what is shown is made one, for it would be
             that of the first record otherwise: -0.0 or 0.0.
+        total: one of the grouping sets is that of all records. It has a row as there is one without GROUP BY,
+            whatever is published in it.
     """
     keys = [item.alias for item in grouped.expressions]
+    told_apart = _told_apart(grouped, len(keys)) if keys else []
     called, *made_of = (dict(step) for step in steps.behind([*formulas, kept]))
     calls: dict[exp.Expr, str] = {}  # changed in place later on, so that it is good for no more questions
     texts = [*formulas, kept, *(sql for step in made_of for sql in step.values())]
@@ -163,10 +172,11 @@ def with_numbers(
         before += f"SELECT *, {', '.join(columns)} FROM ("
         after = f') AS "{NUMBERS}"{after}'
     if kept != "true":
-        after += f" WHERE {lifted[kept]}"
+        whole = f' OR "{NUMBERS}"."{SETS}" = {2 ** len(keys) - 1}' if total and told_apart else ""
+        after += f" WHERE {lifted[kept]}{whole}"
     if keys:
         # DuckDB would give the groups in the order of their first records, and that may be the order of incomes.
-        ordered = [*keys, *_told_apart(grouped, len(keys))]
+        ordered = [*keys, *told_apart]
         after += " ORDER BY " + ", ".join(f'"{NUMBERS}"."{key}"' for key in ordered)
     return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after))
 
@@ -176,8 +186,10 @@ def _told_apart(grouped: exp.Select, keys: int) -> list[str]:
     group = grouped.args.get("group")
     if group is None:
         return []
-    sets: exp.Expr | None = next((item for item in group.expressions if item.name == SETS), None)
-    if group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+    sets: exp.Expr | None = next((item for item in group.find_all(exp.Column) if item.name == SETS), None)
+    if sets is not None:
+        sets = exp.Coalesce(this=sets.copy(), expressions=[exp.Literal.number(2**keys - 1)])
+    elif group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
         sets = exp.Grouping(expressions=[item.unalias().copy() for item in grouped.expressions[:keys]])
     if sets is None:
         return []

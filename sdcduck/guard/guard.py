@@ -693,6 +693,8 @@ def _normalize(tree: exp.Expr) -> None:
 
 def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
     """In ROLLUP, CUBE and GROUPING SETS a number is a column of SELECT, as it is outside of them."""
+    named = {folded(item.alias): place for place, item in enumerate(select.expressions, 1) if item.alias}
+    places: dict[str, int] = {}
     waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
     while waiting:
         for part in waiting.pop().expressions:
@@ -705,7 +707,20 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
                 plain = all(not item.is_star and item.find(exp.Columns) is None for item in items)
                 if not plain or not 0 < place == len(items) or isinstance(items[-1].unalias(), exp.Literal):
                     raise Refused("SDC005", "a number in ROLLUP, CUBE or GROUPING SETS")
+                _refuse_two_places(places, place, select)
                 leaf.replace(items[-1].unalias().copy())
+            elif isinstance(leaf, exp.Column) and not leaf.table and folded(leaf.name) in named:
+                _refuse_two_places(places, named[folded(leaf.name)], select)
+
+
+def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -> None:
+    """Refuse subtotals over two columns that are one expression: to DuckDB they are two keys by number or alias."""
+    item = select.expressions[place - 1].unalias().copy()
+    if not select.args.get("joins"):
+        for column in item.find_all(exp.Column):
+            column.set("table", None)
+    if places.setdefault(folded(item.sql("duckdb")), place) != place:
+        raise Refused("SDC005", "one expression as two keys of ROLLUP, CUBE or GROUPING SETS: take it once")
 
 
 _WORD = re.compile(r"\w+")

@@ -47,8 +47,8 @@ class Numbers(Protocol):
     def quantile(self, measure: str, share: str, condition: str) -> str:
         """The value that this share of the records lies below."""
 
-    def grouping(self, asked: str) -> str:
-        """GROUPING, which is about the group and not about its rows."""
+    def grouping(self, asked: str, width: int) -> str:
+        """GROUPING of so many columns, which is about the group and not about its rows."""
 
 
 def _repeated(condition: str, rows: str) -> str:
@@ -96,7 +96,7 @@ class OfRecords:
         """The value that this share of the records lies below."""
         return self.method.quantile(self.records, measure, share, condition)
 
-    def grouping(self, asked: str) -> str:
+    def grouping(self, asked: str, width: int) -> str:
         """Which columns a group is of."""
         return asked
 
@@ -159,6 +159,6 @@ class OfUnits:
         bins = self._column(f"_sdc_bins({chosen(condition, measure)})")
         return self.method.quantile_of_units(identifier(UNITS), bins, share)
 
-    def grouping(self, asked: str) -> str:
-        """Which columns a group is of: the same for all its units."""
-        return f"min({self._column(asked)})"
+    def grouping(self, asked: str, width: int) -> str:
+        """Which columns a group is of: the same for all its units; without any it is the total."""
+        return f"coalesce(min({self._column(asked)}), {2**width - 1})"
