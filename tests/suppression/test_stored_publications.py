@@ -624,3 +624,23 @@ def test_where_numbers_may_be_negative_a_zero_tells_nothing(con: duckdb.DuckDBPy
     )
     query = "SELECT a, b, count(*) AS n, sum(v) AS total FROM t GROUP BY CUBE (a, b)"
     assert rows(con, f"SELECT unsafe_cells FROM sdc_publish('signs', $${query}$$, max_count := 1)") == [(0,)]
+
+
+@pytest.mark.parametrize("seed", [15, 39, 47, 52])
+def test_a_width_that_is_rounding_of_the_largest_cell_is_exact(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    def some(factor: int, shift: int) -> str:
+        return f"((i * {factor} + {seed * shift}) * (i * 31 + {seed + factor}) % 10007)"
+
+    con.execute(
+        f"CREATE TABLE t AS SELECT {some(7, 103)} % 4 AS a, {some(11, 5)} % 4 AS b, {some(13, 17)} % 3 AS c, "
+        f"CASE WHEN {some(17, 29)} % 10 < 6 THEN 0 ELSE ({some(3, 41)} % 1000)::DOUBLE / 7 * 10.0 ** {seed % 7} END AS v "
+        "FROM range(60) r(i)"
+    )
+    sets = "GROUPING SETS ((a, b), (a, c), (b, c), (a, b, c))"
+    query = f"SELECT a, b, c, count(*) AS n, sum(v) AS total FROM t GROUP BY {sets}"
+    largest = rows(con, f"SELECT max(total) FROM ({query})")[0][0]
+    wide = rows(
+        con,
+        f"SELECT min(upper - lower) FROM sdc_audit($${query}$$, max_count := 1, measure := 'total') WHERE NOT exact",
+    )[0][0]
+    assert wide > 5e-13 * largest

@@ -40,7 +40,7 @@ class Audit:
         lo: float64 (k,), the smallest value that agrees with what is published, in the unit of the cells.
         hi: float64 (k,), the largest one; infinite when nothing bounds it.
         exact: bool (k,), the interval gives the value away: ``hi - lo < 0.5`` for whole numbers, else ``hi == lo`` up
-            to rounding.
+            to rounding, that of the largest cell included.
         protected: bool (k,), the interval is as wide as asked for: ``hi >= z + upl`` and ``lo <= z - lpl``; without
             limits, not exact.
     """
@@ -102,7 +102,8 @@ def audit(
     index = np.flatnonzero(wanted)
     whole = bool(np.all(totals == np.rint(totals)))
     slack = _slack(totals[index], whole)
-    exact = hi - lo < (0.5 if whole else slack)
+    # What is left of large cells that were subtracted from one another is rounding, however small the cell itself is.
+    exact = hi - lo < (0.5 if whole else np.maximum(slack, 16 * _rounding_error(totals)))
     protected = ~exact
     if up is not None:
         protected = hi >= totals[index] + up[index] - slack
