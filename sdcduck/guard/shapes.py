@@ -26,7 +26,7 @@ Keys = dict[str, tuple[str, exp.Expr]]
 _WIDE = {exp.DataType.Type.INT128, exp.DataType.Type.UINT128, exp.DataType.Type.INT256, exp.DataType.Type.UINT256}
 _MOST_DIGITS = 27  # 10^11 decimals of so many add up to less than 10^38
 _FAMILIES = {
-    "whole": exp.DataType.INTEGER_TYPES,
+    "whole": exp.DataType.INTEGER_TYPES - {exp.DataType.Type.BIT},
     "real": exp.DataType.FLOAT_TYPES,
     "decimal": exp.DataType.REAL_TYPES - exp.DataType.FLOAT_TYPES,
     "text": exp.DataType.TEXT_TYPES,

@@ -72,10 +72,17 @@ def settle_fields(tree: exp.Expr) -> bool:
             raise Refused("SDC005", f"{dot.sql('duckdb')}: write its fields, s.n, or a function in front, f(x)")
         if not _has_fields(dot.this):
             raise Refused("SDC040", dot.sql("duckdb"))
+        kind = dot.this.type
+        if kind is not None and kind.this in _OTHER_FIELDS:
+            raise Refused("SDC005", f"a field of a {kind.this.value}: ask the custodian for a column of its own")
         field = exp.Bracket(this=dot.this, expressions=[exp.Literal.string(dot.expression.this)], offset=1)
         field.type = dot.type
         dot.replace(field)
     return bool(dots)
+
+
+_OTHER_FIELDS = {exp.DataType.Type.UNION, exp.DataType.Type.GEOMETRY}
+"""Types whose fields DuckDB has as x.a, and not as a subscript x['a']."""
 
 
 def _has_fields(node: exp.Expr) -> bool:
