@@ -1,6 +1,6 @@
 -- Output checking (temporary macros of a connection with sdcduck).
 
---| sdc_check_table(publication, threshold := 10, max_share := 0.9, zeros := 'fail', dominance := [(2, 90)], p_percent := 10, contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false) -> TABLE
+--| sdc_check_table(publication, threshold := 10, max_share := 0.9, zeros := 'fail', dominance := [(2, 90)], p_percent := 10, contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false, freq := NULL) -> TABLE
 --| Whether a table of counts and sums may leave: every cell and margin under the rules of output checking.
 --|
 --| Counts: fewer than the threshold; most of a row, column or other line in one cell, or all of it; cells of nobody. Sums:
@@ -20,6 +20,7 @@
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible
 --| @arg hide BOOLEAN: whether cells that fail are hidden, and margins made of the others
+--| @arg freq VARCHAR: a sum(..) column that counts records, where the table was counted before
 --| @column .. the columns of the publication
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'pass', 'review' or 'fail'; with `hide` also 'hidden'
@@ -44,11 +45,11 @@
 --| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs; Domingo-Ferrer (2022), PSD
 CREATE OR REPLACE TEMP MACRO sdc_check_table(
     publication, threshold := 10, max_share := 0.9, zeros := 'fail', dominance := [(2, 90)], p_percent := 10,
-    contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false
+    contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false, freq := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_check_table(
         publication::VARCHAR, threshold, max_share, zeros::VARCHAR, dominance::VARCHAR, p_percent, contributor::VARCHAR,
-        weight::VARCHAR, structural_zeros::VARCHAR, hide));
+        weight::VARCHAR, structural_zeros::VARCHAR, hide, freq::VARCHAR));
 
 --| sdc_check_statistics(source, value := NULL, statistics := [], by := [], contributor := NULL, threshold := 10, max_share := 0.9) -> TABLE
 --| Whether extremes, percentiles, modes and spreads may leave: how many units stand behind each of them.

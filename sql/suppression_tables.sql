@@ -19,7 +19,7 @@
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -83,7 +83,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -154,7 +154,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -224,7 +224,7 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -295,7 +295,7 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -357,7 +357,7 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| @arg pq pair (p, q): the same, for somebody who knows the others to within q per cent beforehand
 --| @arg primary_if VARCHAR: any condition on the columns of a cell, and on `level`; where it is NULL the cell is not primary
 --| @arg value VARCHAR: the sum(..) column that the rules on contributors look at; the first one when NULL
---| @arg freq VARCHAR: the count(..) column that `max_count` looks at; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
 --| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
@@ -448,7 +448,7 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_publication(name) AS TABLE
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication
 --| @arg base BIGINT: at least 2; the smallest count that `threshold` shows
 --| @arg method VARCHAR: small_counts, controlled, random or threshold
---| @arg freq VARCHAR: the count(..) column; the first one when NULL
+--| @arg freq VARCHAR: the count(..) column, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0
 --| @arg seed BIGINT: the same seed gives the same table; NULL: a new one each time
 --| @column .. the grouping columns of the publication

@@ -44,10 +44,11 @@ _AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 def plan_check_table(
     session: Session, text: str | None, threshold: int | None, max_share: float | None, zeros: str | None,
     dominance: str | None, p_percent: float | None, contributor: str | None, weight: str | None,
-    structural_zeros: str | None, hide: bool | None,
+    structural_zeros: str | None, hide: bool | None, freq: str | None,
 ) -> str:  # fmt: skip
     """``sdc_check_table``: every cell of a publication under the rules of output checking."""
-    publication = resolve(session, text, _ADDED)
+    publication = resolve(session, text, _ADDED).counted(freq)
+    publication.measure(None, "freq", "count")
     least = _threshold(threshold)
     if max_share is None or not 0 < max_share <= 1:
         raise SDCError("argument 'max_share' must be above 0 and at most 1")
@@ -469,7 +470,8 @@ FAMILY = Family(
     planners=(
         Planner(
             "sdc_check_table",
-            ("VARCHAR", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN"),
+            ("VARCHAR", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN",
+             "VARCHAR"),
             plan_check_table,
         ),
         Planner(

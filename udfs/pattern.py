@@ -539,6 +539,7 @@ def read_call(
         arguments = [before.get(name) for name in ARGUMENTS]
     rules = read_rules(*arguments[len(OPTIONS) :])
     options = read_options(rules, *arguments[: len(OPTIONS)])
+    publication = publication.counted(rules.freq)
     for argument, condition in (
         ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
     ):  # fmt: skip
@@ -578,6 +579,7 @@ def _joined(
 ) -> tuple[Publication, tuple[Earlier, ...]]:
     """A publication together with one published before it, and those that came before that one."""
     found: list[tuple[str, Publication]] = []
+    freqs: dict[str, str | None] = {}
     after: str | None = name
     while after is not None and after not in (known for known, _ in found):
         stored = catalog.publication(cursor, after)
@@ -586,8 +588,10 @@ def _joined(
         before = read_publication(cursor, stored.query)
         if digest(cursor, before) != stored.fingerprint:
             raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
+        given = json.loads(stored.arguments)
+        freqs[after] = given.get("freq")
         found.append((after, before))
-        after = json.loads(stored.arguments)["after"]
+        after = given["after"]
     places = {folded(dimension): place for place, dimension in enumerate(publication.dimensions)}
     translated: list[list[tuple[int, ...]]] = []
     for known, before in found:
@@ -607,7 +611,7 @@ def _joined(
             known,
             before.dimensions,
             tuple((before.level_of(b), joint.sets.index(a)) for a, b in zip(sets, before.sets, strict=True)),
-            before.measure(None, "freq", "count").name,
+            before.measure(freqs[known], "freq", "count").name,
         )
         for (known, before), sets in zip(found, translated, strict=True)
     )

@@ -45,6 +45,7 @@ class Publication:
             (NULL where its filter leaves the record out), and all columns of the source.
         structural_zeros: SQL condition on the dimensions, which combinations nothing can have: they are no inner cells.
         numbered: the table that holds the inner cells with their numbers, where they have been put into one.
+        counts: SQL of the inner cells where one of the sums is a count, see `counted`.
     """
 
     query: str
@@ -56,11 +57,18 @@ class Publication:
     records: str
     structural_zeros: str | None = None
     numbered: str | None = None
+    counts: str | None = None
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
         if name is None:
             found = next((measure for measure in self.measures if measure.kind == kind), None)
+            if found is None and kind == "count":
+                raise SDCError(
+                    "a publication needs a count: where every row is a record add count(*) AS n; "
+                    "where a row has a number of records, as in a table that was counted before, add sum(n) AS n and "
+                    "say freq := 'n'"
+                )
             if found is None:
                 raise SDCError(f"argument '{argument}': the publication has no {kind}(..) column")
             return found
@@ -68,6 +76,24 @@ class Publication:
             if folded(measure.name) == folded(name):
                 return measure
         raise unknown("measure", name, [measure.name for measure in self.measures], where=f"argument '{argument}'")
+
+    def counted(self, freq: str | None) -> Publication:
+        """This publication with the measure of that name as a count: also a sum, of numbers of records.
+
+        Raises:
+            SDCError: there is no such measure, or it has no whole numbers.
+        """
+        if freq is None or (found := self.measure(freq, "freq", "count")).kind == "count":
+            return self
+        if found.sql_type not in ("HUGEINT", "BIGINT") and not found.sql_type.endswith(",0)"):
+            raise SDCError(f"argument 'freq': '{found.name}' counts records with whole numbers: sum(n::BIGINT)")
+        name = identifier(found.name)
+        whole = f"""CASE WHEN {name} < 0 THEN error('argument ''freq'': a number of records is negative')
+            ELSE coalesce({name}, 0)::BIGINT END"""
+        measures = tuple(
+            replace(one, kind="count", sql_type="BIGINT") if one == found else one for one in self.measures
+        )
+        return replace(self, measures=measures, counts=f"SELECT * REPLACE ({whole} AS {name}) FROM ({self.inner})")
 
     def level_of(self, columns: tuple[int, ...]) -> str:
         """A grouping set in words: ``county x age``, or ``total``."""
@@ -112,7 +138,7 @@ class Publication:
         if self.numbered is not None:
             return f"SELECT * FROM {self.numbered}"
         order = ", ".join(f"{name} NULLS FIRST" for name in self.quoted_dimensions) or "1"
-        inner = f"({self.inner})"
+        inner = f"({self.counts or self.inner})"
         if extend:
             inner = self._extended(extend)
         return f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS _sdc_inner FROM {inner}"
@@ -131,7 +157,7 @@ class Publication:
         dimensions = ", ".join(f"_sdc_all.{name}" for name in names)
         extended = (
             f"SELECT {dimensions}, {measures} FROM (SELECT * FROM {combinations}) _sdc_all "
-            f"LEFT JOIN ({self.inner}) _sdc_seen ON {match}"
+            f"LEFT JOIN ({self.counts or self.inner}) _sdc_seen ON {match}"
         )
         if self.structural_zeros is None:
             return f"({extended})"
@@ -196,8 +222,6 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
     dimension_places = sorted(set(places))
     for place in measured:
         _refuse_unless_additive(items[place])
-    if not any(items[place]["function_name"] in ("count", "count_star") for place in measured):
-        raise SDCError("a publication needs a count: add count(*) AS n")
 
     rank = {place: number for number, place in enumerate(dimension_places)}
     written = [tuple(sorted({rank[places[group]] for group in columns})) for columns in node["group_sets"] or [[]]]

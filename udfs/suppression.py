@@ -63,6 +63,7 @@ def plan_primary(
     """``sdc_primary``: the rules alone, in SQL."""
     publication = resolve(session, text, ("level", "status", "why", "contributors", "contributed", "largest"))
     rules = read_rules(*arguments)
+    publication = publication.counted(rules.freq)
     cursor = session.cursor()
     checked_condition(cursor, publication, rules.primary_if, "primary_if")
     wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
@@ -391,6 +392,7 @@ def plan_round_table(
     if method not in _ROUNDING_METHODS:
         raise unknown("method", str(method), _ROUNDING_METHODS)
     publication = resolve(session, text, ("level", "original", "rounded"))
+    publication = publication.counted(freq)
     count = publication.measure(freq, "freq", "count")
     if count.kind != "count":
         raise SDCError("argument 'freq' must name a count(..) column: rounding to a base is for counts")
