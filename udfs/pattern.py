@@ -92,6 +92,19 @@ class Inner:
         nothing: NDArray[np.bool_] = np.diff(self.x.indptr) == 0
         return nothing
 
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Inner cells of one record that is alone in a cell, too: who knows that he is that one.
+
+        Where several tables are published together most records are alone in the crossing of all their columns, which
+        none of them shows. Alone there, one knows no cell, and needs to be told none.
+        """
+        of_one = np.repeat(self.freq == 1, np.diff(self.x.indptr))
+        shown = np.zeros(self.x.rows, dtype=np.bool_)
+        shown[self.x.indices[of_one]] = True
+        shown &= self.inner_freq == 1
+        return shown
+
     def flag(self, name: str) -> NDArray[np.bool_]:
         """A BOOLEAN column of the cells, NULL as false."""
         column: NDArray[np.bool_] = self.cells[name].combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
@@ -373,7 +386,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         method, singleton = options.singleton or "numttHTT", inner.contributor
     else:
         usual = "anySum" if options.k_disclosure is None else "anySumNOTprimary"
-        method, singleton = options.singleton or usual, inner.inner_freq == (0 if zeros else 1)
+        method, singleton = options.singleton or usual, inner.inner_freq == 0 if zeros else inner.alone
     differences, disclosing = _differences(inner, forced, options)
 
     def secondary_of(candidates: NDArray[np.int64], progress: Callable[[int, int], object]) -> Suppression:

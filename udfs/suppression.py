@@ -392,7 +392,8 @@ def plan_round_table(
     if method not in _ROUNDING_METHODS:
         raise unknown("method", str(method), _ROUNDING_METHODS)
     publication = resolve(session, text, ("level", "original", "rounded"))
-    publication = publication.counted(freq)
+    if not any(measure.kind == "count" for measure in publication.measures):
+        publication = publication.counted(freq)
     count = publication.measure(freq, "freq", "count")
     if count.kind != "count":
         raise SDCError("argument 'freq' must name a count(..) column: rounding to a base is for counts")
