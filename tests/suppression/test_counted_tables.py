@@ -77,7 +77,7 @@ def test_groups_without_a_number_have_nobody(con: duckdb.DuckDBPyConnection) -> 
         (f"sdc_round_table($${COUNTED}$$)", "say freq := 'n'"),
         (f"sdc_suppress($${COUNTED}$$, max_count := 2, freq := 'm')", "unknown measure 'm'"),
         (f"sdc_suppress($${COUNTED.replace('sum(n)', 'sum(n / 2)')}$$, max_count := 2, freq := 'n')", "counts records with whole numbers"),
-        (f"sdc_suppress($${COUNTED.replace('sum(n)', 'sum(-n)')}$$, max_count := 2, freq := 'n')", "a number of records is negative"),
+        (f"sdc_primary($${COUNTED.replace('sum(n)', 'sum(-n)')}$$, max_count := 2, freq := 'n')", "a number of records is negative"),
     ],
 )  # fmt: skip
 def test_what_counts_no_records(con: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
