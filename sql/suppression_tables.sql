@@ -174,7 +174,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @column cells BIGINT: its cells
 --| @column primary_cells BIGINT: those that the rules suppress
 --| @column secondary_cells BIGINT: those that protect them
---| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, or of which a number does as none is negative (what is in a published 0), and cells of which forced ones tell what `k_disclosure` hides
+--| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, or of which a number does as none is negative (all that `sdc_audit` finds exact where at most 200 cells are not shown, else what follows from single published cells, as from a 0), and cells of which forced ones tell what `k_disclosure` hides
 --| @column narrow_cells BIGINT: primary cells whose interval cannot be as wide as the rule wants (NULL without `protect_intervals`)
 --| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values (NULL where there is nothing but a suppressed 0)
 --| @column saved_cells BIGINT: secondary cells that `improve` did without; negative where it took several cheap ones for a dear one (NULL without `improve`)

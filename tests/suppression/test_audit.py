@@ -316,3 +316,15 @@ def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"z": [1.0, 3.0, 2.0], "suppressed": np.array([True, False, True])}
     with pytest.raises(ValueError, match=message):
         feasibility_intervals(x, **(arguments | options))  # type: ignore[arg-type]
+
+
+def test_an_interruption_is_heard_before_the_first_contributor() -> None:
+    x, _ = publication([{"a": f"{a}", "b": f"{b}"} for a in range(9) for b in range(9)], [[["a", ""], ["b", ""]]])
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    y = np.arange(x.rows)
+    suppressed = np.diff(x.indptr) == 1
+    with pytest.raises(KeyboardInterrupt):
+        singleton_hazards(x, x.totals(y), suppressed, y, np.zeros(x.rows, dtype=int), jobs=1, progress=stop)

@@ -644,3 +644,19 @@ def test_a_width_that_is_rounding_of_the_largest_cell_is_exact(con: duckdb.DuckD
         f"SELECT min(upper - lower) FROM sdc_audit($${query}$$, max_count := 1, measure := 'total') WHERE NOT exact",
     )[0][0]
     assert wide > 5e-13 * largest
+
+
+@pytest.mark.parametrize("nothing", ["0", "NULL"])
+def test_publishing_says_as_unsafe_what_the_audit_finds_exact(con: duckdb.DuckDBPyConnection, nothing: str) -> None:
+    """No published cell alone gives u and v away: a + b + u and c + d + v are as much as a + c and b + d together."""
+    con.execute(f"""
+        CREATE TABLE t AS SELECT r, s, v FROM (VALUES ('1', 'x', 3), ('1', 'y', 4), ('1', 'z', {nothing}), ('2', 'x', 5), ('2', 'y', 2),
+            ('2', 'z', {nothing})) u(r, s, v), range(3)""")
+    query = "SELECT r, s, count(*) AS n, sum(v) AS total FROM t GROUP BY GROUPING SETS ((r, s), (r), (s))"
+    rules = "max_count := 3, hidden_if := 'level = ''s'' AND s = ''z'''"
+    audited = rows(
+        con, f"SELECT s FROM sdc_audit($${query}$$, {rules}, measure := 'total') WHERE exact AND status = 'primary'"
+    )
+    assert audited == [("z",), ("z",)]
+    assert not rows(con, f"FROM sdc_audit($${query}$$, {rules}, measure := 'n') WHERE exact")
+    assert rows(con, f"SELECT primary_cells, unsafe_cells FROM sdc_publish('p', $${query}$$, {rules})") == [(6, 2)]

@@ -175,7 +175,14 @@ def singleton_hazards(
     if owner.shape != (x.rows,):
         raise ValueError(f"contributors must be {x.rows} numbers, one an inner cell")
     low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,))
-    base = audit(x, totals, hidden, upl=upl, lpl=lpl, lower=low, cells=wanted, jobs=jobs)
+    finished, every = 0, 1
+
+    def still(_done: int, _of: int) -> None:
+        """Whoever waits is heard within a contributor, too: the intervals of one may take minutes."""
+        if progress is not None:
+            progress(finished, every)
+
+    base = audit(x, totals, hidden, upl=upl, lpl=lpl, lower=low, cells=wanted, jobs=jobs, progress=still)
     lo, hi, exact, protected = base.lo.copy(), base.hi.copy(), base.exact.copy(), base.protected.copy()
     place = np.full(x.columns, -1, dtype=np.int64)
     place[base.cells] = np.arange(len(base.cells))
@@ -184,7 +191,8 @@ def singleton_hazards(
     block = _blocks(matrix, ~hidden, known)
     cells_of_row = matrix[:, base.cells].tocsr()
     owners = np.unique(owner[(owner != 0) & ~known])
-    for done, one in enumerate(owners):
+    every = max(len(owners), 1)
+    for finished, one in enumerate(owners):
         rows = np.flatnonzero(owner == one)
         # Beyond the blocks that his rows are in, what he knows changes nothing.
         near = np.isin(block, block[rows[~known[rows]]])
@@ -195,8 +203,9 @@ def singleton_hazards(
         touched &= matrix.T @ others > 0
         if touched.any():
             his = audit(
-                x, totals, hidden, upl=upl, lpl=lpl, lower=low, known=(rows, inner[rows]), cells=touched, jobs=jobs
-            )
+                x, totals, hidden, upl=upl, lpl=lpl, lower=low, known=(rows, inner[rows]), cells=touched, jobs=jobs,
+                progress=still,
+            )  # fmt: skip
             at = place[his.cells]
             narrower = his.hi - his.lo < hi[at] - lo[at]
             lo[at] = np.where(narrower, his.lo, lo[at])
@@ -204,7 +213,7 @@ def singleton_hazards(
             exact[at] |= his.exact
             protected[at] &= his.protected
         if progress is not None:
-            progress(done + 1, len(owners))
+            progress(finished + 1, len(owners))
     return Audit(base.cells, lo, hi, exact, protected)
 
 
