@@ -242,6 +242,11 @@ class Role:
         """Whether they see the records as they are."""
         return self.guard.raw
 
+    def close(self) -> None:
+        """Nobody asks any more: the file is free of this guard."""
+        self.catalog.close()
+        self.guard.close()
+
     @cached_property
     def own(self) -> dict[str, dict[str, str]]:
         """The columns of the relations that can be asked about, by lower-case name."""

@@ -146,7 +146,6 @@ class House:
         return self.roles[folded(account.role)]
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Nobody asks any more: the file is free again."""
         for role in self.roles.values():
-            role.catalog.close()
-            role.guard.settle()
+            role.close()

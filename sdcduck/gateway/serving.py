@@ -54,11 +54,16 @@ def house(
     if custodian_raw:
         _check_custodians(accounts, log)
     roles: dict[str, Role] = {}
-    for name in sorted({folded(account.role) for account in accounts.values()}):
-        raw = custodian_raw and name == CUSTODIAN
-        guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
-        users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
-        roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
+    try:
+        for name in sorted({folded(account.role) for account in accounts.values()}):
+            raw = custodian_raw and name == CUSTODIAN
+            guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
+            users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
+            roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
+    except BaseException:
+        for role in roles.values():
+            role.close()
+        raise
     opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections), salts=salts)
     for role in roles.values():
         role.guard.heard = opened.counts.question
@@ -113,13 +118,26 @@ async def serve(
     flight: Place | None = None,
     metrics: tuple[str, int] | None = None,
 ) -> None:
-    """Serve until the process is told to end.
+    """Serve until the process is told to end; then, or where it cannot begin, the file is free again.
 
     Args:
         ready: called once clients may come.
         flight: where Arrow Flight SQL is spoken; None: nowhere.
         metrics: address and port of the page with the metrics; None: there is none.
     """
+    try:
+        await _served(opened, options, ready, flight, metrics)
+    finally:
+        opened.close()
+
+
+async def _served(
+    opened: House,
+    options: Options,
+    ready: Callable[[Ports], None],
+    flight: Place | None,
+    metrics: tuple[str, int] | None,
+) -> None:
     served = Gateway(opened, options)
     port = await served.start()
     beside: FlightGateway | None = None
@@ -140,7 +158,6 @@ async def serve(
             await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
         else:
             await served.stop()
-        opened.close()
 
 
 def _flight(opened: House, place: Place) -> FlightGateway:

@@ -28,9 +28,10 @@ from typer.testing import CliRunner
 from sdcduck.audit_log import verify_log
 from sdcduck.cli import app
 from sdcduck.errors import SDCError
-from sdcduck.gateway.house import Limits
+from sdcduck.gateway.house import Limits, Place
 from sdcduck.gateway.server import Gateway, Options
 from sdcduck.gateway.serving import house
+from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import from_files
 
 psycopg = pytest.importorskip("psycopg")
@@ -256,6 +257,28 @@ def test_who_comes_in_and_says_nothing_is_sent_away(register: Path, tmp_path: Pa
             sock.close()
         with psycopg.connect(host="127.0.0.1", port=port, user="ann", password=PASSWORD, dbname="own") as con:
             assert len(con.execute(QUERY).fetchall()) == 3
+
+
+@pytest.mark.parametrize("door", ["postgres", "flight", "metrics"])
+def test_a_gateway_whose_port_is_taken_lets_go_of_the_file(register: Path, tmp_path: Path, door: str) -> None:
+    own = tmp_path / "own.duckdb"
+    shutil.copy(register, own)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        opened = house(own, Limits(), connections=2)
+        with pytest.raises(SDCError, match="cannot listen on"):
+            asyncio.run(
+                serve_clients(
+                    opened,
+                    Options(port=taken if door == "postgres" else 0),
+                    lambda ports: pytest.fail("it began to serve"),
+                    flight=Place(port=taken) if door == "flight" else None,
+                    metrics=("127.0.0.1", taken) if door == "metrics" else None,
+                )
+            )
+    assert opened.roles  # still known here, and yet the file is free
+    with duckdb.connect(str(own)) as con:
+        con.execute("CREATE TABLE written (a INTEGER)")
 
 
 def test_a_file_and_a_folder_that_nobody_may_write(register: Path, tmp_path: Path) -> None:
