@@ -49,7 +49,7 @@ except ImportError:  # Windows
 
 QUOTA = SIZE = 100_000_000
 """Bytes that one user may write in an hour, and of a file, unless somebody says otherwise."""
-OVER_QUOTA = "SDC094"
+OVER_QUOTA = "SDC095"
 """The verdict of lines that say how many questions were left out."""
 
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows

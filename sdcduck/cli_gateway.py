@@ -71,7 +71,9 @@ def serve(
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
     rows: Annotated[int | None, typer.Option(min=1, help="A longer result is an error.", show_default="any")] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory of the database, such as 2GB.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory of the database, such as 2GB.", show_default="half of all")
+    ] = None,
     idle: Annotated[float, typer.Option(min=1, help="Seconds after which a silent client is sent away.")] = 3600.0,
 ) -> None:
     """Answer PostgreSQL and Arrow Flight SQL clients under the policies of a database, with protected numbers only.

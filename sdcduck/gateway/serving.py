@@ -42,7 +42,7 @@ def house(
     Args:
         connections: of all users together.
         log: the audit log, of all roles.
-        memory: limit of the database, such as ``2GB``.
+        memory: limit of the database, such as ``2GB``; None: half of the machine's.
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
 
     Raises:

@@ -17,6 +17,7 @@ from sdcduck.catalog import folded
 from sdcduck.guard.calls import OF_NUMBERS, is_plain
 from sdcduck.guard.own_names import TableName, unknown_tables
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.running import in_memory
 from sdcduck.guard.written import Written
 
 
@@ -258,7 +259,9 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
 def _readings(con: duckdb.DuckDBPyConnection, *queries: str) -> list[Reading]:
     """What DuckDB's parser makes of queries: one question, as each takes its time."""
     try:
-        row = con.execute(f"SELECT {', '.join(['json_serialize_sql(?)'] * len(queries))}", list(queries)).fetchall()[0]
+        with in_memory():
+            called = ", ".join(["json_serialize_sql(?)"] * len(queries))
+            row = con.execute(f"SELECT {called}", list(queries)).fetchall()[0]
     except duckdb.Error:
         raise Refused("SDC001") from None
     return [_reading(text) for text in row]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -43,7 +44,7 @@ from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, wit
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
-from sdcduck.guard.running import Limited, Parameters, begun, plans_once
+from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
@@ -223,6 +224,7 @@ class Guard:
         finally:
             cursor.close()
 
+    @in_memory()
     def relations(self) -> list[tuple[Policy, dict[str, str]]]:
         """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
         version = self._known.version()
@@ -362,6 +364,7 @@ class Guard:
             True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
         )
 
+    @in_memory()
     def _rewrite(
         self, query: str, version: str, user: str = "", first: Callable[[Question], None] | None = None
     ) -> Rewritten:
@@ -435,7 +438,7 @@ class Guard:
                 return self._protected(query, policies)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
-        except Refused:
+        except (Refused, duckdb.OutOfMemoryException):
             raise
         except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
             raise Refused("SDC001") from None
@@ -549,7 +552,8 @@ def guard(
         database: the connection, or the file; it must have policies (`sdc_protect`).
         role: whose policies hold: `sdc_protect(.., role := ..)`; those for everybody hold where there is none.
         seconds: a query that runs longer is stopped.
-        memory: limit of the instance, such as ``2GB``; only with a file.
+        memory: limit of the instance, such as ``2GB``, only with a file; None: half of the machine's memory. What an
+            answer needs on its way out comes on top of it.
         log: file for the audit log; an `AuditLog` where it has a size and a quota of its own, or several guards of this
             process write to it.
         raw: show the records of every table of the file as they are; see `Guard`.
@@ -563,7 +567,7 @@ def guard(
         return Guard(database, role=role, seconds=seconds, log=written)
     if not Path(database).is_file():
         raise SDCError("there is no such database file")
-    config = {**LOCKED, **({"memory_limit": memory} if memory else {})}
+    config = {**LOCKED, "memory_limit": memory or half_of_memory()}
     try:
         con = duckdb.connect(str(database), read_only=True, config=config)
     except duckdb.ConnectionException:
@@ -574,6 +578,14 @@ def guard(
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
+
+
+@cache
+def half_of_memory() -> str:
+    """Half of the machine's memory, or of what its container has of it: DuckDB, which looks there, takes 80 %."""
+    with duckdb.connect() as con:
+        size, unit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
+    return f"{float(size) / 0.8 / 2:.1f}{unit}"
 
 
 LOCKED: dict[str, str | bool | int | float | list[str]] = {

@@ -22,7 +22,7 @@ from sdcduck.guard.own_macros import NOT_OURS, are_ours
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
-from sdcduck.guard.running import Limited
+from sdcduck.guard.running import Limited, in_memory
 from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 
@@ -84,6 +84,7 @@ class Known:
         if unchanging:
             self._unchanging_sources = frozenset(map(identifier, self._tables()))
 
+    @in_memory()
     def version(self) -> str:
         """Another whenever a policy changed."""
         if self._version is not None:

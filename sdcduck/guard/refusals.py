@@ -54,7 +54,8 @@ REASONS = {
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),
     "SDC093": ("a result with too many rows", "Ask for less at a time, or aggregate."),
-    "SDC094": (
+    "SDC094": ("a query that needs too much memory", "Ask for less at a time; look for joins that multiply rows."),
+    "SDC095": (
         "more than one user may write into the audit log in an hour",
         "Ask in the next hour; fewer questions, and shorter ones, take less room.",
     ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import duckdb
@@ -15,6 +16,20 @@ from sdcduck.guard.refusals import Refused
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
+_NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
+
+
+@contextmanager
+def in_memory() -> Iterator[None]:
+    """Refuse what there is no memory left for: other questions may have all that an instance may use.
+
+    Raises:
+        Refused: as `watched` does, of what the guard asks without it.
+    """
+    try:
+        yield
+    except _NO_MEMORY:
+        raise Refused("SDC094") from None
 
 
 def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], seconds: float | None) -> _Answer:
@@ -35,9 +50,12 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         finally:
             over.set()
             watch.join()
-    except (duckdb.Error, pa.ArrowException, OSError) as problem:
+    except (duckdb.Error, pa.ArrowException, OSError, MemoryError) as problem:
         if stopped.is_set() or isinstance(problem, duckdb.InterruptException):
             raise Refused("SDC091") from None
+        # Out of a stream Arrow raises an OSError, which has what DuckDB said.
+        if isinstance(problem, _NO_MEMORY) or str(problem).startswith("Out of Memory Error"):
+            raise Refused("SDC094") from None
         raise Refused("SDC090", type(problem).__name__) from None
 
 

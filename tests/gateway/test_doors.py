@@ -169,6 +169,21 @@ def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> N
     ]  # fmt: skip
 
 
+def test_a_question_that_needs_too_much_memory_has_a_clear_error(serve: Callable[..., Served]) -> None:
+    served = serve("--memory", "200MB")
+    with connected(served) as con:
+        con.autocommit = True
+        for question in (
+            "SELECT length(list(a.n)) AS n FROM numbers a, numbers b",
+            "SELECT n FROM numbers UNION ALL SELECT length(list(a.n)) FROM numbers a, numbers b",  # after the first rows
+        ):
+            with pytest.raises(psycopg.errors.OutOfMemory, match="SDC094"):
+                con.execute(question).fetchall()
+            assert con.execute("SELECT count(*) FROM kinds").fetchone() == (1,)
+    assert served.stop() == 0
+    assert "Traceback" not in served.events.read_text()
+
+
 def test_limits_of_a_user(serve: Callable[..., Served]) -> None:
     served = serve("--user-connections", "2", "--rows", "1000", "--seconds", "2")
     with connected(served) as con:

@@ -44,10 +44,10 @@ def test_many_connections_of_a_user_share_one_quota(serve: Callable[..., Served]
         thread.start()
     for thread in threads:
         thread.join()
-    assert codes == {("SDC094", "53400")}
+    assert codes == {("SDC095", "53400")}
     assert 10 < answered.count("ann") < 60
     client, over_flight = Plain(served), 0
-    with pytest.raises(flight.FlightError, match="SDC094"):
+    with pytest.raises(flight.FlightError, match="SDC095"):
         for over_flight in range(60):  # an hour may begin in between, and has room for less
             client.rows(client.info(long_question(f"flight {over_flight}"))).read_all()
     ask(9, "bob", 4)

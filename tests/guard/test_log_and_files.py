@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,8 @@ import pytest
 from own_numbers import with_own_numbers
 
 import sdcduck
-from sdcduck.guard import Refused, guard, verify_log
+from sdcduck import catalog
+from sdcduck.guard import Guard, Refused, guard, verify_log
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,80 @@ def test_a_query_that_runs_too_long_is_stopped(file: Path) -> None:
     )
     with pytest.raises(Refused, match="SDC091"):
         guard(file, seconds=0.3).sql(slow)
+
+
+MANY = "(SELECT person_id AS k FROM people_public LIMIT 30000)"
+AT_ONCE = f"SELECT length(list(a.k)) AS n FROM {MANY} a, {MANY} b"
+AT_THE_END = f"SELECT k AS n FROM {MANY} UNION ALL {AT_ONCE}"
+
+
+def batch_by_batch(guarded: Guard, query: str) -> None:
+    asked = guarded.question(query)
+    asked.ask()
+    for _ in asked.batches():
+        pass
+
+
+DOORS: dict[str, Callable[[Guard, str], object]] = {
+    "sql": Guard.sql,
+    "stream": lambda guarded, query: guarded.stream(query, rows=1000).read_all(),
+    "question": batch_by_batch,
+}
+
+
+@pytest.fixture(scope="module")
+def open_file(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("open") / "people.duckdb"
+    shutil.copy(file, path)
+    with sdcduck.connect(path) as con:
+        con.execute("CREATE TABLE people_public AS SELECT person_id FROM people; FROM sdc_public('people_public')")
+    return path
+
+
+@pytest.mark.parametrize("question", [AT_ONCE, AT_THE_END])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_question_that_needs_too_much_memory_is_refused_and_the_guard_goes_on(
+    open_file: Path, capfd: pytest.CaptureFixture[str], question: str, door: str
+) -> None:
+    guarded = guard(open_file, memory="200MB", seconds=600)
+    with pytest.raises(Refused, match="SDC094: a query that needs too much memory") as caught:
+        DOORS[door](guarded, question)
+    assert caught.value.__cause__ is None
+    assert guarded.sql("SELECT count(*) AS n FROM people_public").to_pylist() == [{"n": 300000}]
+    guarded.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_others_may_have_all_the_memory(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*args: object) -> str:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: 1 of 1 used by the question of somebody else")
+
+    con = sdcduck.connect(file, read_only=True)  # where each question looks whether policies changed
+    for name in ("policies_version", "policies"):
+        guarded = guard(con)
+        guarded._known._unchanging = False
+        with monkeypatch.context() as changed:
+            changed.setattr(catalog, name, failing)
+            for ask in (Guard.sql, Guard.columns, Guard.rewrite, lambda one, query: one.relations()):
+                with pytest.raises(Refused, match="SDC094") as caught:
+                    ask(guarded, QUERY)
+                assert "somebody" not in str(caught.value)
+        assert len(guarded.sql(QUERY)) == 5
+    con.close()
+
+
+def test_half_of_the_memory_is_the_limit_where_nothing_is_said(file: Path) -> None:
+    def limit(con: duckdb.DuckDBPyConnection) -> float:
+        size, unit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
+        return float(size) * {"KiB": 1, "MiB": 2**10, "GiB": 2**20, "TiB": 2**30}[unit]
+
+    guarded = guard(file)
+    with duckdb.connect() as other:
+        assert limit(guarded._con) == pytest.approx(limit(other) * 0.5 / 0.8, rel=0.05)
+    guarded.close()
+    guarded = guard(file, memory="512MiB")
+    assert limit(guarded._con) == 512 * 2**10
+    guarded.close()
 
 
 def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:

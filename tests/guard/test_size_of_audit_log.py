@@ -183,7 +183,7 @@ def test_who_writes_too_much_is_refused_and_counted_and_others_are_not(
     answers = asked(guarded, "ann", 60)
     assert 3 < answers < 50
     assert heard.count("answered") == answers
-    assert heard.count("SDC094") == 60 - answers
+    assert heard.count("SDC095") == 60 - answers
     size = path.stat().st_size
     assert size < 20_000 + 8 * 600
     assert asked(guarded, "ann", 4) == 0
@@ -201,7 +201,7 @@ def test_the_number_left_out_is_written_without_anybody_asking_for_it(
     guarded = guard(people, log=AuditLog(path, quota=5_000))
     answers = asked(guarded, "ann", 1000)
     lines = people.execute(
-        "SELECT left_out FROM sdc_audit_log(?) WHERE verdict = 'SDC094' ORDER BY number", [str(path)]
+        "SELECT left_out FROM sdc_audit_log(?) WHERE verdict = 'SDC095' ORDER BY number", [str(path)]
     ).fetchall()
     assert [line[0] for line in lines] == [1, 1, 2, 4, 8, 16, 32, 64, 128, 256]
     clock[0] += timedelta(hours=1)
@@ -213,7 +213,7 @@ def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
     people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]
 ) -> None:
     guarded = guard(people, log=AuditLog(path, quota=1))
-    with pytest.raises(Refused, match="SDC094"):  # looked at: only then it is known how long its line is
+    with pytest.raises(Refused, match="SDC095"):  # looked at: only then it is known how long its line is
         guarded.sql("SELECT count(*) FROM people", user="ann")
     guarded._known = None  # type: ignore[assignment]
     for ask in (
@@ -221,7 +221,7 @@ def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
         lambda: guarded.stream("SELECT count(*) FROM people", user="ann"),
         lambda: guarded.columns("SELECT count(*) FROM people", user="ann"),
     ):
-        with pytest.raises(Refused, match="SDC094"):
+        with pytest.raises(Refused, match="SDC095"):
             ask()
     guarded.settle()
     assert counted(people, path) == [("ann", 0, 4)]
@@ -234,7 +234,7 @@ def test_refused_questions_count_as_well(people: duckdb.DuckDBPyConnection, path
         with pytest.raises(Refused) as refused:
             guarded.sql(f"SELECT secret{turn} FROM people", user="ann")
         codes.add(refused.value.code)
-    assert codes == {"SDC030", "SDC094"}
+    assert codes == {"SDC030", "SDC095"}
     assert path.stat().st_size < 5_000 + 6 * 600
 
 
@@ -245,7 +245,7 @@ def test_a_stream_that_has_begun_gets_its_end(
     people.execute("FROM sdc_public('numbers')").fetchall()
     guarded = guard(people, log=AuditLog(path, quota=700))
     reader = guarded.stream("SELECT n FROM numbers", user="ann")
-    with pytest.raises(Refused, match="SDC094"):
+    with pytest.raises(Refused, match="SDC095"):
         guarded.sql("SELECT count(*) FROM people", user="ann")
     assert reader.read_all().num_rows == 200_000
     found = [(line["verdict"], line["rows"]) for line in read_log(path)]
@@ -262,7 +262,7 @@ def test_all_writers_of_a_log_share_the_quota_and_a_restart_gives_none_anew(path
             written += 1
         except OverQuota:
             pass
-    own = sum(len(line) for line in path.read_bytes().splitlines(keepends=True) if b"SDC094" not in line)
+    own = sum(len(line) for line in path.read_bytes().splitlines(keepends=True) if b"SDC095" not in line)
     assert own <= 10_000 < own + 400
     anew = AuditLog(path, quota=10_000)
     with pytest.raises(OverQuota):
