@@ -44,7 +44,7 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
     SELECT * FROM query(_sdc_plan_protect(
         tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
         ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units, base, publication::VARCHAR, population::VARCHAR,
-        role::VARCHAR, preview::VARCHAR));
+        role::VARCHAR, preview::VARCHAR, [current_database(), current_schema()]));
 
 --| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely. A view that fails for some of its rows is refused.
@@ -61,7 +61,7 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
 --| visits |       3
 --| @source this project
 CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE
-    SELECT * FROM query(_sdc_plan_public(tbl::VARCHAR, role::VARCHAR));
+    SELECT * FROM query(_sdc_plan_public(tbl::VARCHAR, role::VARCHAR, [current_database(), current_schema()]));
 
 --| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.

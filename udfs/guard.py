@@ -29,10 +29,11 @@ def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
     min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
-    preview: str | None,
+    preview: str | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
+    _check_place(cursor, here)
     table = _table(session, text)
     if method not in METHODS:
         raise unknown("method", str(method), METHODS)
@@ -252,6 +253,17 @@ def _name_alone(table: Source) -> str | None:
     return name if fits else None
 
 
+def _check_place(cursor: duckdb.DuckDBPyConnection, here: Sequence[str]) -> None:
+    """Refuse names where they mean another table than that of the main schema, which is the one that has policies."""
+    home = (catalog.current_database(cursor), "main")
+    if tuple(map(folded, here)) != tuple(map(folded, home)):
+        told = ".".join(map(catalog.identifier, here))
+        raise SDCError(
+            f"policies are for tables and views of the main schema, and a name means one of {told} here: "
+            f"USE {'.'.join(map(catalog.identifier, home))} first; for a table of another schema make a view in main"
+        )
+
+
 def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
     if not catalog.is_view(cursor, table.text):
@@ -274,8 +286,9 @@ def _plain(table: Source, name: str | None, argument: str) -> str:
     return table.column(name, argument)[1:-1].replace('""', '"')
 
 
-def plan_public(session: Session, text: str | None, role: str | None) -> Rows:
+def plan_public(session: Session, text: str | None, role: str | None, here: Sequence[str]) -> Rows:
     """``sdc_public``: a relation that analysts read freely."""
+    _check_place(session.cursor(), here)
     table = _table(session, text)
     before = _policy(session, table.text, role)
     if before is not None and before.label == "unit-level":
@@ -324,12 +337,14 @@ FAMILY = Family(
         Planner(
             "sdc_protect",
             ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT",
-             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]"),
             plan_protect,
             {"name": "VARCHAR", "method": "VARCHAR", "rows": "BIGINT", "units": "BIGINT",
              "one_row_per_unit": "BOOLEAN"},
         ),
-        Planner("sdc_public", ("VARCHAR", "VARCHAR"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}),
+        Planner(
+            "sdc_public", ("VARCHAR", "VARCHAR", "VARCHAR[]"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}
+        ),
         Planner("sdc_unprotect", ("VARCHAR", "VARCHAR"), plan_unprotect, {"name": "VARCHAR"}),
     ),
 )  # fmt: skip

@@ -260,7 +260,7 @@ def _readings(con: duckdb.DuckDBPyConnection, *queries: str) -> list[Reading]:
     """What DuckDB's parser makes of queries: one question, as each takes its time."""
     try:
         with in_memory():
-            called = ", ".join(["json_serialize_sql(?)"] * len(queries))
+            called = ", ".join(["system.main.json_serialize_sql(?)"] * len(queries))
             row = con.execute(f"SELECT {called}", list(queries)).fetchall()[0]
     except duckdb.Error:
         raise Refused("SDC001") from None

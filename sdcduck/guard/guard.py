@@ -119,13 +119,16 @@ class Guard:
         """Whether it shows records as they are."""
         self.heard: Callable[[str, float, int], None] = lambda verdict, seconds, rows: None
         """Told of each line that is written down, or would be if there were a log: verdict, seconds, rows."""
-        self._limited = Limited(self._con, self._alone, seconds)
         self.at_once = plans_once(self._con)
         """How the engine is asked (`begun`)."""
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
+        # Nobody can change a database that this process holds for reading.
+        unchanging = catalog.is_read_only(self._con)
+        database = None if unchanging else catalog.current_database(self._con)
+        self._limited = Limited(self._con, self._alone, seconds, database)
         if macros := catalog.shadowing_macros(self._con):
             raise SDCError(
                 f"the macro {macros[0]!r} of the database would run in place of DuckDB's function of that name: "
@@ -133,8 +136,6 @@ class Guard:
             )
         if not raw and not are_ours(self._con):
             raise SDCError(NOT_OURS)
-        # Nobody can change a database that this process holds for reading.
-        unchanging = catalog.is_read_only(self._con)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}
         self._templates = Templates(_MOST_CACHED)
@@ -192,8 +193,7 @@ class Guard:
 
         The time limit of the guard holds for `sql` and `stream` only: who asks this way stops the query itself.
         """
-        with self._alone:
-            return Question(self, self._con.cursor(), query, user)
+        return Question(self, self._limited.cursor(), query, user)
 
     def columns(
         self, query: str, parameter_types: Sequence[str] = (), *, user: str | None = None
@@ -217,8 +217,7 @@ class Guard:
             if user is not None:
                 self.write(query, user, start, refused.code, 0, None, version)
             raise
-        with self._alone:
-            cursor = self._con.cursor()
+        cursor = self._limited.cursor()
         try:
             return columns_of(cursor, sql, parameter_types)
         finally:
@@ -266,8 +265,7 @@ class Guard:
         Raises:
             Refused: as `sql` does; while it is read, too.
         """
-        with self._alone:
-            cursor = self._con.cursor()
+        cursor = self._limited.cursor()
         asked = Question(self, cursor, query, user, seconds=self._limited.seconds, rows=rows)
         asked.ask(parameters)
         schema = asked.schema.with_metadata({NOTICE: asked.notice}) if asked.notice else asked.schema
@@ -385,6 +383,7 @@ class Guard:
             self._rewritten[text] = known
         rewritten = known[1]
         # Not part of what is remembered: tables may have changed.
+        self._known.check_names({*rewritten.tables, *(shape.name for shape in rewritten.shapes)})
         for policy in rewritten.policies:
             self._known.check_facts(policy)
         for unique in rewritten.unique:
@@ -395,8 +394,7 @@ class Guard:
         self, query: str, user: str, seconds: float | None, first: Callable[[Question], None] | None
     ) -> list[str | None]:
         """The answer to a question with one column of texts, which is asked before another one."""
-        with self._alone:
-            cursor = self._con.cursor()
+        cursor = self._limited.cursor()
         question = Question(self, cursor, query, user, seconds=seconds)
         try:
             if first is not None:

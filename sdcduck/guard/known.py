@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -81,8 +81,11 @@ class Known:
         self._ptables: dict[str, int] = {}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
+        self._first_names: dict[int, str] = {}
         if unchanging:
             self._unchanging_sources = frozenset(map(identifier, self._tables()))
+        else:
+            self.check_names(())
 
     @in_memory()
     def version(self) -> str:
@@ -98,12 +101,8 @@ class Known:
     def policies(self, version: str) -> dict[str, Policy]:
         """The policies that hold, by lower-case name; call it with the connection held."""
         if self._policies[0] != version or not version:
-            if self._policies[0] and (macros := catalog.shadowing_macros(self._con)):
-                raise Refused(
-                    "SDC060", f"a macro has the name of a function of DuckDB, DROP MACRO {identifier(macros[0])}"
-                )
-            if self._policies[0] and not self._raw and not are_ours(self._con):
-                raise Refused("SDC060", NOT_OURS)
+            if self._policies[0]:
+                self._check_macros()
             known = catalog.policies(self._con) if not self._raw else []
             held = {
                 folded(policy.name): policy
@@ -118,6 +117,19 @@ class Known:
                 held = {name: self._with_facts(policy) for name, policy in held.items()}
             self._policies = (version, held)
         return self._policies[1]
+
+    def _check_macros(self) -> None:
+        """Refuse to ask with functions that a macro runs in place of, and with macros that are not ours.
+
+        Call it with the connection held.
+
+        Raises:
+            Refused: there is one.
+        """
+        if macros := catalog.shadowing_macros(self._con):
+            raise Refused("SDC060", f"a macro has the name of a function of DuckDB, DROP MACRO {identifier(macros[0])}")
+        if not self._raw and not are_ours(self._con):
+            raise Refused("SDC060", NOT_OURS)
 
     def _with_facts(self, policy: Policy) -> Policy:
         """A policy that knows which measures are never NULL or zero: what is asked of records need not provide for it.
@@ -159,6 +171,29 @@ class Known:
         ).fetchall()
         return [name for (name,) in found]
 
+    def check_names(self, asked: Collection[str]) -> None:
+        """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
+
+        DuckDB numbers its tables, and a table keeps its number when it is renamed.
+
+        Raises:
+            Refused: it had.
+        """
+        if self._unchanging:
+            return
+        with self._alone:
+            found = self._con.execute(
+                "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
+                "AND schema_name = 'main' AND NOT temporary"
+            ).fetchall()
+        names = {folded(name) for name in asked}
+        for name, number in found:
+            first = self._first_names.setdefault(number, name)
+            if folded(name) in names and folded(first) != folded(name):
+                raise Refused(
+                    "SDC060", f"{name}: the table that was called {first} has this name now; make the guard anew"
+                )
+
     def columns(self, policy: Policy) -> Columns:
         """The columns that analysts see of a table; with the connection held."""
         known = self._columns.get(policy.name)
@@ -183,17 +218,42 @@ class Known:
             described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
-        self._check_public(policy)
+        self._check_public(policy, [row[0] for row in described])
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
 
-    def _check_public(self, policy: Policy) -> None:
+    def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
+        """Refuse a public table that has all columns of a protected one which is not what it was any more.
+
+        Raises:
+            Refused: the records were renamed, or two tables have changed names.
+        """
+        have = set(map(folded, columns))
+        for other in catalog.policies(self._con):
+            if other.label != "unit-level" or folded(other.name) == folded(policy.name):
+                continue
+            needed = {str(other.unit), *other.dimensions, *other.measures}
+            needed |= set() if other.record_key is None else {other.record_key}
+            needed = set(map(folded, needed))
+            if not needed <= have:
+                continue
+            try:
+                described = self._con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()
+            except _NO_TABLE:
+                described = []
+            if not needed <= {folded(row[0]) for row in described}:
+                raise Refused("SDC060", f"{policy.name}: it has the columns of {other.name}, which has them no more")
+
+    def _check_public(self, policy: Policy, columns: Sequence[str]) -> None:
         """Refuse a public view that was replaced by one that reads records, or one of a table protected since.
 
         Raises:
             Refused: it does.
         """
-        if policy.label != "public" or self._raw or folded(policy.name) in self.tables():
+        if policy.label != "public" or self._raw:
+            return
+        if folded(policy.name) in self.tables():
+            self._check_renamed(policy, columns)
             return
         behind = catalog.records_behind(self._con, policy.name, policy.role)
         if behind is not None:
@@ -282,6 +342,7 @@ class Known:
         rows = self._value(f"SELECT count(*) FROM {name}", _GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
             with self._alone:
+                self._check_macros()  # the records are judged by DuckDB's functions
                 facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
             broken = facts.no_unit or facts.no_key or facts.several_keys
             if broken or (policy.one_row_per_unit and facts.rows > facts.units):

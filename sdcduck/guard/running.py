@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog import identifier, literal
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
 
@@ -136,23 +137,44 @@ class Limited:
         con: what the cursors are of.
         alone: held while it is used.
         seconds: after which a question is stopped; None: no limit.
+        database: in which others may make macros at any time; None: nobody can.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, alone: threading.Lock, seconds: float | None) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, alone: threading.Lock, seconds: float | None, database: str | None = None
+    ) -> None:
         self._con, self._alone, self.seconds = con, alone, seconds
+        self._path = None if database is None else literal("system.main,{0}.main,{0}.sdc".format(identifier(database)))
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor for one question, on which no macro runs in place of DuckDB's function of its name.
+
+        Tables are found on it by their full names only.
+        """
+        cursor = self._plain_cursor()
+        if self._path is not None:
+            cursor.execute(f"SET search_path = {self._path}")
+        return cursor
+
+    def _plain_cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._alone:
+            return self._con.cursor()
 
     def value(self, sql: str) -> Any:
         """The first value of a query that the guard asks for itself."""
-        return self.ask(lambda cursor: cursor.execute(sql).fetchall()[0][0])
+        return self._ask(lambda cursor: cursor.execute(sql).fetchall()[0][0], self._plain_cursor())
 
     def ask(self, question: Callable[[duckdb.DuckDBPyConnection], _Answer]) -> _Answer:
-        """The answer of a function of a cursor.
+        """The answer of a function of a `cursor`.
 
         Raises:
             Refused: it took too long or failed; never with data in the message.
         """
-        with self._alone:
-            cursor = self._con.cursor()
+        return self._ask(question, self.cursor())
+
+    def _ask(
+        self, question: Callable[[duckdb.DuckDBPyConnection], _Answer], cursor: duckdb.DuckDBPyConnection
+    ) -> _Answer:
         try:
             return watched(cursor, lambda: question(cursor), self.seconds)
         finally:

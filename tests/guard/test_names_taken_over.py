@@ -1,0 +1,133 @@
+"""Names that mean something else than what was declared: macros, tables that were renamed, other schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+
+COUNTED = "SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region ORDER BY region"
+SHOWN = "SELECT region, upper(name) || '!' AS name, abs(region - 2) + 1 AS far FROM regions ORDER BY region"
+ASKED: dict[str, Callable[[Guard, str], object]] = {
+    "sql": lambda one, query: one.sql(query).to_pylist(),
+    "stream": lambda one, query: one.stream(query).read_all().to_pylist(),
+    "columns": lambda one, query: one.columns(query),
+}
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with sdcduck.connect(secret="a secret for the tests of names") as con:
+        con.execute("""
+            CREATE TABLE people AS SELECT i AS id, i % 3 AS region, i AS income FROM range(900) t(i);
+            CREATE TABLE regions AS SELECT range AS region, 'r' || range AS name FROM range(3);
+            FROM sdc_add_record_key('people', unit := 'id');
+            CREATE TABLE alike AS SELECT * REPLACE (-id AS id) FROM people;
+            FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income']);
+            FROM sdc_public('regions');
+            FROM sdc_public('alike');
+        """)
+        yield con
+
+
+@pytest.mark.parametrize("door", ASKED)
+@pytest.mark.parametrize("asked_before", [True, False])
+@pytest.mark.parametrize("query", [COUNTED, SHOWN])
+@pytest.mark.parametrize(
+    "macro",
+    ["count(x) AS 7", "sum(x) AS 7", "upper(x) AS 'secret'", "abs(x) AS 7", '"||"(a, b) AS 7', '"+"(a, b) AS 7',
+     "max(x) AS 7"],
+)  # fmt: skip
+def test_a_macro_of_another_connection_does_not_run_in_place_of_a_function(
+    con: duckdb.DuckDBPyConnection, macro: str, query: str, asked_before: bool, door: str
+) -> None:
+    ask = ASKED[door]
+    wanted = ask(sdcduck.guard(con), query)
+    one = sdcduck.guard(con)
+    if asked_before:
+        assert ask(one, query) == wanted
+    con.cursor().execute(f"CREATE MACRO {macro}")
+    assert ask(one, query) == wanted
+
+
+def test_records_are_not_judged_by_a_macro(con: duckdb.DuckDBPyConnection) -> None:
+    one = sdcduck.guard(con)
+    one.sql(COUNTED)
+    con.execute("CREATE MACRO min(x) AS 1; CREATE MACRO max(x) AS 1")  # by which keys of a unit would be compared
+    con.execute("INSERT INTO people SELECT id, region, income, (record_key + 1) % 1000000 FROM people WHERE id = 7")
+    with pytest.raises(Refused, match=r"SDC060: .*a macro has the name of a function of DuckDB, DROP MACRO"):
+        one.sql(COUNTED)
+    con.execute("DROP MACRO min; DROP MACRO max")
+    with pytest.raises(Refused, match=r"SDC060: .*\(people\)"):
+        one.sql(COUNTED)
+
+
+@pytest.mark.parametrize("door", ASKED)
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_public_name_is_not_that_of_the_records_after_they_were_renamed(
+    con: duckdb.DuckDBPyConnection, asked_before: bool, door: str
+) -> None:
+    ask, one = ASKED[door], sdcduck.guard(con)
+    if asked_before:
+        ask(one, "FROM alike")
+        ask(one, COUNTED)
+    swap = "ALTER TABLE {0} RENAME TO aside; ALTER TABLE {1} RENAME TO {0}; ALTER TABLE aside RENAME TO {1}"
+    con.cursor().execute(swap.format("people", "alike"))  # the same columns
+    for query, name in (("FROM alike", "people"), (COUNTED, "alike")):
+        with pytest.raises(Refused, match=f"SDC060: .*the table that was called {name} has this name now"):
+            ask(one, query)
+    ask(one, "FROM regions")
+    con.cursor().execute(swap.format("people", "alike"))
+    ask(one, "FROM alike")
+    ask(one, COUNTED)
+
+
+@pytest.mark.parametrize("left", ["", "ALTER TABLE regions_before RENAME TO people"])
+def test_a_guard_made_later_does_not_show_the_records_under_a_public_name(
+    con: duckdb.DuckDBPyConnection, left: str
+) -> None:
+    con.execute(f"ALTER TABLE regions RENAME TO regions_before; ALTER TABLE people RENAME TO regions; {left}")
+    one = sdcduck.guard(con)
+    for query in ("FROM regions", "SELECT region FROM regions", "SELECT count(*) AS n FROM regions"):
+        with pytest.raises(Refused, match=r"SDC060: .*regions: it has the columns of people, which has them no more"):
+            one.sql(query)
+    con.execute("ALTER TABLE regions RENAME TO away")
+    con.execute("CREATE OR REPLACE TABLE regions AS SELECT 1 AS region")
+    assert sdcduck.guard(con).sql("FROM regions").to_pylist() == [{"region": 1}]
+
+
+def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyConnection) -> None:
+    one = sdcduck.guard(con)
+    one.sql("FROM regions")
+    con.execute("CREATE OR REPLACE TABLE regions AS SELECT 1 AS region, 'new' AS name")
+    assert one.sql("SELECT name FROM regions").to_pylist() == [{"name": "new"}]
+    con.execute(
+        "ALTER TABLE regions ADD COLUMN other INTEGER; DROP TABLE regions; CREATE TABLE regions AS SELECT 2 AS a"
+    )
+    assert one.sql("FROM regions").to_pylist() == [{"a": 2}]
+
+
+@pytest.mark.parametrize("use", ["USE other", "USE elsewhere", "SET search_path = 'other,main'"])
+@pytest.mark.parametrize("declare", ["sdc_public('info')", "sdc_protect('info', unit := 'id', dimensions := ['a'])"])
+def test_a_name_is_declared_where_it_means_the_table_of_the_main_schema(
+    con: duckdb.DuckDBPyConnection, use: str, declare: str
+) -> None:
+    con.execute("""
+        ATTACH ':memory:' AS elsewhere; CREATE SCHEMA other;
+        CREATE TABLE info AS SELECT range AS id, range % 2 AS a FROM range(90);
+        FROM sdc_add_record_key('info', unit := 'id');
+        CREATE TABLE other.info AS SELECT 1 AS id, 'open' AS a, 5 AS record_key;
+        CREATE TABLE elsewhere.info AS FROM other.info;
+    """)
+    con.execute(use)
+    with pytest.raises(duckdb.Error, match=r'USE "memory"\."main" first; for a table of another schema make a view'):
+        con.execute(f"FROM {declare}")
+    with pytest.raises(Refused, match="SDC020"):
+        sdcduck.guard(con).sql("SELECT count(*) AS n FROM info")
+    con.execute("USE memory.main")
+    con.execute(f"FROM {declare}")
+    assert len(sdcduck.guard(con).sql("SELECT count(*) AS n FROM info")) == 1
