@@ -46,6 +46,7 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.sizes import bound, refuse_lists_of_windows
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
@@ -496,6 +497,7 @@ class Guard:
         visible = {name: frozenset(columns) for name, columns in schema.items()}
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
+        refuse_lists_of_windows(tree)
         spell(tree, names)
         columns = origins(tree, protection.blocks)
         now, grouped, constant = output_names(tree), _is_grouped(tree), _is_constant(tree)
@@ -760,7 +762,7 @@ def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> ex
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
-        qualified = qualify(tree, schema=known, dialect=_DUCKDB)
+        qualified = bound(qualify(tree, schema=known, dialect=_DUCKDB))
         return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
     except OptimizeError as problem:
         text = str(problem)

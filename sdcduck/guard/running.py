@@ -14,9 +14,14 @@ import pyarrow as pa
 from sdcduck.catalog import identifier, literal
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.sizes import TOO_LONG, check_parameters
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
+_MAKES_MORE = (
+    "functions of a very long list or text of an aggregate: sort by list(x ORDER BY x), and aggregate fewer rows, with "
+    "LIMIT in a subquery"
+)
 _NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
 
 
@@ -57,6 +62,8 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         # Out of a stream Arrow raises an OSError, which has what DuckDB said.
         if isinstance(problem, _NO_MEMORY) or str(problem).startswith("Out of Memory Error"):
             raise Refused("SDC094") from None
+        if TOO_LONG in str(problem):
+            raise Refused("SDC091", _MAKES_MORE) from None
         raise Refused("SDC090", type(problem).__name__) from None
 
 
@@ -97,6 +104,7 @@ def _begun(
     but copies its rows with a second query; what its relations are made of does neither.
     """
     given = parameters if parameters is not None else []
+    check_parameters(given.values() if isinstance(given, Mapping) else given)
     if at_once:
         values = dict(given) if isinstance(given, Mapping) else list(given)
         result = cursor._submit(sql, values, "stream", rows)

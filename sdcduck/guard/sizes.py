@@ -1,0 +1,318 @@
+"""How much work a query can make of one row: an engine in the middle of an expression does not hear that it is stopped.
+
+DuckDB looks whether it is stopped between vectors of 2048 rows. What takes long for a vector is refused before: texts
+and lists that grow without need, in steps each of which multiplies them, and patterns that are tried in very many ways.
+Values of tables count as short; what the custodian stored in them is hers. How long the list or the text of an
+aggregate will be, nobody knows before: where something is made of it, the query that runs looks at its length first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from sqlglot import exp
+
+from sdcduck.catalog import folded
+from sdcduck.guard.refusals import Refused
+
+LONGEST_PARAMETER = 10_000
+"""Characters: longer values for parameters are not taken."""
+
+TOO_LONG = "sdcduck: a value of an aggregate that is too long"
+"""Stands in what DuckDB says where `_checked` finds one; an aggregate with this text in it says so, and no more."""
+
+_MOST_WORK = 2_000_000  # nanoseconds for a row
+_STORED, _PLAIN, _ITEM = 200, 32, 16  # bytes of a value of a table, of a number as a text, around an item of a list
+_LADDER = (1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000)
+_LARGEST_PATTERN, _WIDEST = 1000, 1000
+
+Sizes = Mapping[str, float]
+_Scopes = tuple[Mapping[str, Sizes | None], ...]
+_OF_NUMBERS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.Predicate, exp.Connector, exp.Not, exp.Neg,
+    exp.Count, exp.Sum, exp.Avg, exp.Length, exp.RowNumber,
+)  # fmt: skip
+_ONE_OF = (
+    exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Least, exp.Greatest, exp.Min, exp.Max, exp.AnyValue, exp.First,
+    exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Mode,
+)  # fmt: skip
+_LISTS = (exp.ArrayAgg, exp.GroupConcat)
+_PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.RegexpReplace, exp.RegexpExtract)
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)
+_MAPS = (exp.Map, exp.MapFromEntries, exp.ToMap)
+_REPEATED = re.compile(r"\{(\d*)(?:,(\d*))?\}")
+
+
+def bound(tree: exp.Expr) -> exp.Expr:
+    """A qualified query in which no row makes too much work: aggregates of which much would be made look at their size.
+
+    Raises:
+        Refused: one does, whatever its aggregates are.
+    """
+    if _work(tree, inf) <= _MOST_WORK:
+        return tree
+    for most in _LADDER:
+        if _work(tree, most) <= _MOST_WORK:
+            return _checked(tree, most)
+    raise Refused("SDC002", "text or lists that grow too long, or a search through them: make less of one value")
+
+
+def refuse_lists_of_windows(tree: exp.Expr) -> None:
+    """Refuse a window that makes a list or a text of very many rows for each row.
+
+    Raises:
+        Refused: there is one.
+    """
+    for window in tree.find_all(exp.Window):
+        if _is_list(_aggregate_in(window)) and not _is_narrow(window.args.get("spec")):
+            raise Refused(
+                "SDC010", "a list or text of a window: write ROWS BETWEEN 100 PRECEDING AND CURRENT ROW, or GROUP BY"
+            )
+
+
+def _is_narrow(frame: exp.Expr | None) -> bool:
+    """Whether a frame has no more rows than `_WIDEST` on either side."""
+    if not isinstance(frame, exp.WindowSpec) or frame.text("kind").upper() != "ROWS":
+        return False
+    for end in (frame.args.get("start"), frame.args.get("end")):
+        number = end.this if isinstance(end, exp.Literal) and not end.is_string else ""
+        if end != "CURRENT ROW" and not (number.isdecimal() and int(number) <= _WIDEST):
+            return False
+    return True
+
+
+def check_parameters(values: Iterable[object]) -> None:
+    """Refuse values that are longer than what a query is judged by.
+
+    Raises:
+        Refused: one is, or a text in it.
+    """
+    for value in values:
+        if isinstance(value, str | bytes | bytearray) and len(value) > LONGEST_PARAMETER:
+            raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} characters")
+        if isinstance(value, list | tuple):
+            check_parameters(value)
+            if len(value) > LONGEST_PARAMETER:
+                raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} values")
+        if isinstance(value, dict):
+            check_parameters([*value.keys()])
+            check_parameters([*value.values()])
+
+
+def _work(tree: exp.Expr, most: float) -> float:
+    sizes = _Query(most)
+    sizes.of(tree, {}, ())
+    return sizes.work
+
+
+@dataclass
+class _Query:
+    """What is known of one query: sizes in bytes, work in nanoseconds for a row, both at most.
+
+    Attributes:
+        most: bytes of the list or text of an aggregate.
+    """
+
+    most: float
+    work: float = 0.0
+    largest: float = _STORED
+
+    def of(self, node: exp.Expr, ctes: Mapping[str, Sizes], scopes: _Scopes) -> Sizes:
+        """The columns of a query, with the work in it."""
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            ctes = dict(ctes)
+            for cte in with_.expressions:
+                ctes[folded(cte.alias)] = _renamed(self.of(cte.this, ctes, scopes), cte)
+        if isinstance(node, exp.SetOperation):
+            left, right = self.of(node.this, ctes, scopes), self.of(node.expression, ctes, scopes)
+            if node.args.get("by_name"):
+                return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+            return dict(zip(left, map(max, left.values(), right.values()), strict=False))
+        if isinstance(node, exp.Subquery):
+            return _renamed(self.of(node.this, ctes, scopes), node)
+        if not isinstance(node, exp.Select):
+            return {"": self._within(node, ctes, scopes)}
+        here: dict[str, Sizes | None] = {}
+        inside: _Scopes = (here, *scopes)
+        joins = node.args.get("joins") or []
+        from_ = node.args.get("from_")
+        sources = [] if from_ is None else [from_.this]
+        for source in [*sources, *(join.this for join in joins), *(node.args.get("laterals") or [])]:
+            if isinstance(source, exp.Table) and not source.args.get("joins"):
+                known = ctes.get(folded(source.name))
+                here[folded(source.alias_or_name)] = None if known is None else _renamed(known, source)
+            elif isinstance(source, exp.Subquery):
+                here[folded(source.alias_or_name)] = self.of(source, ctes, inside)
+            else:
+                size = self._within(source, ctes, inside)
+                here[folded(source.alias_or_name)] = {"": size}
+        found = [(folded(item.alias_or_name), self.size(item.unalias(), ctes, inside)) for item in node.selects]
+        result = dict(found)
+        if len(result) < len(found):  # two of one name
+            result = dict.fromkeys(result, max(size for _, size in found))
+        here[""] = result
+        for key, value in node.args.items():
+            if key in ("expressions", "from_", "with_", "laterals"):
+                continue
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, exp.Join):
+                    for on in (part.args.get("on"), *(part.args.get("using") or [])):
+                        if isinstance(on, exp.Expr):
+                            self.size(on, ctes, inside)
+                elif isinstance(part, exp.Expr):
+                    self.size(part, ctes, inside)
+        return result
+
+    def _within(self, node: exp.Expr, ctes: Mapping[str, Sizes], scopes: _Scopes) -> float:
+        """What the parts of a source add up to."""
+        return sum(self.size(part, ctes, scopes) for part in node.iter_expressions())
+
+    def size(self, node: exp.Expr, ctes: Mapping[str, Sizes], scopes: _Scopes) -> float:
+        """Of the value of an expression; the work for it and in it is added up."""
+        found = self._size(node, ctes, scopes)
+        self.largest = max(self.largest, found)
+        return found
+
+    def _size(self, node: exp.Expr, ctes: Mapping[str, Sizes], scopes: _Scopes) -> float:
+        if isinstance(node, exp.Query):
+            return max(self.of(node, ctes, scopes).values(), default=_PLAIN)
+        if isinstance(node, exp.Column):
+            return self._column(node, scopes)
+        if isinstance(node, exp.Literal):
+            return len(node.this.encode()) if node.is_string else _PLAIN
+        if isinstance(node, exp.Placeholder):
+            return LONGEST_PARAMETER
+        parts = [self.size(part, ctes, scopes) for part in node.iter_expressions()]
+        total, largest = sum(parts), max(parts, default=0.0)
+        if not isinstance(node, (exp.Func, exp.Binary, exp.Unary, exp.Array, exp.Struct, exp.Tuple, exp.Bracket)):
+            return total
+        if isinstance(node, exp.AggFunc):
+            return self._aggregate(node, parts)
+        made = self._made(node, parts)
+        if isinstance(node, _PATTERNS):
+            self._search(node, parts[0] if parts else 0)
+        elif isinstance(node, _MAPS):
+            self.work += 160 * total
+        elif node.key.startswith(("array", "list", "sort")) and not isinstance(node, exp.Array):
+            self.work += 20 * total
+        elif isinstance(node, exp.Split):
+            self.work += 3 * made
+        elif isinstance(node, exp.Length) and isinstance(_aggregate_in(node.this), exp.ArrayAgg):
+            pass
+        elif not isinstance(node, (exp.Bracket, exp.Cast, exp.Paren)) or node.find(exp.Slice) is not None:
+            self.work += total + made if made > largest else total
+        return made
+
+    def _made(self, node: exp.Expr, parts: list[float]) -> float:
+        total, largest = sum(parts), max(parts, default=0.0)
+        if isinstance(node, exp.Paren):
+            return largest
+        if isinstance(node, _OF_NUMBERS):
+            return _PLAIN
+        if isinstance(node, _ONE_OF):
+            return largest
+        if isinstance(node, exp.Replace):
+            text = node.expression
+            known = len(text.this) if isinstance(text, exp.Literal) and text.is_string else 1
+            return parts[0] * max(1.0, parts[-1] / max(known, 1))
+        if isinstance(node, exp.RegexpReplace):
+            new = node.args.get("replacement")
+            taken = new.this.count("\\") if isinstance(new, exp.Literal) else LONGEST_PARAMETER
+            longer = len(new.this) if isinstance(new, exp.Literal) else parts[2] if len(parts) > 2 else 0
+            return parts[0] * (1 + taken) + (parts[0] + 1) * longer
+        if isinstance(node, exp.Split):
+            return (_ITEM + 1) * total
+        if isinstance(node, exp.ArrayToString):
+            return parts[0] + (parts[0] / _ITEM + 1) * sum(parts[1:])
+        if isinstance(node, exp.TimeToStr):
+            return _PLAIN + 20 * parts[-1]
+        if isinstance(node, (exp.Array, exp.Struct, exp.Tuple, *_MAPS)):
+            return total + _ITEM * (1 + len(parts))
+        return total
+
+    def _aggregate(self, node: exp.AggFunc, parts: list[float]) -> float:
+        total = sum(parts)
+        if _is_list(node):
+            return self.most
+        if isinstance(node, _ONE_OF):
+            return max(parts, default=0.0)
+        return _PLAIN if isinstance(node, _OF_NUMBERS) else total
+
+    def _search(self, node: exp.Expr, size: float) -> None:
+        """The work of a pattern: an end of it is looked for from every place where it may begin."""
+        pattern = node.args.get("expression")
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise Refused("SDC010", "a pattern that is no constant: write it as a text, regexp_matches(x, '^a+')")
+        if program(pattern.this) > _LARGEST_PATTERN:
+            raise Refused("SDC010", "a pattern that repeats very much: write one with fewer and smaller {numbers}")
+        self.work += size * size / 2 if isinstance(node, exp.RegexpReplace) else 5 * size
+
+    def _column(self, node: exp.Column, scopes: _Scopes) -> float:
+        table, name = folded(node.table), folded(node.name)
+        for scope in scopes:
+            if table in scope:
+                known = scope[table]
+                if known is None:
+                    return _STORED
+                if name in known:
+                    return known[name]
+                return max(known.values(), default=_STORED) if table else self.largest
+        return self.largest
+
+
+def program(pattern: str) -> float:
+    """How many steps the engine makes of a pattern, at most.
+
+    >>> program("[0-9]{4}-[0-9]{2}"), program("((a?){30}){30}")
+    (136, 12600)
+    """
+    repeated = 1
+    for least, most in _REPEATED.findall(pattern):
+        repeated *= max(int(least or 0), int(most or 0), 1)
+    return len(pattern) * repeated
+
+
+def _renamed(columns: Sizes, called: exp.Expr) -> Sizes:
+    """Columns by the names that an alias gives them."""
+    alias = called.args.get("alias")
+    names = [folded(name.name) for name in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
+    if not names:
+        return columns
+    rest = list(columns.items())[len(names) :]
+    return {**dict(zip(names, columns.values(), strict=False)), **dict(rest)}
+
+
+def _is_list(node: exp.Expr | None) -> bool:
+    """Whether the value of an aggregate grows with the number of its rows."""
+    if isinstance(node, _LISTS):
+        return True
+    return isinstance(node, exp.AggFunc) and bool(node.args.get("count"))
+
+
+def _aggregate_in(node: exp.Expr | None) -> exp.Expr | None:
+    while isinstance(node, (*_AROUND, exp.Paren)):
+        node = node.this
+    return node
+
+
+def _checked(tree: exp.Expr, most: int) -> exp.Expr:
+    """Aggregates that fail where they are longer; what they are otherwise does not change."""
+    for aggregate in [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]:
+        whole: exp.Expr = aggregate
+        while isinstance(whole.parent, _AROUND) and whole.arg_key == "this":
+            whole = whole.parent
+        text = isinstance(aggregate, exp.GroupConcat)
+        longest = most if text else most // (_ITEM + _PLAIN)
+        length = exp.func("strlen", whole.copy(), dialect="duckdb") if text else exp.Length(this=whole.copy())
+        long = exp.GT(this=length, expression=exp.Literal.number(longest))
+        told = exp.Case(
+            ifs=[exp.If(this=long, true=exp.Literal.string(f"{TOO_LONG}: {longest}"))],
+            default=exp.Literal.string("true"),
+        )
+        kept = exp.Case(ifs=[exp.If(this=exp.Cast(this=told, to=exp.DataType.build("boolean")), true=whole.copy())])
+        whole.replace(kept)
+    return tree
