@@ -30,22 +30,14 @@ _POSITIVE = {
 _ORDERED = frozenset(["quantile_cont", "quantile_disc", "mode"])
 """WITHIN GROUP (ORDER BY x) gives them their first argument."""
 
-_NAMES = {
-    "datediff": "date_diff",
-    "datepart": "date_part",
-    "datesub": "date_sub",
-    "datetrunc": "date_trunc",
-}
+_NAMES = {"datediff": "date_diff", "datepart": "date_part", "datesub": "date_sub", "datetrunc": "date_trunc"}
 """Functions with two names that DuckDB does not say so of."""
 
 _OF_PARTS = frozenset(_NAMES.values())
-_PARTS = {
-    "dow": "dayofweek",
-    "weekday": "dayofweek",
-    "doy": "dayofyear",
-    "day": "dayofmonth",
-}
-"""Functions whose first argument is a part of a time, and parts that have two names."""
+"""Functions whose first argument is a part of a time."""
+
+_PARTS = {"dow": "dayofweek", "weekday": "dayofweek", "doy": "dayofyear", "day": "dayofmonth"}
+"""Parts that have two names."""
 
 
 def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written: str) -> None:
@@ -160,11 +152,9 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
     if name in _OF_PARTS:
         _settle_part(arguments)
     if name.startswith("to_") and len(arguments) == 1:
-        inner = arguments[0]
-        while isinstance(inner, dict) and ("child" in inner or inner.get("function_name") == "trunc"):
-            inner = inner["child"] if "child" in inner else inner["arguments"][0]
-        if "digits" in inner:
-            return _interval(inner["digits"], name.removeprefix("to_").removesuffix("s"), call["alias"])
+        number = _number_within(arguments[0])
+        if number is not None:
+            return _interval(number, name.removeprefix("to_").removesuffix("s"), call["alias"])
     if name == "+" and len(arguments) == 1:
         return {**arguments[0], "alias": call["alias"]}
     if name in _LOGARITHMS and len(arguments) == 1:
@@ -176,24 +166,14 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
     if name == "today" and not arguments:
         return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": call["alias"], "column_names": ["current_date"]}
     if name == "if" and len(arguments) == 3:
-        condition, then, otherwise = arguments
-        check = {"when_expr": condition, "then_expr": then}
-        return {
-            "class": "CASE",
-            "type": "CASE_EXPR",
-            "alias": call["alias"],
-            "case_checks": [check],
-            "else_expr": otherwise,
-        }
+        checks = [{"when_expr": arguments[0], "then_expr": arguments[1]}]
+        made = {"class": "CASE", "type": "CASE_EXPR", "alias": call["alias"]}
+        return made | {"case_checks": checks, "else_expr": arguments[2]}
     if name == "contains" and len(arguments) == 2 and arguments[0].get("function_name") == "list_value":
         values = _arguments(arguments[0])
         if len(kinds := {_kind(value) for value in values}) == 1 and None not in kinds:
-            return {
-                "class": "OPERATOR",
-                "type": "COMPARE_IN",
-                "alias": call["alias"],
-                "children": [arguments[1], *values],
-            }
+            made = {"class": "OPERATOR", "type": "COMPARE_IN", "alias": call["alias"]}
+            return made | {"children": [arguments[1], *values]}
     if name in ("bool_and", "bool_or"):
         arguments = [_without_cast(argument) for argument in arguments]
     if name in _ORDERED and len(arguments) == 1 and len(call["order_bys"]["orders"]) == 1:
@@ -234,6 +214,13 @@ def _interval_of_text(cast: dict[str, Any]) -> dict[str, Any]:
     text = (cast["child"].get("literal") or {}).get("text") or (cast["child"].get("value") or {}).get("value")
     found = _INTERVAL.fullmatch(str(text))
     return _interval(found[1], found[2], cast["alias"]) if found else cast
+
+
+def _number_within(value: Any) -> str | None:
+    """The number of a part of an INTERVAL, which DuckDB casts and cuts."""
+    while value.get("type") == "OPERATOR_CAST" or value.get("function_name") == "trunc":
+        value = value["child"] if "child" in value else value["arguments"][0]
+    return value.get("digits")
 
 
 def _interval(number: str, unit: str, alias: str) -> dict[str, Any]:
