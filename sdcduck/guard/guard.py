@@ -567,7 +567,7 @@ def guard(
         return Guard(database, role=role, seconds=seconds, log=written)
     if not Path(database).is_file():
         raise SDCError("there is no such database file")
-    config = {**LOCKED, "memory_limit": memory or half_of_memory()}
+    config = locked(memory)
     try:
         con = duckdb.connect(str(database), read_only=True, config=config)
     except duckdb.ConnectionException:
@@ -578,6 +578,15 @@ def guard(
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
+
+
+def locked(memory: str | None = None) -> dict[str, str | bool | int | float | list[str]]:
+    """The settings of an instance that only a guard holds: all connections of a process to one file have the same.
+
+    Args:
+        memory: its limit; None: half of the machine's memory.
+    """
+    return {**LOCKED, "memory_limit": memory or half_of_memory()}
 
 
 @cache
@@ -596,7 +605,7 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "lock_configuration": True,
 }
-"""The settings of an instance that only a guard holds."""
+"""What an instance may not do that only a guard holds."""
 
 
 _PART = re.compile(

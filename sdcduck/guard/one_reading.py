@@ -174,6 +174,8 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         if len(kinds := {_kind(value) for value in values}) == 1 and None not in kinds:
             made = {"class": "OPERATOR", "type": "COMPARE_IN", "alias": call["alias"]}
             return made | {"children": [arguments[1], *values]}
+    if name == "string_agg" and (len(arguments) == 1 or (len(arguments) == 2 and _text(arguments[1]) == ",")):
+        arguments = [arguments[0], _COMMA]
     if name in ("bool_and", "bool_or"):
         arguments = [_without_cast(argument) for argument in arguments]
     if name in _ORDERED and len(arguments) == 1 and len(call["order_bys"]["orders"]) == 1:
@@ -190,11 +192,19 @@ def _call(name: str, arguments: list[Any], alias: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_COMMA = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "comma": True}
+
+
+def _text(constant: Any) -> Any:
+    """What stands in a constant; of anything else None."""
+    return (constant.get("literal") or {}).get("text") or (constant.get("value") or {}).get("value")
+
+
 def _is_true(condition: Any) -> bool:
     if not isinstance(condition, dict):
         return False
     inner = _without_cast(condition)
-    return (inner.get("literal") or {}).get("text") == "true" or (inner.get("value") or {}).get("value") == "t"
+    return _text(inner) in ("true", "t")
 
 
 def _without_cast(value: Any) -> Any:
@@ -211,8 +221,7 @@ def _interval_of_text(cast: dict[str, Any]) -> dict[str, Any]:
     """INTERVAL '7 days', which sqlglot writes as INTERVAL '7' DAYS."""
     if "INTERVAL" not in ((cast.get("type_expr") or {}).get("type_name"), (cast.get("cast_type") or {}).get("id")):
         return cast
-    text = (cast["child"].get("literal") or {}).get("text") or (cast["child"].get("value") or {}).get("value")
-    found = _INTERVAL.fullmatch(str(text))
+    found = _INTERVAL.fullmatch(str(_text(cast["child"])))
     return _interval(found[1], found[2], cast["alias"]) if found else cast
 
 
@@ -220,7 +229,8 @@ def _number_within(value: Any) -> str | None:
     """The number of a part of an INTERVAL, which DuckDB casts and cuts."""
     while value.get("type") == "OPERATOR_CAST" or value.get("function_name") == "trunc":
         value = value["child"] if "child" in value else value["arguments"][0]
-    return value.get("digits")
+    digits = value.get("digits")
+    return None if digits is None else str(digits)
 
 
 def _interval(number: str, unit: str, alias: str) -> dict[str, Any]:
@@ -236,11 +246,8 @@ _LOGARITHMS = {"log10": _digits("10"), "log2": _digits("2")}
 
 def _number(value: Any) -> Any:
     """A text of digits, which is cast: sqlglot writes INTERVAL 1 DAY with it."""
-    literal, known = value.get("literal"), value.get("value")
-    text = (literal or {}).get("text") or (known or {}).get("value")
-    if not str(text).isdecimal():
-        return value
-    return _digits(str(text)) | {"alias": value["alias"]}
+    text = str(_text(value))
+    return _digits(text) | {"alias": value["alias"]} if text.isdecimal() else value
 
 
 def _arguments(call: dict[str, Any]) -> list[Any]:

@@ -25,7 +25,7 @@ SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable
     _sdc_ptable_odd_rungs({0}), _sdc_ptable_strips({0}), _sdc_ptable_shift({0}), _sdc_ptable_buckets({0}),
     _sdc_ptable_first_repeated({0}), _sdc_ptable_most({0}), _sdc_ptable_top({0}),
     [_sdc_ptable_divisors({0}), _sdc_ptable_multipliers({0}), _sdc_ptable_quotients({0}), _sdc_ptable_widths({0})],
-    [_sdc_ptable_row({0}, n) for n in range(_sdc_ptable_last({0}) + 9)],
+    [_sdc_ptable_row({0}, n) for n in range({1})],
     [_sdc_ptable_is_odd({0}, n) for n in range(4)]"""
 
 
@@ -47,7 +47,7 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
         made = table.lookup()
     except SDCError:
         return False
-    used = first_row(con, _IN_MACROS.format(literal(name)))
+    used = first_row(con, _IN_MACROS.format(literal(name), made.last + 9))
     return used == (
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,

@@ -14,7 +14,7 @@ from sdcduck import catalog
 from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Origin, guard
-from sdcduck.guard.guard import LOCKED
+from sdcduck.guard.guard import locked
 from sdcduck.guard.relations import about, use_of
 
 ANALYST = "analyst"
@@ -114,7 +114,7 @@ def asker(file: Path, name: str | None) -> Asker:
         raise SDCError(f"there is no file '{file}'")
     if name is None:
         return Asker("", ANALYST)
-    with duckdb.connect(str(file), read_only=True, config=LOCKED) as con:
+    with duckdb.connect(str(file), read_only=True, config=locked()) as con:
         try:
             users = catalog.users(con)
             roles = {policy.role for policy in catalog.policies(con) if policy.role}
