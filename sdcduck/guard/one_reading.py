@@ -178,9 +178,19 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         arguments = [arguments[0], _COMMA]
     if name in ("bool_and", "bool_or"):
         arguments = [_without_cast(argument) for argument in arguments]
-    if name in _ORDERED and len(arguments) == 1 and len(call["order_bys"]["orders"]) == 1:
-        arguments = [call["order_bys"]["orders"][0]["expression"], *arguments]
+    orders = (call.get("order_bys") or {}).get("orders") or []
+    if name in _ORDERED and len(arguments) == len(orders) == 1:
+        arguments = [orders[0]["expression"], *arguments]
+    if name == "list_sort" and len(arguments) == 3 and arguments[0].get("function_name") == "list":
+        return _ordered(arguments[0], *map(_text, arguments[1:])) | {"alias": call["alias"]}
     return {**{part: call[part] for part in call if part not in ("arguments", "children")}, "arguments": arguments}
+
+
+def _ordered(call: dict[str, Any], direction: Any, null_order: Any) -> dict[str, Any]:
+    """list(x ORDER BY x), which DuckDB 1 reads as a list that is sorted afterwards."""
+    null_order = "ORDER_DEFAULT" if null_order == "NULLS LAST" else null_order
+    order = {"type": direction, "null_order": null_order, "expression": call["arguments"][0]}
+    return call | {"order_bys": {"type": "ORDER_MODIFIER", "orders": [order]}}
 
 
 def _call(name: str, arguments: list[Any], alias: str) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def test_what_reads_in_two_ways_is_refused(asked: tuple[Guard, duckdb.DuckDBPyCo
 READ_ALIKE = (
     # one thing in two spellings: each is written in another one than it is asked in
     "var_samp(x)", "mean(x)", "sum(x) FILTER (WHERE ok)", "list(x ORDER BY id)", "array_agg(x ORDER BY id)",
-    "string_agg(t, '-' ORDER BY id)", "listagg(t, '-' ORDER BY id)", "string_agg(t ORDER BY id)", "string_agg(t, ',' ORDER BY id)", "listagg(t ORDER BY id)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY r)",
+    "string_agg(t, '-' ORDER BY id)", "listagg(t, '-' ORDER BY id)", "string_agg(t ORDER BY id)", "list(x ORDER BY x)",
+    "list(x ORDER BY x DESC)", "list(DISTINCT x ORDER BY x NULLS FIRST)", "list_sort(list(id), 'DESC')", "list(x ORDER BY x NULLS LAST)", "string_agg(t, ',' ORDER BY id)", "listagg(t ORDER BY id)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY r)",
     "percentile_disc(0.3) WITHIN GROUP (ORDER BY r DESC)", "quantile(r, 0.4)", "median(r)", "bool_or(ok)", "bool_and(id > 3)",
     "count_if(ok)", "favg(r)", "fsum(r)", "kahan_sum(r)", "max_by(t, id)", "first(t ORDER BY id)", "count(DISTINCT t)",
     "sum(2 ** id % 7)", "sum(2 ^ 3)", "sum(pow(r, 2))", "sum(@(-id))", "sum(+id)", "sum(log10(id + 1))", "round(sum(log2(id + 1)), 9)",
@@ -140,6 +141,10 @@ def test_names_that_stand_for_one_another_do_so_for_duckdb() -> None:
         ("SELECT a FROM t, u", "SELECT a FROM t LEFT JOIN u ON TRUE"),
         ("SELECT a FROM t ORDER BY a NULLS FIRST", "SELECT a FROM t ORDER BY a"),
         ("SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY a)", "SELECT quantile_cont(a, 0.3 ORDER BY b)"),
+        ("SELECT list(a ORDER BY a) FROM t", "SELECT list(a ORDER BY a DESC) FROM t"),
+        ("SELECT list(a ORDER BY a) FROM t", "SELECT list(a) FROM t"),
+        ("SELECT list(a ORDER BY a) FROM t", "SELECT list(DISTINCT a ORDER BY a) FROM t"),
+        ("SELECT list(a ORDER BY a) FILTER (WHERE b) FROM t", "SELECT list(a ORDER BY a) FROM t"),
         ("SELECT string_agg(a) FROM t", "SELECT string_agg(a, ';') FROM t"),
         ("SELECT bool_or(CAST(a AS INTEGER)) FROM t", "SELECT bool_or(a) FROM t"),
         ("SELECT main.f(a) FROM t", "SELECT other.f(a) FROM t"),
