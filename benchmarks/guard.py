@@ -32,7 +32,7 @@ from rich.table import Table
 
 import sdcduck
 from sdcduck.guard import Guard
-from sdcduck.guard.guard import LOCKED, plain_text
+from sdcduck.guard.guard import locked, plain_text
 from sdcduck.guard.templates import Templates
 
 TYPICAL = """
@@ -249,7 +249,7 @@ def main() -> None:
         if options.profile:
             profile(one)
             return
-        plain = duckdb.connect(str(path), read_only=True, config=LOCKED)  # the instance that the guard asks
+        plain = duckdb.connect(str(path), read_only=True, config=locked())  # the instance that the guard asks
         bench_rewriting(plain, one, sdcduck.guard(path), runs, goals)
         bench_answers(plain, one, runs, goals)
         bench_stencil(plain, one, rows, runs, goals)
