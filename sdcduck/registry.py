@@ -247,9 +247,13 @@ def _with_arity(function: Callable[..., object], arity: int) -> Callable[..., ob
     def called(*arguments: object) -> object:
         return function(*arguments)
 
-    places = [Parameter(f"argument{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)]
-    called.__signature__ = Signature(places)  # type: ignore[attr-defined]
+    called.__signature__ = _signature(arity)  # type: ignore[attr-defined]
     return called
+
+
+@cache
+def _signature(arity: int) -> Signature:
+    return Signature([Parameter(f"argument{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)])
 
 
 _ARROW_TYPES: Mapping[str, pa.DataType] = {

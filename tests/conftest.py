@@ -70,3 +70,14 @@ def reference_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no reference data of the R packages at {folder}")
     return folder
+
+
+@pytest.fixture(scope="module")
+def adult_halves() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with Adult (UCI) as split by Platzer and Reutterer: ``trn`` and ``val``, 24,421 records each."""
+    with sdcduck.connect() as connection:
+        for half in ("trn", "val"):
+            connection.execute(
+                f"CREATE TABLE {half} AS SELECT * EXCLUDE (half) FROM '{_TESTS}/data/adult.parquet' WHERE half = '{half}'"
+            )
+        yield connection

@@ -122,10 +122,10 @@ def test_published_counts_of_a_public_study(
         assert calibration[0] + calibration[1] + calibration[2] == 24421
 
 
-def test_the_holdout_in_the_place_of_the_synthetic_records(adult: duckdb.DuckDBPyConnection) -> None:
+def test_the_holdout_in_the_place_of_the_synthetic_records(adult_halves: duckdb.DuckDBPyConnection) -> None:
     """Calibration: a record of the holdout is compared with the others of it."""
     found = rows(
-        adult,
+        adult_halves,
         "SELECT closer_original, closer_holdout, ties, share, mean_dcr, mean_dcr_holdout, strict_share FROM sdc_holdout_share('trn', 'val', 'val', distance := 'buckets')",
     )
     assert found[1][:3] == (4522, 4525, 15374)
