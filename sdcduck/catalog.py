@@ -167,17 +167,6 @@ def current_database(con: duckdb.DuckDBPyConnection) -> str:
     return str(row[0])
 
 
-def shadowing_macros(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """Macros that have the name of a function of DuckDB: they run in its place."""
-    found = con.execute(
-        "WITH f AS (SELECT database_name, schema_name, function_name, function_type, internal FROM duckdb_functions()) "
-        "SELECT DISTINCT function_name FROM f WHERE NOT internal AND function_type IN ('macro', 'table_macro') "
-        "AND database_name = current_database() AND schema_name = 'main' "
-        "AND lower(function_name) IN (SELECT lower(function_name) FROM f WHERE internal) ORDER BY ALL"
-    ).fetchall()
-    return [name for (name,) in found]
-
-
 def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the database is open for reading only."""
     row = first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")

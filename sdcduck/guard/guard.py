@@ -32,7 +32,7 @@ from sdcduck.guard.labels import settle_defaults, without_labels
 from sdcduck.guard.names import settle_names
 from sdcduck.guard.one_reading import refuse_two_readings
 from sdcduck.guard.origins import PREVIEW, Origin, origins
-from sdcduck.guard.own_macros import NOT_OURS, are_ours
+from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.own_names import OwnNames
 from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
@@ -130,12 +130,14 @@ class Guard:
         unchanging = catalog.is_read_only(self._con)
         database = None if unchanging else catalog.current_database(self._con)
         self._limited = Limited(self._con, self._alone, seconds, database)
-        if macros := catalog.shadowing_macros(self._con):
+        macros = macros_of(self._con)
+        if macros.shadowing:
+            shadowing = macros.shadowing[0]
             raise SDCError(
-                f"the macro {macros[0]!r} of the database would run in place of DuckDB's function of that name: "
-                f"DROP MACRO {identifier(macros[0])}"
+                f"the macro {shadowing!r} of the database would run in place of DuckDB's function of that name: "
+                f"DROP MACRO {identifier(shadowing)}"
             )
-        if not raw and not are_ours(self._con):
+        if not raw and not macros.are_ours():
             raise SDCError(NOT_OURS)
         self._known = Known(self._con, self._alone, self._limited, role=self._role, raw=raw, unchanging=unchanging)
         self._rewritten: dict[str, tuple[str, Rewritten]] = {}

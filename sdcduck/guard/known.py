@@ -18,7 +18,7 @@ from sdcduck.catalog import BUILT_IN, Policy, folded, identifier, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
-from sdcduck.guard.own_macros import NOT_OURS, are_ours
+from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -126,9 +126,11 @@ class Known:
         Raises:
             Refused: there is one.
         """
-        if macros := catalog.shadowing_macros(self._con):
-            raise Refused("SDC060", f"a macro has the name of a function of DuckDB, DROP MACRO {identifier(macros[0])}")
-        if not self._raw and not are_ours(self._con):
+        macros = macros_of(self._con)
+        if macros.shadowing:
+            drop = f"DROP MACRO {identifier(macros.shadowing[0])}"
+            raise Refused("SDC060", f"a macro has the name of a function of DuckDB, {drop}")
+        if not self._raw and not macros.are_ours():
             raise Refused("SDC060", NOT_OURS)
 
     def _with_facts(self, policy: Policy) -> Policy:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -25,13 +26,19 @@ _FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
 _Macro = tuple[str, str, str]
 """Name, parameters, and what it stands for as DuckDB spells it."""
 
+# One walk over all functions for both questions: it takes longer than all the rest.
 _STORED = """
+WITH f AS MATERIALIZED (FROM duckdb_functions()),
+macros AS (
+    FROM f WHERE NOT internal AND function_type IN ('macro', 'table_macro')
+        AND database_name = current_database() AND schema_name = 'main'
+)
 SELECT function_name, parameters::VARCHAR,
     CASE WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
-        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
-FROM duckdb_functions()
-WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal
-    AND function_type IN ('macro', 'table_macro') AND regexp_matches(function_name, '^_?sdc_', 'i')
+        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END,
+    lower(function_name) IN (SELECT lower(function_name) FROM f WHERE internal) AS of_duckdb
+FROM macros
+WHERE of_duckdb OR regexp_matches(function_name, '^_?sdc_', 'i')
 ORDER BY ALL"""
 
 _PLACES = frozenset(["query_location", "query_location_length", "syntax_type"])
@@ -45,17 +52,29 @@ _OPPOSITE = {
 """What DuckDB 1.5 writes for NOT of a comparison."""
 
 
-def are_ours(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a database has all macros that a protected answer is made with, as they come with this sdcduck.
+@dataclass(frozen=True)
+class Macros:
+    """The macros in a database that a guard has to know of."""
 
-    DuckDB spells a macro in another way once it was in a file, and each version in its own: so they are compared as
-    trees, once for all databases of a process that spell them alike.
-    """
-    return _are_ours(_macros(con))
+    own: tuple[_Macro, ...]
+    """Those with our names."""
+    shadowing: tuple[str, ...]
+    """Names of those that have the name of a function of DuckDB: they run in its place."""
+
+    def are_ours(self) -> bool:
+        """Whether a database has all macros that a protected answer is made with, as they come with this sdcduck.
+
+        DuckDB spells a macro in another way once it was in a file, and each version in its own: so they are compared as
+        trees, once for all databases of a process that spell them alike.
+        """
+        return _are_ours(self.own)
 
 
-def _macros(con: duckdb.DuckDBPyConnection) -> tuple[_Macro, ...]:
-    return tuple((name, parameters, text) for name, parameters, text in con.execute(_STORED).fetchall())
+def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
+    """The macros in the database that a connection works in."""
+    rows = con.execute(_STORED).fetchall()
+    own = tuple((name, parameters, text) for name, parameters, text, of_duckdb in rows if not of_duckdb)
+    return Macros(own, tuple(dict.fromkeys(name for name, _, _, of_duckdb in rows if of_duckdb)))
 
 
 @lru_cache(100)
@@ -63,7 +82,10 @@ def _are_ours(stored: tuple[_Macro, ...]) -> bool:
     with duckdb.connect() as own:
         for name in _FILES:
             own.execute((files("sdcduck.sql") / name).read_text(encoding="utf-8"))
-        ours, theirs = _trees(own, _macros(own)), _trees(own, stored)
+        macros = macros_of(own).own
+        if set(macros) <= set(stored):
+            return True
+        ours, theirs = _trees(own, macros), _trees(own, stored)
     return all(theirs.get(macro) == tree for macro, tree in ours.items())
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 PARTS = 16
 """Of the scale of the keys, in which they are counted."""
@@ -33,4 +33,5 @@ def are_spread(counts: NDArray[np.int64], different: int, modulus: int) -> bool:
     expected = -modulus * np.expm1(-keys / modulus)
     if keys >= _FEW and different < expected / 2:
         return False
-    return bool(binom.sf(counts.max() - 1, keys, 1 / parts) * parts > _BY_CHANCE)
+    # The tail of the binomial distribution, without scipy.stats, which takes as long to import as all the rest.
+    return bool(scipy.special.bdtrc(counts.max() - 1, keys, 1 / parts) * parts > _BY_CHANCE)
