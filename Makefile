@@ -1,14 +1,24 @@
 # Everything sets itself up: a .venv beside this file, with the versions pinned in constraints.txt.
 # FAMILY=guard make test   one family;   PYTHON=python3.12 make test   another interpreter;
-#   VENV=.venv-duckdb1 DUCKDB='duckdb<2' make test   another DuckDB
+#   VENV=.venv-duckdb1 DUCKDB='duckdb<2' make test   another DuckDB; with BESIDE=.venv it takes all else from there
 
 PYTHON ?= python3
 VENV ?= .venv
 DUCKDB ?=
+BESIDE ?=
 BIN = $(VENV)/bin
 FAMILY ?=
 TESTS = $(FAMILY:%=tests/%)
 STAMP = $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
+# What the other environment has comes behind what this one has: DuckDB and sdcduck.
+define lend
+$(PIP) --no-deps '$(DUCKDB)' && \
+$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"%s\")" % sysconfig.get_path("purelib").replace("$(VENV)", "$(BESIDE)"))' > $(VENV)/beside && \
+mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth && \
+$(PIP) --no-deps -e .
+endef
 
 .PHONY: help demo test fast test-long fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
 
@@ -19,8 +29,8 @@ $(STAMP):
 	@echo "sdcduck: making $(VENV) and installing into it (a minute or two, once)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || (echo "sdcduck needs Python 3.11 or later"; exit 1)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || (echo "on Debian: apt-get install python3-venv"; exit 1)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[demo,test,check,docs]'
-	@if [ -n "$(DUCKDB)" ]; then $(BIN)/python -m pip install -qq --disable-pip-version-check '$(DUCKDB)'; fi
+	@if [ -n "$(BESIDE)" ]; then $(lend); else $(PIP) -c constraints.txt -e '.[demo,test,check,docs]'; fi
+	@if [ -n "$(DUCKDB)" ] && [ -z "$(BESIDE)" ]; then $(PIP) '$(DUCKDB)'; fi
 	@rm -f $(VENV)/.installed-*; touch $@
 
 demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in under a minute
