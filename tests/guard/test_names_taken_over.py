@@ -21,6 +21,16 @@ ASKED: dict[str, Callable[[Guard, str], object]] = {
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    yield from of_people()
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same for tests that leave it as it was."""
+    yield from of_people()
+
+
+def of_people() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret="a secret for the tests of names") as con:
         con.execute("""
             CREATE TABLE people AS SELECT i AS id, i % 3 AS region, i AS income FROM range(900) t(i);
@@ -43,15 +53,18 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
      "max(x) AS 7"],
 )  # fmt: skip
 def test_a_macro_of_another_connection_does_not_run_in_place_of_a_function(
-    con: duckdb.DuckDBPyConnection, macro: str, query: str, asked_before: bool, door: str
+    lasting: duckdb.DuckDBPyConnection, macro: str, query: str, asked_before: bool, door: str
 ) -> None:
     ask = ASKED[door]
-    wanted = ask(sdcduck.guard(con), query)
-    one = sdcduck.guard(con)
+    wanted = ask(sdcduck.guard(lasting), query)
+    one = sdcduck.guard(lasting)
     if asked_before:
         assert ask(one, query) == wanted
-    con.cursor().execute(f"CREATE MACRO {macro}")
-    assert ask(one, query) == wanted
+    lasting.cursor().execute(f"CREATE MACRO {macro}")
+    try:
+        assert ask(one, query) == wanted
+    finally:
+        lasting.cursor().execute(f"DROP MACRO {macro.split('(')[0]}")
 
 
 def test_records_are_not_judged_by_a_macro(con: duckdb.DuckDBPyConnection) -> None:

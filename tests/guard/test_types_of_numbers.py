@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -31,8 +32,11 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+guard_of = lru_cache(1)(sdcduck.guard)
+
+
 def compared(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    wanted, found = con.sql(query).to_arrow_table(), sdcduck.guard(con).sql(query)
+    wanted, found = con.sql(query).to_arrow_table(), guard_of(con).sql(query)
     assert found.schema.types == wanted.schema.types
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
     assert wanted.num_rows
