@@ -22,9 +22,16 @@ def times(usual: int, long: int) -> int:
 OF_NO_DATABASE = frozenset(
     f"tests/{name}"
     for name in [
+        "gateway/test_metrics.py",
         "gateway/test_protocol.py",
+        "gateway/test_salts.py",
+        "gateway/test_size_of_log.py",
         "gateway/test_tls_of_clients.py",
+        "guard/test_end_of_audit_log.py",
+        "guard/test_size_of_audit_log.py",
         "perturbation/test_ptable.py",
+        "pictures/test_pictures.py",
+        "pictures/test_releases.py",
         "risk/test_attacks_kernels.py",
         "risk/test_nearest.py",
         "shell/test_terminal.py",
@@ -40,8 +47,23 @@ OF_NO_DATABASE = frozenset(
         "suppression/test_singletons.py",
         "suppression/test_stencil.py",
         "synthesis/test_walks.py",
+        "test_demo.py",
         "test_packaging.py",
     ]
 )
-"""Tests of arrays, texts and terminals: what they are about is the same whatever DuckDB there is, and they run
-on the newest one only."""
+"""Tests of arrays, texts, files, pictures and terminals: what they are about is the same whatever DuckDB there is, and
+they run on the newest one only.
+"""
+OF_NUMBERS = frozenset(
+    f"tests/{name}"
+    for name in [
+        "attacks/test_averaging_and_differencing.py",
+        "attacks/test_digits_of_sums.py",
+        "attacks/test_linear_reconstruction.py",
+        "attacks/test_suppression_audit.py",
+        "synthesis/test_comparison.py",
+    ]
+)
+"""Attacks and comparisons that make statistics of many answers. The answers are the same, to the bit, on every DuckDB
+(other tests see to that), so what is learned from them is learned on the newest one only.
+"""
