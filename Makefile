@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV ?= .venv
 DUCKDB ?=
 BESIDE ?=
+# Where nothing compiled is kept, each of the programs that the tests start compiles all of sdcduck once more.
+unexport PYTHONDONTWRITEBYTECODE
 BIN = $(VENV)/bin
 FAMILY ?=
 TESTS = $(FAMILY:%=tests/%)
