@@ -96,12 +96,14 @@ class Numbered:
         grouped: the SELECT of the group keys and the calls over records.
         formulas: what is made of these, each the SQL of an expression.
         around: what is written before and after the text of ``grouped``.
+        order: what is written behind that, to put the groups in the order of their keys; empty: they need none.
     """
 
     columns: tuple[str, ...]
     grouped: exp.Select
     formulas: tuple[str, ...]
     around: tuple[str, str]
+    order: str
 
 
 def chosen(condition: str, value: str) -> str:
@@ -174,11 +176,10 @@ def with_numbers(
     if kept != "true":
         whole = f' OR "{NUMBERS}"."{SETS}" = {2 ** len(keys) - 1}' if total and told_apart else ""
         after += f" WHERE {lifted[kept]}{whole}"
-    if keys:
-        # DuckDB would give the groups in the order of their first records, and that may be the order of incomes.
-        ordered = [*keys, *told_apart]
-        after += " ORDER BY " + ", ".join(f'"{NUMBERS}"."{key}"' for key in ordered)
-    return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after))
+    # DuckDB would give the groups in the order of their first records, and that may be the order of incomes.
+    ordered = ", ".join(f'"{NUMBERS}"."{key}"' for key in [*keys, *told_apart])
+    order = f" ORDER BY {ordered}" if keys else ""
+    return Numbered((*keys, *formulas.values()), grouped, tuple(lifted.values()), (before, after), order)
 
 
 def _told_apart(grouped: exp.Select, keys: int) -> list[str]:

@@ -44,6 +44,7 @@ from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, wit
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
+from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
 from sdcduck.guard.sizes import bound, refuse_lists_of_windows
@@ -502,6 +503,8 @@ class Guard:
         refuse_lists_of_windows(tree)
         spell(tree, names)
         columns = origins(tree, protection.blocks)
+        public = {name: columns for name, columns in visible.items() if policies[name].label == "public"}
+        settle_row_order(tree, protection.numbers, public)
         now, grouped, constant = output_names(tree), _is_grouped(tree), _is_constant(tree)
         naming = OwnNames(self._known.database(), policies, protection.numbers)
         naming.settle(tree)

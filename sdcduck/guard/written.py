@@ -73,7 +73,7 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
         if name not in numbers:
             return found[0]
         before, after = numbers[name].around
-        return f"({before}{whole(blocks[name])}{after})"
+        return f"({before}{whole(blocks[name])}{after}{numbers[name].order})"
 
     return Written(outer, tuple(texts), whole(outer))
 

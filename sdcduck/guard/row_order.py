@@ -1,0 +1,322 @@
+"""The order of an answer's rows, and what is made of it: it follows from the rows, not from DuckDB's threads.
+
+The groups of a block come in the order of their keys. Joins, DISTINCT, GROUP BY, windows and most set operations lose
+it: several threads put together what they found as they finish. So what they make is put in order by all of its
+columns, where anything depends on that, and functions that take rows as they come are told in which order to::
+
+    SELECT DISTINCT n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) LIMIT 3
+    SELECT list(region) FROM (SELECT region, count(*) AS n FROM people GROUP BY region)
+
+    SELECT DISTINCT n FROM (..) ORDER BY 1 LIMIT 3
+    SELECT list(region ORDER BY t._sdc_row) FROM (SELECT region, n, row_number() OVER () AS _sdc_row FROM (..)) AS t
+
+Rows that are alike in all columns are as good as each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from sqlglot import exp
+
+from sdcduck.catalog import folded
+from sdcduck.guard.calls import Numbered
+from sdcduck.guard.shapes import aggregates, by_name, is_query, tables_of
+
+_ROW = "_sdc_row"
+_AS_THEY_COME = (
+    exp.ArrayAgg, exp.GroupConcat, exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin, exp.Mode,
+    exp.FirstValue, exp.LastValue, exp.NthValue,
+)  # fmt: skip
+"""Functions of rows in an order, which they can be told."""
+_PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
+"""Functions of the place of a row in the order of a window."""
+
+
+class Need(IntEnum):
+    """What is made of the order of a query's rows."""
+
+    NONE = 0
+    SUMS = 1
+    """Sums of floating-point numbers, whose last digits follow the order: that of the groups of a block."""
+    ALL = 2
+
+
+@dataclass
+class _With:
+    """A query of WITH.
+
+    Attributes:
+        columns: their names.
+        of_records: whether its rows are records, which nobody sees.
+        need: what is made of the order of its rows.
+    """
+
+    columns: list[str]
+    of_records: bool
+    need: Need = Need.NONE
+
+
+def settle_row_order(
+    tree: exp.Expr, numbers: MutableMapping[str, Numbered], columns: Mapping[str, frozenset[str]]
+) -> None:
+    """Put the rows of a protected query in an order that follows from them, in place.
+
+    Args:
+        tree: the query, in which tables stand for the blocks.
+        numbers: of the blocks, by the names of these tables; those of which nobody needs the order lose it.
+        columns: of the public tables, by name.
+    """
+    if numbers:
+        _Rows(numbers, columns).query(tree, {}, Need.ALL)
+
+
+@dataclass
+class _Rows:
+    numbers: MutableMapping[str, Numbered]
+    columns: Mapping[str, frozenset[str]]
+
+    def query(self, node: exp.Expr, known: Mapping[str, _With], need: Need) -> None:
+        """Put the rows of a query in order, as far as that is needed."""
+        with_ = node.args.get("with_")
+        known = self._with(node, known)
+        if _is_cut(node):
+            need = Need.ALL
+        if isinstance(node, exp.Select):
+            self._select(node, known, need)
+        elif isinstance(node, exp.SetOperation):
+            self._set_operation(node, known, need)
+        elif isinstance(node, exp.Subquery):
+            if node.args.get("order") is not None and need is Need.ALL:
+                _order(node)
+                need = Need.NONE
+            self.query(node.this, known, need)
+        for cte in reversed(with_.expressions if with_ is not None else []):
+            before = dict(known)
+            before.pop(folded(cte.alias))  # in it the name is that of a table, or of a query further out
+            self.query(cte.this, before, known[folded(cte.alias)].need)
+
+    def _with(self, node: exp.Expr, known: Mapping[str, _With]) -> dict[str, _With]:
+        """What is known in a query: its WITH and those around it."""
+        with_ = node.args.get("with_")
+        found = dict(known)
+        for cte in with_.expressions if with_ is not None else []:
+            found[folded(cte.alias)] = _With(_names(cte.this), self._is_of_records(cte.this, found))
+        return found
+
+    def _is_of_records(self, node: exp.Expr, known: Mapping[str, _With]) -> bool:
+        """Whether the rows of a query or a table are records: with windows and figures of each unit."""
+        if isinstance(node, exp.Table):
+            name = folded(node.name)
+            return known[name].of_records if name in known else not (node.name in self.numbers or name in self.columns)
+        known = self._with(node, known)
+        if isinstance(node, exp.Select):
+            return any(self._is_of_records(table, known) for table in tables_of(node))
+        if isinstance(node, exp.SetOperation):
+            return self._is_of_records(node.this, known) or self._is_of_records(node.expression, known)
+        return isinstance(node, exp.Subquery) and self._is_of_records(node.this, known)
+
+    def _set_operation(self, node: exp.SetOperation, known: Mapping[str, _With], need: Need) -> None:
+        keeps = isinstance(node, exp.Union) and not node.args.get("distinct") and node.args.get("order") is None
+        if not keeps and need is Need.ALL:
+            _order(node)
+            need = Need.NONE
+        for side in (node.this, node.expression):
+            self.query(side, known, need)
+
+    def _select(self, select: exp.Select, known: Mapping[str, _With], need: Need) -> None:
+        own = list(_own(select))
+        if self._is_of_records(select, known):
+            for inner in [*tables_of(select), *own]:
+                if is_query(inner) or isinstance(inner, exp.Subquery):
+                    self.query(inner, known, Need.NONE)
+            return
+        windows = [node for node in own if isinstance(node, exp.Window)]
+        grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
+        told = [node for node in own if isinstance(node, _AS_THEY_COME)]
+        placed = [window for window in windows if isinstance(_function(window), _PLACES) or _counts_rows(window)]
+        tables = tables_of(select)
+        keeps = len(tables) <= 1 and not any(
+            (
+                grouped,
+                select.args.get("distinct"),
+                select.args.get("order"),
+                windows,
+                any(is_query(node) or isinstance(node, exp.Subquery) for node in own),
+            )
+        )
+        one_row = grouped and select.args.get("group") is None
+        sources = need
+        if need is Need.ALL and not keeps:
+            sources = Need.NONE
+            if not one_row:
+                _order(select)
+        if grouped or windows:
+            sources = Need.SUMS
+        if told or placed:
+            _write_out_windows(select, placed)
+            sources = self._tell(select, known, told, placed, grouped=grouped)
+        for table in tables:
+            self._source(table, known, sources)
+        for node in own:
+            if is_query(node):
+                self.query(node, known, Need.NONE)
+
+    def _source(self, table: exp.Expr, known: Mapping[str, _With], need: Need) -> None:
+        if isinstance(table, exp.Subquery):
+            self.query(table, known, need)
+        elif isinstance(table, exp.Table) and folded(table.name) in known:
+            of_with = known[folded(table.name)]
+            of_with.need = max(of_with.need, need)
+        elif isinstance(table, exp.Table) and table.name in self.numbers and need is Need.NONE:
+            self.numbers[table.name] = replace(self.numbers[table.name], order="")
+
+    def _tell(
+        self,
+        select: exp.Select,
+        known: Mapping[str, _With],
+        told: Sequence[exp.Expr],
+        placed: Sequence[exp.Window],
+        *,
+        grouped: bool,
+    ) -> Need:
+        """Tell functions in which order to take rows; what is made of the order of the tables."""
+        tables = tables_of(select)
+        need = Need.SUMS
+        of_rows: list[exp.Expr] = []
+        if len(tables) == 1:
+            need = Need.ALL
+            of_rows.append(exp.column(_ROW, tables[0].alias_or_name, quoted=True))
+        else:
+            for table in tables:
+                for name in self._columns_of(table, known):
+                    of_rows.append(exp.column(name, table.alias_or_name, quoted=True))
+        of_groups = [item for item in _shown(select) if item.find(exp.Window) is None] if grouped else of_rows
+        for node in told:
+            window = node.find_ancestor(exp.Window, exp.Select)
+            _tell_function(node, of_groups if isinstance(window, exp.Window) else of_rows)
+        for window in placed:
+            _add_order(window, of_groups)
+        if len(tables) == 1:
+            self._number(tables[0], known)
+        return need
+
+    def _number(self, table: exp.Expr, known: Mapping[str, _With]) -> None:
+        """Give the rows of a table their number."""
+        alias = table.alias_or_name
+        names = self._columns_of(table, known)
+        items: list[exp.Expr] = [exp.column(name, alias, quoted=True) for name in names]
+        number = exp.Window(this=exp.RowNumber(), over="OVER")
+        items.append(exp.alias_(number, _ROW, quoted=True))
+        place = exp.Null()
+        table.replace(place)
+        numbered = exp.Select(expressions=items, from_=exp.From(this=table))
+        called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+        place.replace(exp.Subquery(this=numbered, alias=called))
+
+    def _columns_of(self, table: exp.Expr, known: Mapping[str, _With]) -> list[str]:
+        if isinstance(table, exp.Subquery):
+            return _names(table.this)
+        if isinstance(table, exp.Values):
+            return list(table.alias_column_names)
+        if folded(table.name) in known:
+            return known[folded(table.name)].columns
+        if table.name in self.numbers:
+            return list(self.numbers[table.name].columns)
+        return sorted(self.columns[folded(table.name)])
+
+
+def _names(query: exp.Expr) -> list[str]:
+    if isinstance(query, exp.Subquery):
+        return _names(query.this)
+    if isinstance(query, exp.SetOperation):
+        left = _names(query.this)
+        return by_name(left, _names(query.expression)) if query.args.get("by_name") else left
+    assert isinstance(query, exp.Select)
+    return list(query.named_selects)
+
+
+def _is_cut(node: exp.Expr) -> bool:
+    distinct = node.args.get("distinct")
+    on = isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
+    return on or node.args.get("limit") is not None or node.args.get("offset") is not None
+
+
+def _shown(select: exp.Select) -> list[exp.Expr]:
+    having = select.args.get("having")
+    return [item.unalias() for item in select.expressions] + ([] if having is None else [having.this])
+
+
+def _own(select: exp.Select) -> Iterator[exp.Expr]:
+    """What is in the expressions of a SELECT; of its subqueries the outermost ones, and nothing in them."""
+    for key, value in select.args.items():
+        if key in ("with_", "from_", "joins"):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, exp.Expr):
+                yield from part.walk(prune=lambda node: is_query(node))
+
+
+def _function(window: exp.Window) -> exp.Expr:
+    inner = window.this
+    while isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        inner = inner.this
+    result: exp.Expr = inner
+    return result
+
+
+def _counts_rows(window: exp.Window) -> bool:
+    """Whether its frame is one of so many rows."""
+    spec = window.args.get("spec")
+    return spec is not None and spec.args.get("kind") == "ROWS"
+
+
+def _ordered(by: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [exp.Ordered(this=one.copy(), nulls_first=False) for one in by]
+
+
+def _order(query: exp.Expr) -> None:
+    """Put the rows in order by all columns, behind what they are put in order by already."""
+    order = query.args.get("order")
+    if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
+        return  # ORDER BY ALL
+    places = [exp.Literal.number(place) for place in range(1, len(_names(query)) + 1)]
+    query.set("order", exp.Order(expressions=[*(order.expressions if order is not None else []), *_ordered(places)]))
+
+
+def _add_order(window: exp.Window, by: Sequence[exp.Expr]) -> None:
+    order = window.args.get("order")
+    before = order.expressions if order is not None else []
+    window.set("order", exp.Order(expressions=[*before, *_ordered(by)]))
+
+
+def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
+    """Write ORDER BY into the arguments of a function, behind what is there."""
+    place = "this"
+    if isinstance(node, (exp.ArgMax, exp.ArgMin, exp.NthValue)):  # ORDER BY stands behind the last argument
+        place = next(key for key in ("count", "offset", "expression", "this") if node.args.get(key) is not None)
+    value = node.args[place]
+    if isinstance(value, exp.Distinct):
+        by = value.expressions[:1]
+    elif isinstance(value, exp.Order) and isinstance(value.this, exp.Distinct):
+        return
+    if isinstance(value, exp.Order):
+        value.set("expressions", [*value.expressions, *_ordered(by)])
+    else:
+        node.set(place, exp.Order(this=value, expressions=_ordered(by)))
+
+
+def _write_out_windows(select: exp.Select, windows: Sequence[exp.Window]) -> None:
+    """Write windows that have a name out, as each has an order of its own."""
+    named = {folded(window.name): window for window in select.args.get("windows") or []}
+    for window in windows:
+        while window.alias and folded(window.alias) in named:
+            of_name = named[folded(window.alias)]
+            for key in ("partition_by", "order", "spec"):
+                if not window.args.get(key) and of_name.args.get(key):
+                    value = of_name.args[key]
+                    window.set(key, [part.copy() for part in value] if isinstance(value, list) else value.copy())
+            alias = of_name.args.get("alias")
+            window.set("alias", alias.copy() if alias is not None else None)
