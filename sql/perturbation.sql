@@ -511,6 +511,12 @@ CREATE OR REPLACE MACRO sdc_count_units(unit, record_key, ptable := 'default', f
 -- what kind of measure it has, and 4 decimals.
 CREATE OR REPLACE MACRO _sdc_grid_sum(y) AS sum(try_cast(y * 1e4 AS BIGINT)) / 1e4;
 
+-- The sum of floating-point numbers up to 9e14 in all their digits, the same in whatever order they come: those from the
+-- fourth decimal on and what is left of them are two sums of integers.
+CREATE OR REPLACE MACRO _sdc_sum_in_any_order(y) AS
+    sum(try_cast(round(y * 1e4) AS BIGINT))::DOUBLE / 1e4
+    + coalesce(sum(try_cast((y - round(y * 1e4) / 1e4) * 1e23 AS BIGINT))::DOUBLE / 1e23, 0);
+
 CREATE OR REPLACE MACRO _sdc_exact_sum(y, decimals) AS
     CASE
         WHEN typeof(sum(y)) = 'DOUBLE' THEN sum(try_cast(y * 10.0 ** decimals AS BIGINT)) / 10.0 ** decimals

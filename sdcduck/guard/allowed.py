@@ -64,11 +64,11 @@ FUNCTIONS = UNIT_FUNCTIONS | _AGGREGATES | _WINDOWS | _SCALARS
 MACROS = OF_NUMBERS | _words(
     "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution _sdc_published_rows "
     "_sdc_group_key _sdc_grid_sum _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins "
-    "_sdc_quantile_of_units _sdc_try"
+    "_sdc_quantile_of_units _sdc_sum_in_any_order _sdc_try"
 )
 """What the guard itself puts into a query; analysts cannot."""
 
-_OF_WITH = _words("_sdc_try")
+_OF_WITH = _words("_sdc_sum_in_any_order _sdc_try")
 """Those of them that stand outside of blocks: in a WITH of records."""
 
 TYPES = _words("bignum guid integral oid timestamptz_ns tuple uint8 uint16 uint32 uint64 varint")

@@ -129,7 +129,7 @@ class OfUnits:
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
         values = chosen(condition, added)
-        figure = self._column(f"sum({values})" if exact else bounded(f"fsum({values})"))
+        figure = self._column(f"sum({values})" if exact else bounded(f"_sdc_sum_in_any_order({values})"))
         there = both(condition, f"({added}) <> 0")
         # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
         number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")

@@ -146,7 +146,7 @@ class _Groups:
         one = text(measure) if exact else bounded(text(measure))
         every = both(wanted, condition)
         value = chosen(every, one)
-        total = f"sum({value})" if exact else bounded(f"fsum({value})")
+        total = f"sum({value})" if exact else bounded(f"_sdc_sum_in_any_order({value})")
         known = self._known(condition, wanted, one, before, filled=filled, otherwise=otherwise)
         # Of one sum with 0 for other rows and one without, two columns.
         name = self.figures.column(total if known is None else f"({total})", Role.MEASURE)

@@ -40,14 +40,16 @@ class Threshold:
         return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
     def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
-        """The sum, where enough units have a value."""
+        """The sum, where enough units have a value; the order of records must not show in its last digits."""
         known = both(condition, f"{measure} IS NOT NULL")
-        return Total(self._enough(records, known, f"sum({chosen(condition, measure)})"))
+        values = chosen(condition, measure)
+        return Total(self._enough(records, known, f"sum({values})" if exact else f"_sdc_sum_in_any_order({values})"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
-        """The variance, where enough units have a value."""
+        """The variance, where enough units have a value; added up in the order of the values, see `total`."""
         known = both(condition, f"{measure} IS NOT NULL")
-        return self._enough(records, known, f"var_samp({chosen(condition, measure)})")
+        values = chosen(condition, measure)
+        return self._enough(records, known, f"var_samp({values} ORDER BY {values})")
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
