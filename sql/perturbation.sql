@@ -1464,9 +1464,11 @@ CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows)
         ELSE _sdc_count_noise(units, key_sum, ptable, 8)
     END;
 
--- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, in whole steps.
--- Without it a count of rows, divided by the count of units, would be the exact number of rows of somebody who is alone
--- in a cell. Where nobody has more than one row it is `sdc_count`.
+-- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, and up to half
+-- the rows of the largest unit more or less, in whole steps. Without the first a count of rows, divided by the count of
+-- units, would be the exact number of rows of somebody who is alone in a cell; without the second many counts, of sets with
+-- and without people whose rows are known, would lie in heaps so many rows apart as the largest unit has. Where nobody has
+-- more than one row it is `sdc_count`.
 CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable, own_rows, own_largest) AS
     _sdc_refuse_bad_keys(
         typeof(max(record_key)),
@@ -1482,7 +1484,10 @@ CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_pta
                         _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest),
                         ptable := magnitude_ptable,
                         is_odd := _sdc_ptable_is_odd(magnitude_ptable, count(CASE WHEN n > 0 THEN 1 END)))
-                        - sum(n)::DOUBLE)
+                        - sum(n)::DOUBLE
+                        + max(n) * (_sdc_own_key(
+                            sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest)
+                            / 99999989e0 - 0.5e0))
                     ELSE 0
                 END,
             0)::BIGINT

@@ -51,7 +51,8 @@ def on_grid(own_key: int, value: float, largest: float, called: float, divisor: 
         for one in (1, 2, 5)
         if one * Fraction(10) ** power >= spread
     )
-    return float(math.floor(Fraction(abs(value)) / step + Fraction(1, 2)) * step) * (1 if value > 0 else -1)
+    steps = round(Fraction(abs(value)) / step, 6)  # what is half a step but for floating point is half a step
+    return float(math.floor(steps + Fraction(1, 2)) * step) * (1 if value > 0 else -1)
 
 
 def _on_grid(own_key: int, value: str, largest: str, called: str, divisor: str = "1") -> str:
@@ -77,13 +78,14 @@ def with_own_numbers(con: duckdb.DuckDBPyConnection, *measures: str) -> None:
     kind = "TEMP" if is_read_only(con) else ""
     rows, most_rows = own(con, "rows"), own(con, "the largest unit's rows")
     cell_key = "sum(CASE WHEN n > 0 THEN key END)"
+    of_largest = _spread(most_rows, cell_key, "sum(n) / max(n)")
     con.execute(f"""
         CREATE OR REPLACE {kind} MACRO rows_of_units(n, key) AS greatest(
             sum(n) + CASE
                 WHEN max(n) > 1 THEN
                     max(n) * (sdc_ckm_count(count(*) FILTER (n > 0), {_spread(rows, cell_key, "sum(n) / max(n)")}) - count(*) FILTER (n > 0))
-                    + round(sdc_ckm_sum(
-                        sum(n), [max(n)], {_spread(most_rows, cell_key, "sum(n) / max(n)")}) - sum(n))
+                    + round(sdc_ckm_sum(sum(n), [max(n)], {of_largest}) - sum(n)
+                        + max(n) * ({of_largest} / {PRIME}::DOUBLE - 0.5::DOUBLE))
                 ELSE sdc_count(key, filter := n > 0) - count(*) FILTER (n > 0) END,
             0)::BIGINT""")
     for measure in measures:

@@ -71,10 +71,9 @@ class Ward:
             "SELECT sdc_ckm_count(?, ?)", [len(rows), spread(own(self.con, "rows"), key, n / most)]
         ).fetchall()
         counted = n + most * (behind[0][0] - len(rows))
-        noise = self.con.execute(
-            "SELECT sdc_ckm_sum(?, [?], ?) - ?",
-            [n, most, spread(own(self.con, "the largest unit's rows"), key, n / most), n],
-        ).fetchall()[0][0]
+        of_largest = spread(own(self.con, "the largest unit's rows"), key, n / most)
+        noise = self.con.execute("SELECT sdc_ckm_sum(?, [?], ?) - ?", [n, most, of_largest, n]).fetchall()[0][0]
+        noise += most * (of_largest / 99_999_989 - 0.5)
         return units, max(0, counted + math.floor(abs(noise) + 0.5) * (1 if noise > 0 else -1))
 
     def up_to(self, limits: list[float]) -> list[int]:
