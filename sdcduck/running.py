@@ -105,6 +105,7 @@ class Work:
     def __init__(self, make: Callable[[], pa.Table], display: Display | None = None) -> None:
         self._make, self._display = make, display
         self._share = -1.0
+        self._portion = (0.0, 1.0)
         self._done, self._heard = threading.Event(), threading.Event()
         self._last_heard = monotonic()
         self._stopped = self._awaited = False
@@ -204,9 +205,14 @@ class Work:
             self.check()
         self.check()
 
+    def portion(self, begin: float, end: float) -> None:
+        """The step that begins is this portion of all."""
+        self._portion = (begin, end)
+
     def show(self, done: int, total: int) -> None:
         """Shows the share done; it never falls."""
-        share = done / total if total else 1.0
+        begin, end = self._portion
+        share = begin + (end - begin) * (done / total if total else 1.0)
         if self._display is not None and share > self._share:
             self._share = share
             self._display(share)
@@ -238,6 +244,13 @@ def shown_checkpoint() -> Callable[[int, int], None]:
         work.show(done, total)
 
     return check
+
+
+def portion(begin: float, end: float) -> None:
+    """What is shown from now on as done is done of this portion of the work, which has several steps."""
+    work = _CURRENT.get()
+    if work is not None:
+        work.portion(begin, end)
 
 
 def reads(cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

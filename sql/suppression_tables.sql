@@ -174,7 +174,7 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| @column cells BIGINT: its cells
 --| @column primary_cells BIGINT: those that the rules suppress
 --| @column secondary_cells BIGINT: those that protect them
---| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, or of which a number does as none is negative (all that `sdc_audit` finds exact where at most 200 cells are not shown, else what follows from single published cells, as from a 0), and cells of which forced ones tell what `k_disclosure` hides
+--| @column unsafe_cells BIGINT: primary cells that follow from forced ones all the same, or of which a number does as none is negative (all that `sdc_audit` finds exact; where more than 200 cells are not shown without those whose interval has a width, though less than one half), and cells of which forced ones tell what `k_disclosure` hides
 --| @column narrow_cells BIGINT: primary cells whose interval cannot be as wide as the rule wants (NULL without `protect_intervals`)
 --| @column share_shown DOUBLE: sum over published cells over sum over all of them, of the counts or the absolute values (NULL where there is nothing but a suppressed 0)
 --| @column saved_cells BIGINT: secondary cells that `improve` did without; negative where it took several cheap ones for a dear one (NULL without `improve`)
@@ -200,7 +200,7 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
         structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
         dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
---| sdc_audit(publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -213,9 +213,13 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| his own is looked at with the eyes of each such contributor, and shown is what the one learns who learns most. That takes
 --| an audit for each of them.
 --|
+--| Where `time_limit` is over before all intervals are computed the others are NULL, and so is `exact` of these cells, unless
+--| it is known to be true: cells that nobody has looked at never count as protected.
+--|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
 --| @arg measure VARCHAR: the column to audit; NULL: the one the rules look at
 --| @arg insider BOOLEAN: whether to audit with the knowledge of single contributors, too
+--| @arg time_limit DOUBLE: seconds for the intervals, from when the cells are suppressed; NULL: until all are computed
 --| @arg max_count DOUBLE: cells of 1 to so many records are primary
 --| @arg protect_zeros BOOLEAN: cells of 0 records are too
 --| @arg min_contributors BIGINT: cells with fewer contributors of a value other than 0 are primary
@@ -243,14 +247,14 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| @column level VARCHAR: the grouping set of the cell
 --| @column original DOUBLE: the suppressed number
 --| @column status VARCHAR: 'primary' or 'secondary'
---| @column lower DOUBLE: the smallest value that it can have
+--| @column lower DOUBLE: the smallest value that it can have; NULL where time was over (as `upper`)
 --| @column upper DOUBLE: the largest one, infinite where nothing bounds it
---| @column exact BOOLEAN: whether it is given away
---| @column protected BOOLEAN: whether the interval is as wide as the rule that suppressed the cell wants, and not exact
+--| @column exact BOOLEAN: whether it is given away; NULL where that is not known, as time was over
+--| @column protected BOOLEAN: whether the interval is as wide as the rule that suppressed the cell wants, and not exact; false where time was over
 --| @column insider_lower DOUBLE: the smallest value for the contributor who learns most (this and what follows: with `insider`)
 --| @column insider_upper DOUBLE: the largest one
---| @column insider_exact BOOLEAN: whether the value is given away to some contributor
---| @column insider_protected BOOLEAN: whether the interval is as wide as the rule wants for all of them
+--| @column insider_exact BOOLEAN: whether the value is given away to some contributor; NULL where that is not known, as time was over
+--| @column insider_protected BOOLEAN: whether the interval is as wide as the rule wants for all of them; false where time was over
 --| @example
 --| SELECT region, sex, original, status, lower, upper, exact FROM sdc_audit($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
@@ -266,14 +270,14 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
 CREATE OR REPLACE TEMP MACRO sdc_audit(
-    publication, measure := NULL, insider := false, max_count := NULL, protect_zeros := false, min_contributors := NULL,
-    dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
+    publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false,
+    min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
     contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL,
     hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL,
     improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, insider, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        publication, measure, insider, time_limit, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
         structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
         dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
+from sdcduck.methods.suppression.determined import determined
 from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import (
     below_threshold,
@@ -54,7 +56,7 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, confirm, reads
+from sdcduck.running import checkpoint, confirm, portion, reads, shown_checkpoint
 
 
 def plan_primary(
@@ -178,10 +180,11 @@ _MOST_AUDITED = 200
 def _told(session: Session, call: Call, pattern: Pattern) -> NDArray[np.bool_]:
     """The primary cells with a number that follows from published ones, as none within it is negative.
 
-    Of few unknown cells it is what `sdc_audit` finds of all measures, else what follows from single published cells.
+    Of few unknown cells it is what `sdc_audit` finds of all measures, else those of them that have one possible value.
     """
     unknown_cells = pattern.suppressed | pattern.hidden
     told = np.zeros(len(unknown_cells), dtype=np.bool_)
+    check = checkpoint()
     for measure in call.publication.measures:
         z, y = _numbers(session, call, measure)
         if not np.isfinite(z).all():
@@ -189,10 +192,12 @@ def _told(session: Session, call: Call, pattern: Pattern) -> NDArray[np.bool_]:
         is_positive = bool((y >= 0).all())
         if unknown_cells.sum() <= _MOST_AUDITED:
             lower = 0.0 if is_positive else -np.inf
-            found = audit(pattern.inner.x, z, unknown_cells, cells=pattern.primary, lower=lower, progress=checkpoint())
+            found = audit(pattern.inner.x, z, unknown_cells, cells=pattern.primary, lower=lower, progress=check)
             told[found.cells] |= found.exact
         elif is_positive:
-            told |= known_by_sign(pattern.inner.x, z, unknown_cells)
+            # Where numbers may be negative, what follows at all follows for every measure: the choice of cells saw it.
+            told |= known_by_sign(pattern.inner.x, z, unknown_cells) | determined(pattern.inner.x, y, unknown_cells)
+        check()
     return told & pattern.primary
 
 
@@ -236,9 +241,12 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
 
 
 def plan_audit(
-    session: Session, text: str | None, measure: str | None, insider: bool | None, *arguments: Any
+    session: Session, text: str | None, measure: str | None, insider: bool | None, time_limit: float | None,
+    *arguments: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_audit``: the feasibility interval of every suppressed cell, for outsiders and for contributors."""
+    if time_limit is not None and not time_limit >= 0:
+        raise SDCError("argument 'time_limit' must be a number of seconds")
     call = read_call(session, text, arguments)
     publication, rules = call.publication, call.rules
     default = ("value", "sum") if rules.on_contributors else ("freq", "count")
@@ -249,6 +257,7 @@ def plan_audit(
             raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
 
     def make() -> pa.Table:
+        portion(0.0, 0.1)
         pattern = choose_pattern(session, call)
         inner = pattern.inner
         z, y = _numbers(session, call, audited)
@@ -260,21 +269,18 @@ def plan_audit(
         unknown_cells = pattern.suppressed | pattern.hidden
         # A cell that cannot fall so far without negative inner cells need only fall to 0.
         fall = protection if np.isinf(lower) else np.minimum(protection, z)
+        until = monotonic() + (np.inf if time_limit is None else time_limit)
+        portion(0.1, 0.3 if insider else 1.0)
         result = audit(
-            inner.x,
-            z,
-            unknown_cells,
-            cells=pattern.suppressed,
-            upl=protection,
-            lpl=fall,
-            lower=lower,
-            progress=checkpoint(),
-        )
+            inner.x, z, unknown_cells, cells=pattern.suppressed, upl=protection, lpl=fall, lower=lower,
+            progress=shown_checkpoint(), until=until,
+        )  # fmt: skip
         inside = result
         if insider:
+            portion(0.3, 1.0)
             inside = singleton_hazards(
                 inner.x, z, unknown_cells, y, inner.contributor, cells=pattern.suppressed, upl=protection, lpl=fall,
-                lower=lower, progress=checkpoint(),
+                lower=lower, outside=result, progress=shown_checkpoint(), until=until,
             )  # fmt: skip
         cells = inner.cells.take(pa.array(result.cells))
         return pa.table(
@@ -282,13 +288,13 @@ def plan_audit(
                 "cell": cells["_sdc_cell"].cast(pa.int64()),
                 "fingerprint": cells["fingerprint"],
                 "status": pattern.statuses().take(pa.array(result.cells)),
-                "lower": result.lo,
-                "upper": result.hi,
-                "exact": result.exact,
+                "lower": pa.array(result.lo, from_pandas=True),
+                "upper": pa.array(result.hi, from_pandas=True),
+                "exact": pa.array(result.exact, mask=~result.bounded & ~result.exact),
                 "protected": result.protected & ~result.exact,
-                "insider_lower": inside.lo,
-                "insider_upper": inside.hi,
-                "insider_exact": inside.exact,
+                "insider_lower": pa.array(inside.lo, from_pandas=True),
+                "insider_upper": pa.array(inside.hi, from_pandas=True),
+                "insider_exact": pa.array(inside.exact, mask=~inside.bounded & ~inside.exact),
                 "insider_protected": inside.protected & ~inside.exact,
             }
         )
@@ -476,7 +482,7 @@ FAMILY = Family(
             {"publication": "VARCHAR", "cells": "BIGINT", "inner_cells": "BIGINT", "left_out": "VARCHAR"},
         ),
         Planner(
-            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENTS.values()), plan_audit,
+            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", "DOUBLE", *ARGUMENTS.values()), plan_audit,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
              "exact": "BOOLEAN", "protected": "BOOLEAN", "insider_lower": "DOUBLE", "insider_upper": "DOUBLE",
              "insider_exact": "BOOLEAN", "insider_protected": "BOOLEAN"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,13 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, milp
 from small_tables import Cell, Record, column, dirae, dirae_inner, publication, read_csv
 
-from sdcduck.methods.suppression.audit import audit, feasibility_intervals, singleton_hazards
+from sdcduck.methods.suppression.audit import (
+    _BlockSolver,
+    _Unsolved,
+    audit,
+    feasibility_intervals,
+    singleton_hazards,
+)
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Totals = NDArray[np.float64]
@@ -328,3 +335,54 @@ def test_an_interruption_is_heard_before_the_first_contributor() -> None:
     suppressed = np.diff(x.indptr) == 1
     with pytest.raises(KeyboardInterrupt):
         singleton_hazards(x, x.totals(y), suppressed, y, np.zeros(x.rows, dtype=int), jobs=1, progress=stop)
+
+
+def test_what_there_was_no_time_for_is_neither_bounded_nor_protected() -> None:
+    x, _ = publication([{"a": f"{a}", "b": f"{b}"} for a in range(5) for b in range(5)], [[["a", ""], ["b", ""]]])
+    y = np.arange(1.0, x.rows + 1)
+    z, suppressed = x.totals(y), np.diff(x.indptr) == 1
+    before = time.monotonic()
+    level, owners = np.ones(x.columns), np.arange(x.rows) % 7
+    for found in (
+        audit(x, z, suppressed, upl=level, until=before),
+        audit(x, z, suppressed, until=before),
+        singleton_hazards(x, z, suppressed, y, owners, upl=level, until=before),
+    ):
+        assert len(found.cells) == 25
+        assert np.isnan(found.lo).all()
+        assert np.isnan(found.hi).all()
+        assert not (found.bounded | found.protected | found.exact).any()
+    # Time enough for the outsiders only: what they know stays exact, the rest is open.
+    outside = audit(x, z, suppressed, upl=level)
+    assert outside.bounded.all()
+    found = singleton_hazards(x, z, suppressed, y, owners, upl=level, outside=outside, until=before)
+    assert not (found.bounded | found.protected).any()
+    nobody = singleton_hazards(x, z, suppressed, y, 0 * owners, upl=level, outside=outside, until=before)
+    np.testing.assert_array_equal(nobody.protected, outside.protected)
+    assert nobody.bounded.all()
+    whole = singleton_hazards(x, z, suppressed, y, owners, upl=level, until=np.inf)
+    np.testing.assert_array_equal(whole.lo, singleton_hazards(x, z, suppressed, y, owners, upl=level).lo)
+
+
+def test_what_the_solver_cannot_tell_is_not_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, _ = publication([{"a": f"{a}", "b": f"{b}"} for a in range(5) for b in range(5)], [[["a", ""], ["b", ""]]])
+    y = np.arange(1.0, x.rows + 1)
+    z, suppressed = x.totals(y), np.diff(x.indptr) == 1
+    optimum = _BlockSolver.optimum
+    calls: list[int] = []
+
+    def fails(self: _BlockSolver, index: NDArray[np.int32], slope: Totals, *, maximise: bool) -> tuple[float, Totals]:
+        calls.append(1)
+        if len(calls) >= 3:
+            raise _Unsolved("HiGHS ended with Unknown")
+        return optimum(self, index, slope, maximise=maximise)
+
+    whole = audit(x, z, suppressed, jobs=1)
+    monkeypatch.setattr(_BlockSolver, "optimum", fails)
+    found = audit(x, z, suppressed, jobs=1, until=np.inf)
+    assert 0 < np.count_nonzero(~found.bounded) < 25
+    assert not found.protected[~found.bounded].any()
+    np.testing.assert_array_equal(found.lo[found.bounded], whole.lo[found.bounded])
+    calls.clear()
+    with pytest.raises(_Unsolved):
+        audit(x, z, suppressed, jobs=1)

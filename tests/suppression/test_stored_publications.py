@@ -660,3 +660,39 @@ def test_publishing_says_as_unsafe_what_the_audit_finds_exact(con: duckdb.DuckDB
     assert audited == [("z",), ("z",)]
     assert not rows(con, f"FROM sdc_audit($${query}$$, {rules}, measure := 'n') WHERE exact")
     assert rows(con, f"SELECT primary_cells, unsafe_cells FROM sdc_publish('p', $${query}$$, {rules})") == [(6, 2)]
+
+
+def test_an_audit_without_time_calls_nothing_protected(con: duckdb.DuckDBPyConnection) -> None:
+    rule = f"$${COUNTS}$$, max_count := 3, insider := true"
+    whole = rows(con, f"SELECT original FROM sdc_audit({rule})")
+    found = rows(con, f"SELECT * FROM sdc_audit({rule}, time_limit := 0)")
+    assert len(found) == len(whole) == 24
+    for *_, _status, lower, upper, exact, protected, his_lower, his_upper, his_exact, his_protected in found:
+        assert (lower, upper, exact, his_lower, his_upper, his_exact) == (None,) * 6
+        assert not protected
+        assert not his_protected
+    unlimited = rows(con, f"FROM sdc_audit({rule}, time_limit := NULL)")
+    assert unlimited == rows(con, f"FROM sdc_audit({rule})")
+    assert "'time_limit' must be a number of seconds" in refused(con, f"FROM sdc_audit({rule}, time_limit := -1)")
+
+
+def test_an_audit_shows_its_progress() -> None:
+    shares: list[float] = []
+    with sdcduck.connect(progress=shares.append) as con:
+        con.execute("CREATE TABLE people AS SELECT hash(i) % 9 AS a, hash(i + 1000) % 9 AS b FROM range(150) t(i)")
+        query = "SELECT a, b, count(*) AS n FROM people GROUP BY CUBE (a, b)"
+        con.execute("FROM sdc_audit(?, max_count := 1, insider := true)", [query]).fetchall()
+    assert len({share for share in shares if 0.1 < share < 0.3}) > 1
+    assert len({share for share in shares if 0.3 < share < 1}) > 1
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize("copies", [10, 100])
+def test_publishing_says_so_of_many_cells_as_well(con: duckdb.DuckDBPyConnection, copies: int) -> None:
+    con.execute(f"""
+        CREATE TABLE t AS SELECT p, r, s, v FROM (VALUES ('1', 'x', 3), ('1', 'y', 4), ('1', 'z', 0), ('2', 'x', 5), ('2', 'y', 2),
+            ('2', 'z', 0)) u(r, s, v), range(3), range({copies}) copies(p)""")
+    query = "SELECT p, r, s, count(*) AS n, sum(v) AS v FROM t GROUP BY GROUPING SETS ((p, r, s), (p, r), (p, s))"
+    rules = "max_count := 3, hidden_if := 'level = ''p x s'' AND s = ''z'''"
+    found = rows(con, f"SELECT primary_cells, unsafe_cells FROM sdc_publish('p', $${query}$$, {rules})")
+    assert found == [(6 * copies, 2 * copies)]

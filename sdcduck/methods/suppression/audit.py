@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Audit:
             to rounding, that of the largest cell included.
         protected: bool (k,), the interval is as wide as asked for: ``hi >= z + upl`` and ``lo <= z - lpl``; without
             limits, not exact.
+        bounded: bool (k,), the interval has been computed: all of them but where time was up. Of the others `lo` and
+            `hi` are NaN, unless `exact` is known, and they are not `protected`.
     """
 
     cells: Indices
@@ -50,6 +53,7 @@ class Audit:
     hi: Floats
     exact: Booleans
     protected: Booleans
+    bounded: Booleans
 
 
 def audit(
@@ -67,6 +71,7 @@ def audit(
     integer: bool = False,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    until: float | None = None,
 ) -> Audit:
     """Audit suppressed cells: their feasibility intervals, those given away, and those wide enough.
 
@@ -76,7 +81,7 @@ def audit(
         suppressed: bool (N,).
         upl: numbers (N,), upper protection level: how far above its value the interval of a cell must reach.
         lpl: numbers (N,), lower protection level; default the upper one.
-        lower, upper, prior, known, cells, integer, jobs, progress: see `feasibility_intervals`.
+        lower, upper, prior, known, cells, integer, jobs, progress, until: see `feasibility_intervals`.
 
     Raises:
         ValueError: as `feasibility_intervals`.
@@ -98,18 +103,20 @@ def audit(
         integer=integer,
         jobs=jobs,
         progress=progress,
+        until=until,
     )
     index = np.flatnonzero(wanted)
     whole = bool(np.all(totals == np.rint(totals)))
     slack = _slack(totals[index], whole)
     # What is left of large cells that were subtracted from one another is rounding, however small the cell itself is.
     exact = hi - lo < (0.5 if whole else np.maximum(slack, 16 * _rounding_error(totals)))
-    protected = ~exact
+    bounded = ~(np.isnan(lo) | np.isnan(hi))
+    protected = ~exact & bounded
     if up is not None:
         protected = hi >= totals[index] + up[index] - slack
     if down is not None:
         protected &= lo <= totals[index] - down[index] + slack
-    return Audit(index, lo, hi, exact, protected)
+    return Audit(index, lo, hi, exact, protected, bounded)
 
 
 def known_by_sign(x: DummyMatrix, z: ArrayLike, suppressed: ArrayLike) -> Booleans:
@@ -144,8 +151,10 @@ def singleton_hazards(
     lpl: ArrayLike | None = None,
     lower: ArrayLike = 0.0,
     cells: ArrayLike | None = None,
+    outside: Audit | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    until: float | None = None,
 ) -> Audit:
     """Audit suppressed cells against attackers who are contributors and know their own contributions.
 
@@ -162,7 +171,9 @@ def singleton_hazards(
         upl, lpl: numbers (N,), protection levels as in `audit`.
         lower: number or numbers (n,), what everybody knows inner values to be at least.
         cells: bool (N,), audit these only (primary cells, as a rule); default all suppressed ones.
-        jobs, progress: see `feasibility_intervals`; progress counts contributors.
+        outside: what `audit` with the same arguments found, where that is known already.
+        jobs, progress, until: see `feasibility_intervals`; progress counts contributors. Where time is up before all
+            contributors have been looked at, only cells out of the reach of the others count as bounded.
 
     Raises:
         ValueError: as `feasibility_intervals`.
@@ -182,8 +193,11 @@ def singleton_hazards(
         if progress is not None:
             progress(finished, every)
 
-    base = audit(x, totals, hidden, upl=upl, lpl=lpl, lower=low, cells=wanted, jobs=jobs, progress=still)
+    base = outside or audit(
+        x, totals, hidden, upl=upl, lpl=lpl, lower=low, cells=wanted, jobs=jobs, progress=still, until=until
+    )  # fmt: skip
     lo, hi, exact, protected = base.lo.copy(), base.hi.copy(), base.exact.copy(), base.protected.copy()
+    bounded = base.bounded.copy()
     place = np.full(x.columns, -1, dtype=np.int64)
     place[base.cells] = np.arange(len(base.cells))
     matrix = _matrix(x)
@@ -193,6 +207,12 @@ def singleton_hazards(
     owners = np.unique(owner[(owner != 0) & ~known])
     every = max(len(owners), 1)
     for finished, one in enumerate(owners):
+        if until is not None and time.monotonic() >= until:
+            # Nobody has looked at the cells near those who are left.
+            left = (owner != 0) & ~known & (owner >= one)
+            near = np.isin(block, block[left])
+            bounded[np.unique(cells_of_row[np.flatnonzero(near)].indices)] = False
+            break
         rows = np.flatnonzero(owner == one)
         # Beyond the blocks that his rows are in, what he knows changes nothing.
         near = np.isin(block, block[rows[~known[rows]]])
@@ -202,19 +222,35 @@ def singleton_hazards(
         others[rows] = 0
         touched &= matrix.T @ others > 0
         if touched.any():
-            his = audit(
-                x, totals, hidden, upl=upl, lpl=lpl, lower=low, known=(rows, inner[rows]), cells=touched, jobs=jobs,
-                progress=still,
-            )  # fmt: skip
+            try:
+                his = audit(
+                    x, totals, hidden, upl=upl, lpl=lpl, lower=low, known=(rows, inner[rows]), cells=touched, jobs=jobs,
+                    progress=still, until=until,
+                )  # fmt: skip
+            except ValueError:
+                # The true values are a solution: what finds none is rounding.
+                if until is None:
+                    raise
+                bounded[place[touched]] = False
+                continue
             at = place[his.cells]
-            narrower = his.hi - his.lo < hi[at] - lo[at]
+            narrower = his.bounded & ~(his.hi - his.lo >= hi[at] - lo[at])
             lo[at] = np.where(narrower, his.lo, lo[at])
             hi[at] = np.where(narrower, his.hi, hi[at])
             exact[at] |= his.exact
             protected[at] &= his.protected
+            bounded[at] &= his.bounded
         if progress is not None:
             progress(finished + 1, len(owners))
-    return Audit(base.cells, lo, hi, exact, protected)
+    unknown_ends = ~bounded & ~exact
+    return Audit(
+        base.cells,
+        np.where(unknown_ends, np.nan, lo),
+        np.where(unknown_ends, np.nan, hi),
+        exact,
+        protected & bounded,
+        bounded,
+    )
 
 
 def feasibility_intervals(
@@ -230,6 +266,7 @@ def feasibility_intervals(
     integer: bool = False,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    until: float | None = None,
 ) -> tuple[Floats, Floats]:
     """The smallest and the largest value of each suppressed cell that agree with the published cells.
 
@@ -245,6 +282,8 @@ def feasibility_intervals(
         integer: inner values are whole numbers: the bounds are exact ones of the integer program.
         jobs: threads; default the processors of the machine. The result does not depend on it.
         progress: called with (bounds found, bounds asked for), from any of the threads.
+        until: on the clock of `time.monotonic`: no linear program begins later. Bounds that are not found by then, or
+            that the solver cannot find, are NaN; without `until` the latter is an error.
 
     Returns:
         lo, hi: float64, one value a cell asked for, in column order.
@@ -282,8 +321,17 @@ def feasibility_intervals(
         most[hidden] += reach[hidden]
     if integer:
         least[hidden], most[hidden] = np.ceil(least[hidden]), np.floor(most[hidden])
-    problem = _reduce(matrix, restricted, least, most, low, high, np.flatnonzero(wanted))
-    _solve(problem, integer, jobs or os.cpu_count() or 1, progress)
+    targets = np.flatnonzero(wanted)
+    unknown_bounds = np.full(len(targets), np.nan)
+    if until is not None and time.monotonic() >= until:
+        return unknown_bounds, unknown_bounds.copy()
+    try:
+        problem = _reduce(matrix, restricted, least, most, low, high, targets)
+    except _Unsolved:
+        if until is None:
+            raise
+        return unknown_bounds, unknown_bounds.copy()
+    _solve(problem, integer, jobs or os.cpu_count() or 1, progress, until)
     return problem.intervals()
 
 
@@ -477,7 +525,7 @@ class _Problem:
                 total[near] = np.rint(total[near])
             ends.append(total)
         lo, hi = ends
-        return np.minimum(lo, hi), np.maximum(lo, hi)
+        return np.minimum(lo, hi), np.maximum(lo, hi)  # NaN where either end is
 
 
 def _keys(matrix: scipy.sparse.spmatrix, rng: np.random.Generator) -> NDArray[np.uint64]:
@@ -657,7 +705,7 @@ def _directions(equations: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     basis = fractions(found.basis).tocsr()
     error = np.abs(equations @ basis)
     if error.nnz and error.data.max() > 1e-9:
-        raise RuntimeError("the equations of the published cells have no small rational solution")
+        raise _Unsolved("the equations of the published cells have no small rational solution")
     basis.sort_indices()
     return basis
 
@@ -691,6 +739,10 @@ def _plain_bounds(
     return bottom, top
 
 
+class _Unsolved(RuntimeError):
+    """A linear program whose end the solver does not find, even from the start."""
+
+
 class _Interrupted(Exception):
     """Another thread has failed, or the caller has been interrupted."""
 
@@ -707,8 +759,10 @@ class _Progress:
                 self.call(self.done, self.total)
 
 
-def _solve(problem: _Problem, integer: bool, jobs: int, call: Callable[[int, int], None] | None) -> None:
-    """Fill in the minima and maxima asked for."""
+def _solve(
+    problem: _Problem, integer: bool, jobs: int, call: Callable[[int, int], None] | None, until: float | None
+) -> None:
+    """Fill in the minima and maxima asked for; with `until` those that are not found are NaN."""
     progress = _Progress(int(problem.want[0].sum() + problem.want[1].sum()), call)
     _, block, width = np.unique(problem.block, return_inverse=True, return_counts=True)
     of_block = np.full(int(problem.block.max(initial=-1)) + 1, -1, dtype=np.int64)
@@ -735,7 +789,7 @@ def _solve(problem: _Problem, integer: bool, jobs: int, call: Callable[[int, int
     def run(task: tuple[int, Indices]) -> None:
         mine = directions[task[0]]
         variables = np.unique(by_direction[:, mine].indices).astype(np.int64)
-        _solve_block(problem, variables, mine, task[1], integer, progress, stop)
+        _solve_block(problem, variables, mine, task[1], integer, progress, stop, until)
 
     if jobs == 1 or len(tasks) == 1:
         for task in tasks:
@@ -804,6 +858,7 @@ def _solve_block(
     integer: bool,
     progress: _Progress,
     stop: threading.Event,
+    until: float | None,
 ) -> None:
     """Minima and maxima of objectives of one block, from one simplex basis to the next.
 
@@ -836,9 +891,16 @@ def _solve_block(
                 continue
             if stop.is_set():
                 raise _Interrupted
+            if until is not None and time.monotonic() >= until:
+                continue
             span = slice(slopes.indptr[i], slopes.indptr[i + 1])
             members = sets.indices[sets.indptr[i] : sets.indptr[i + 1]]
-            change, step = solver.optimum(slopes.indices[span], slopes.data[span], maximise=bool(side))
+            try:
+                change, step = solver.optimum(slopes.indices[span], slopes.data[span], maximise=bool(side))
+            except _Unsolved:
+                if until is None:
+                    raise
+                continue
             value = change + float(start[members].sum())
             if np.isfinite(value):
                 point = start + basis @ step
@@ -857,7 +919,7 @@ def _solve_block(
                 found[side][i] = True
                 progress.add(1)
     for side in (0, 1):
-        problem.found[side][chosen] = best[side]
+        problem.found[side][chosen] = np.where(found[side] | ~want[side], best[side], np.nan)
 
 
 class _BlockSolver:
@@ -911,7 +973,18 @@ class _BlockSolver:
         self.highs.changeColsCost(len(self.cost), self.cost, np.zeros(len(self.cost)))
         self.highs.changeColsCost(len(index), index, sign * slope)
         self.cost = index
-        value, step = _run(self.highs)
+        try:
+            value, step = _run(self.highs)
+        except (_Unsolved, ValueError):
+            # No step at all is a solution: what the last basis led to is rounding, and the solver begins anew.
+            self.highs.clearSolver()
+            self.highs.setOptionValue("presolve", "choose")
+            try:
+                value, step = _run(self.highs)
+            except ValueError as problem:
+                raise _Unsolved(str(problem)) from problem
+            finally:
+                self.highs.setOptionValue("presolve", "off")
         return sign * value * self.scale, step * self.scale
 
     def whole_optimum(self, members: NDArray[np.int32], *, maximise: bool) -> tuple[float, Floats]:
@@ -964,7 +1037,7 @@ def _run(highs: highspy.Highs) -> tuple[float, Floats]:
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         raise ValueError("no inner values within the bounds agree with the published cells")
     if status != highspy.HighsModelStatus.kOptimal:
-        raise RuntimeError(f"HiGHS ended with {highs.modelStatusToString(status)}")
+        raise _Unsolved(f"HiGHS ended with {highs.modelStatusToString(status)}")
     point = np.asarray(highs.getSolution().col_value, dtype=np.float64)
     return float(highs.getInfo().objective_function_value), point
 
