@@ -192,9 +192,11 @@ def _told(session: Session, call: Call, pattern: Pattern) -> NDArray[np.bool_]:
         is_positive = bool((y >= 0).all())
         if unknown_cells.sum() <= _MOST_AUDITED:
             lower = 0.0 if is_positive else -np.inf
-            found = audit(pattern.inner.x, z, unknown_cells, cells=pattern.primary, lower=lower, progress=check)
+            found = audit(
+                pattern.inner.x, z, unknown_cells, cells=pattern.primary, lower=lower, progress=check, until=np.inf
+            )  # fmt: skip
             told[found.cells] |= found.exact
-        elif is_positive:
+        if is_positive:
             # Where numbers may be negative, what follows at all follows for every measure: the choice of cells saw it.
             told |= known_by_sign(pattern.inner.x, z, unknown_cells) | determined(pattern.inner.x, y, unknown_cells)
         check()

@@ -8,6 +8,8 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -153,14 +155,20 @@ def magnitudes_of(
 
 
 @cache
-def big_inner(folder: Path) -> dict[str, pd.DataFrame]:
-    """Inner tables of the large problems, from the reference's own seeded generator."""
+def big_records(folder: Path) -> tuple[ModuleType, dict[str, Any]]:
+    """The reference's own seeded generator of the large problems, and its million records."""
     spec = importlib.util.spec_from_file_location("gen_big", folder / "big" / "gen_big.py")
     assert spec is not None
     assert spec.loader is not None
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
-    d = generator.build(1_000_000)
+    return generator, generator.build(1_000_000)
+
+
+@cache
+def big_inner(folder: Path) -> dict[str, pd.DataFrame]:
+    """Inner tables of the large problems, from the reference's own seeded generator."""
+    generator, d = big_records(folder)
     r2, r3, _, i2, i3 = generator.codes(d)
     r3_of = d["r4p"][d["r4"]]
     r2_of, i2_of = d["r3p"][r3_of], d["i3p"][d["i3"]]

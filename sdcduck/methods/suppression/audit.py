@@ -20,6 +20,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.quiet import quiet_highs
 from sdcduck.methods.suppression.rank import eliminate, fractions
 
 Floats = NDArray[np.float64]
@@ -691,7 +692,7 @@ def _feasible_point(
     if not restrictions.shape[0]:
         return nearest
     scale = _scale(np.concatenate([least, most]))
-    highs = _quiet()
+    highs = quiet_highs()
     highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
     highs.passModel(_model(restrictions, least / scale, most / scale, low / scale, high / scale))
     _, point = _run(highs)
@@ -958,7 +959,7 @@ class _BlockSolver:
         np.maximum.at(row_low, same, low[longer])
         np.minimum.at(row_high, same, high[longer])
 
-        self.highs = _quiet()
+        self.highs = quiet_highs()
         self.highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
         self.highs.setOptionValue("presolve", "off")
         self.highs.setOptionValue("solver", "simplex")
@@ -1001,7 +1002,7 @@ class _BlockSolver:
         model = _model(rows[used], sides[0][used], sides[1][used], problem.low[variables], problem.high[variables])
         model.integrality_ = [highspy.HighsVarType.kInteger] * len(variables)
         sign = -1.0 if maximise else 1.0
-        mip = _quiet()
+        mip = quiet_highs()
         mip.setOptionValue("mip_rel_gap", 0.0)
         mip.setOptionValue("mip_abs_gap", 0.5)
         mip.passModel(model)
@@ -1040,12 +1041,3 @@ def _run(highs: highspy.Highs) -> tuple[float, Floats]:
         raise _Unsolved(f"HiGHS ended with {highs.modelStatusToString(status)}")
     point = np.asarray(highs.getSolution().col_value, dtype=np.float64)
     return float(highs.getInfo().objective_function_value), point
-
-
-def _quiet() -> highspy.Highs:
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    # One thread a block: the blocks run side by side. The number of threads is a setting of the whole process that
-    # cannot be changed once HiGHS has run, so it is left alone.
-    highs.setOptionValue("parallel", "off")
-    return highs

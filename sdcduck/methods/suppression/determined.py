@@ -12,8 +12,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from sdcduck.methods.suppression.audit import _classes, _keys, _matrix, _model, _quiet, _run
+from sdcduck.methods.suppression.audit import _classes, _keys, _matrix, _model, _run
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.quiet import quiet_highs
 from sdcduck.methods.suppression.rank import eliminate
 
 Booleans = NDArray[np.bool_]
@@ -71,7 +72,7 @@ def _known_zeros(published: scipy.sparse.csr_matrix, zero: Booleans) -> Booleans
     cost = np.zeros(len(low))
     cost[len(first) :] = -1.0
     model.col_cost_ = cost
-    highs = _quiet()
+    highs = quiet_highs()
     highs.passModel(model)
     _, point = _run(highs)
     known = np.zeros(len(first), dtype=np.bool_)

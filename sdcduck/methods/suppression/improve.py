@@ -101,7 +101,8 @@ def improve(
 
     def wide(pattern: Booleans) -> Booleans:
         assert z is not None
-        return audit(x, z, pattern, upl=upl, lpl=lpl, cells=first, jobs=jobs).protected
+        # What the solver cannot tell counts as not protected.
+        return audit(x, z, pattern, upl=upl, lpl=lpl, cells=first, jobs=jobs, until=np.inf).protected
 
     def keeps_intervals(pattern: Booleans) -> bool:
         return must is None or bool(wide(pattern)[must].all())

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.quiet import quiet_highs
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -118,8 +119,7 @@ class _Model:
         lp.a_matrix_.start_, lp.a_matrix_.index_ = constraints.indptr, constraints.indices
         lp.a_matrix_.value_ = constraints.data
         self.rows, self.shown = rows, shown
-        self.highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        self.highs.setOptionValue("output_flag", False)
+        self.highs = quiet_highs()
         self.highs.passModel(lp)
 
     def move(self, target: int, distance: float) -> Indices | None:

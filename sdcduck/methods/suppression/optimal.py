@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.quiet import quiet_highs
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -186,7 +187,7 @@ class _Attacker:
         lp.a_matrix_.start_ = rows.indptr.astype(np.int32)
         lp.a_matrix_.index_ = rows.indices.astype(np.int32)
         lp.a_matrix_.value_ = rows.data
-        self.highs = _quiet()
+        self.highs = quiet_highs()
         self.highs.setOptionValue("presolve", "off")
         self.highs.setOptionValue("simplex_strategy", 4)
         self.highs.passModel(lp)
@@ -260,7 +261,7 @@ class _Master:
         lp.col_cost_ = cost / self.unit
         lp.col_lower_ = primary.astype(np.float64)
         lp.col_upper_ = eligible.astype(np.float64)
-        self.highs = _quiet()
+        self.highs = quiet_highs()
         self.highs.setOptionValue("mip_rel_gap", 0.0)
         self.highs.setOptionValue("mip_abs_gap", 1e-9)
         self.highs.passModel(lp)
@@ -289,10 +290,3 @@ class _Master:
             raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
         value = float(self.highs.getInfo().objective_function_value) * self.unit
         return np.asarray(self.highs.getSolution().col_value, dtype=np.float64), value
-
-
-def _quiet() -> highspy.Highs:
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("parallel", "off")
-    return highs

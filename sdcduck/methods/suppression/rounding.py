@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.quiet import quiet_highs
 
 Counts = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -153,9 +154,7 @@ def _controlled(
     lp.a_matrix_.index_ = rows.indices.astype(np.int32)
     lp.a_matrix_.value_ = rows.data
     lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("parallel", "off")
+    highs = quiet_highs()
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("time_limit", max(float(seconds), 0.0))
     highs.passModel(lp)
