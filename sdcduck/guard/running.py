@@ -15,6 +15,7 @@ from sdcduck.catalog import identifier, literal
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.sizes import TOO_LONG, check_parameters
+from sdcduck.guard.wide_numbers import without_wrong_signs
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
@@ -78,6 +79,8 @@ def begun(
 ) -> tuple[list[tuple[str, str]], pa.RecordBatchReader]:
     """The names and DuckDB types of the columns of an answer, and its rows as they come, without labels of ENUMs.
 
+    Reading the rows is refused where a number is too large for Arrow.
+
     Args:
         rows: of a batch, at most.
         at_once: what `plans_once` says of the connection.
@@ -85,7 +88,8 @@ def begun(
             result; a relation holds no more than a batch.
     """
     columns, reader = _begun(cursor, sql, parameters, rows, at_once=at_once, grouped=grouped)
-    return [(name, without_labels(kind)) for name, kind in columns], as_texts(reader)
+    rows_of = without_wrong_signs(as_texts(reader), [kind for _, kind in columns])
+    return [(name, without_labels(kind)) for name, kind in columns], rows_of
 
 
 def _begun(

@@ -8,7 +8,8 @@ over nothing else are computed on the spot.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -153,10 +154,14 @@ class Backend(SQLBackend):  # type: ignore[misc]
         reader = self._door.stream(self._query(expr, params, limit), chunk_size)
         _tell(reader.schema)
         shown = _shown(reader.schema, expr.as_table().schema()).to_pyarrow()
-        batches = (pa.RecordBatch.from_arrays(
-            [column.cast(field.type) for column, field in zip(batch.columns, shown, strict=True)], schema=shown
-        ) for batch in reader)  # fmt: skip
-        return pa.RecordBatchReader.from_batches(shown, batches)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                with _in_range():
+                    columns = [column.cast(field.type) for column, field in zip(batch.columns, shown, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=shown)
+
+        return pa.RecordBatchReader.from_batches(shown, batches())
 
     def _answer(
         self, expr: ir.Expr, params: Mapping[ir.Scalar, Any] | None, limit: int | str | None
@@ -167,7 +172,8 @@ class Backend(SQLBackend):  # type: ignore[misc]
             answer = self._door.answer(self._query(expr, params, limit))
             _tell(answer.schema)
         schema = _shown(answer.schema, expr.as_table().schema())
-        return answer.rename_columns(list(schema.names)).cast(schema.to_pyarrow()), schema
+        with _in_range():
+            return answer.rename_columns(list(schema.names)).cast(schema.to_pyarrow()), schema
 
     def _query(self, expr: ir.Expr, params: Mapping[ir.Scalar, Any] | None, limit: int | str | None) -> str:
         self._run_pre_execute_hooks(expr)
@@ -281,6 +287,18 @@ def _tell(answered: pa.Schema) -> None:
     notice = (answered.metadata or {}).get(NOTICE.encode())
     if notice is not None:
         warnings.warn(notice.decode(), stacklevel=2)
+
+
+@contextmanager
+def _in_range() -> Iterator[None]:
+    """Refuse numbers that are too large for the type that ibis gives a column, as that of a sum of whole numbers."""
+    try:
+        yield
+    except pa.ArrowInvalid:
+        raise Refused(
+            "SDC090",
+            "a number beyond the 64 bits that ibis has for it: x.sum().cast('float64') or .cast('decimal(38, 0)')",
+        ) from None
 
 
 def _shown(answered: pa.Schema, expected: ibis.Schema) -> ibis.Schema:
