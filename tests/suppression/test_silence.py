@@ -48,6 +48,7 @@ def test_models_of_all_kinds(capfd: pytest.CaptureFixture[str], size: float) -> 
 
 def test_statements(capfd: pytest.CaptureFixture[str]) -> None:
     with sdcduck.connect() as con:
+        con.execute("SET enable_progress_bar = false")  # DuckDB 1 shows how far a statement of some seconds is
         con.execute(
             "CREATE TABLE people AS SELECT hash(i) % 5 AS a, hash(i + 1000) % 6 AS b, hash(i + 7) % 100 AS v "
             "FROM range(90) t(i)"
