@@ -477,7 +477,7 @@ def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
         guarded,
         con,
         "SELECT age, var_samp(income) FROM people_t GROUP BY age",
-        "SELECT age, CASE WHEN count(income) >= 10 THEN var_samp(income) END FROM people GROUP BY age HAVING count(*) >= 10",
+        "SELECT age, CASE WHEN count(income) >= 10 THEN var_samp(income ORDER BY income) END FROM people GROUP BY age HAVING count(*) >= 10",
     )
 
 
