@@ -590,8 +590,20 @@ def locked(memory: str | None = None) -> dict[str, str | bool | int | float | li
 
     Args:
         memory: its limit; None: half of the machine's memory.
+
+    Raises:
+        SDCError: a limit that DuckDB would not understand, or take for none, as -1GB.
     """
+    if memory is not None:
+        size = _SIZE.fullmatch(memory) if isinstance(memory, str) else None
+        if size is None or not 0 < float(size[1]) * _UNITS[size[2][:1].upper()] <= _MOST:
+            raise SDCError("argument 'memory' must be a size such as '2GB' or '500MB', or a share such as '50%'")
     return {**LOCKED, "memory_limit": memory or half_of_memory()}
+
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B)\s*", re.ASCII | re.IGNORECASE)
+_MOST = 1e18  # bytes: more than any machine has, and less than DuckDB can count
+_UNITS = {"%": _MOST / 100, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 @cache

@@ -176,7 +176,8 @@ class Known:
     def check_names(self, asked: Collection[str]) -> None:
         """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
 
-        DuckDB numbers its tables, and a table keeps its number when it is renamed.
+        DuckDB numbers its tables, and a table keeps its number when it is renamed. Its first name may be one that no
+        analyst knows.
 
         Raises:
             Refused: it had.
@@ -192,9 +193,7 @@ class Known:
         for name, number in found:
             first = self._first_names.setdefault(number, name)
             if folded(name) in names and folded(first) != folded(name):
-                raise Refused(
-                    "SDC060", f"{name}: the table that was called {first} has this name now; make the guard anew"
-                )
+                raise Refused("SDC060", f"{name}: another table has this name now; make the guard anew")
 
     def columns(self, policy: Policy) -> Columns:
         """The columns that analysts see of a table; with the connection held."""

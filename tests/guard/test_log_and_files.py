@@ -182,6 +182,22 @@ def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
         guard(duckdb.connect())
 
 
+@pytest.mark.parametrize(
+    "memory", ["nonsense", "", "0GB", "-1GB", "10", "101%", "inf", "nanGB", "99999999999TB", "²GB", 5]
+)
+def test_a_memory_limit_that_is_none_is_said(tmp_path: Path, memory: str) -> None:
+    """DuckDB takes -1GB for no limit at all."""
+    path = tmp_path / "people.duckdb"
+    with sdcduck.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a; FROM sdc_public('t')").fetchall()
+    with pytest.raises(
+        sdcduck.SDCError, match=r"argument 'memory' must be a size such as '2GB' or '500MB', or a share"
+    ):
+        guard(path, memory=memory)
+    for right in ("1500000 KB", "1.5GiB", "50%", "1tb"):
+        guard(path, memory=right).close()
+
+
 def test_every_question_is_written_down_and_a_change_is_seen(file: Path, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     guarded = guard(file, log=log)
