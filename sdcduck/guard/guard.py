@@ -594,11 +594,14 @@ def locked(memory: str | None = None) -> dict[str, str | bool | int | float | li
     Raises:
         SDCError: a limit that DuckDB would not understand, or take for none, as -1GB.
     """
-    if memory is not None:
+    if memory is None:
+        limit = half_of_memory()
+    else:
         size = _SIZE.fullmatch(memory) if isinstance(memory, str) else None
         if size is None or not 0 < float(size[1]) * _UNITS[size[2][:1].upper()] <= _MOST:
             raise SDCError("argument 'memory' must be a size such as '2GB' or '500MB', or a share such as '50%'")
-    return {**LOCKED, "memory_limit": memory or half_of_memory()}
+        limit = _of_memory(float(size[1]) / 100) if size[2] == "%" else memory
+    return {**LOCKED, "memory_limit": limit}
 
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B)\s*", re.ASCII | re.IGNORECASE)
@@ -606,12 +609,17 @@ _MOST = 1e18  # bytes: more than any machine has, and less than DuckDB can count
 _UNITS = {"%": _MOST / 100, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
-@cache
 def half_of_memory() -> str:
     """Half of the machine's memory, or of what its container has of it: DuckDB, which looks there, takes 80 %."""
+    return _of_memory(0.5)
+
+
+@cache
+def _of_memory(share: float) -> str:
+    """A share of the machine's memory; DuckDB 1 takes no percents."""
     with duckdb.connect() as con:
         size, unit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
-    return f"{float(size) / 0.8 / 2:.1f}{unit}"
+    return f"{float(size) / 0.8 * share:.1f}{unit}"
 
 
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
