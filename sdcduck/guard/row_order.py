@@ -156,7 +156,9 @@ class _Rows:
         if grouped or windows:
             sources = Need.SUMS
         if told or placed:
-            _write_out_windows(select, placed)
+            _write_out_windows(
+                select, [*placed, *(window for window in windows if any(_function(window) is one for one in told))]
+            )
             sources = self._tell(select, known, told, placed, grouped=grouped)
         for table in tables:
             self._source(table, known, sources)
@@ -196,7 +198,11 @@ class _Rows:
         of_groups = [item for item in _shown(select) if item.find(exp.Window) is None] if grouped else of_rows
         for node in told:
             window = node.find_ancestor(exp.Window, exp.Select)
-            _tell_function(node, of_groups if isinstance(window, exp.Window) else of_rows)
+            if isinstance(window, exp.Window) and _function(window) is node:
+                # An order in the arguments goes before that of the window, so it begins with it.
+                _tell_function(node, [*_order_of(window), *_ordered(of_groups)])
+            else:
+                _tell_function(node, _ordered(of_rows))
         for window in placed:
             _add_order(window, of_groups)
         if len(tables) == 1:
@@ -292,6 +298,11 @@ def _add_order(window: exp.Window, by: Sequence[exp.Expr]) -> None:
     window.set("order", exp.Order(expressions=[*before, *_ordered(by)]))
 
 
+def _order_of(window: exp.Window) -> list[exp.Expr]:
+    order = window.args.get("order")
+    return [one.copy() for one in order.expressions] if order is not None else []
+
+
 def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
     """Write ORDER BY into the arguments of a function, behind what is there."""
     place = "this"
@@ -299,13 +310,13 @@ def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
         place = next(key for key in ("count", "offset", "expression", "this") if node.args.get(key) is not None)
     value = node.args[place]
     if isinstance(value, exp.Distinct):
-        by = value.expressions[:1]
+        by = _ordered(value.expressions[:1])
     elif isinstance(value, exp.Order) and isinstance(value.this, exp.Distinct):
         return
     if isinstance(value, exp.Order):
-        value.set("expressions", [*value.expressions, *_ordered(by)])
+        value.set("expressions", [*value.expressions, *by])
     else:
-        node.set(place, exp.Order(this=value, expressions=_ordered(by)))
+        node.set(place, exp.Order(this=value, expressions=list(by)))
 
 
 def _write_out_windows(select: exp.Select, windows: Sequence[exp.Window]) -> None:
