@@ -33,6 +33,8 @@ _AS_THEY_COME = (
 """Functions of rows in an order, which they can be told."""
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 """Functions of the place of a row in the order of a window."""
+_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
+"""Functions of the place of a value, which rows that are equal share."""
 
 
 class Need(IntEnum):
@@ -134,9 +136,14 @@ class _Rows:
                     self.query(inner, known, Need.NONE)
             return
         windows = [node for node in own if isinstance(node, exp.Window)]
+        _write_out_windows(select, windows)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
         told = [node for node in own if isinstance(node, _AS_THEY_COME)]
-        placed = [window for window in windows if isinstance(_function(window), _PLACES) or _counts_rows(window)]
+        placed = [
+            window
+            for window in windows
+            if not _sees_peers(window) and (isinstance(_function(window), _PLACES) or _counts_rows(window))
+        ]
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
             (
@@ -156,9 +163,6 @@ class _Rows:
         if grouped or windows:
             sources = Need.SUMS
         if told or placed:
-            _write_out_windows(
-                select, [*placed, *(window for window in windows if any(_function(window) is one for one in told))]
-            )
             sources = self._tell(select, known, told, placed, grouped=grouped)
         for table in tables:
             self._source(table, known, sources)
@@ -274,9 +278,20 @@ def _function(window: exp.Window) -> exp.Expr:
 
 
 def _counts_rows(window: exp.Window) -> bool:
-    """Whether its frame is one of so many rows."""
+    """Whether it is a figure of so many rows: of those that are equal the order says which are among them."""
+    function = _function(window)
+    figure = isinstance(function, exp.AggFunc) and not isinstance(function, _RANKS)
+    return figure and _of_frame(window, "kind") == "ROWS"
+
+
+def _sees_peers(window: exp.Window) -> bool:
+    """Whether its frame is about rows that are equal in its order, or about one number: it takes no further keys."""
+    return _of_frame(window, "kind") in ("RANGE", "GROUPS") or _of_frame(window, "exclude") in ("GROUP", "TIES")
+
+
+def _of_frame(window: exp.Window, part: str) -> str:
     spec = window.args.get("spec")
-    return spec is not None and spec.args.get("kind") == "ROWS"
+    return str(spec.args.get(part) or "").upper() if spec is not None else ""
 
 
 def _ordered(by: Sequence[exp.Expr]) -> list[exp.Expr]:
@@ -320,7 +335,7 @@ def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
 
 
 def _write_out_windows(select: exp.Select, windows: Sequence[exp.Window]) -> None:
-    """Write windows that have a name out, as each has an order of its own."""
+    """Write windows that have a name out: each may get an order of its own, and the frame may be that of the name."""
     named = {folded(window.name): window for window in select.args.get("windows") or []}
     for window in windows:
         while window.alias and folded(window.alias) in named:

@@ -127,7 +127,7 @@ def rounded(friends: Sequence[int], visits: int) -> dict[int, float]:
 
 @pytest.mark.parametrize(("name", "most"), [("one question", 20), ("four questions", 40), ("sixteen questions", 85)])
 def test_numbers_of_visits(con: duckdb.DuckDBPyConnection, name: str, most: int, show: Show) -> None:
-    """That the rest of sixteen is found is what sixteen draws of the noise tell of a number up to twenty."""
+    """Sixteen questions still tell most numbers up to twenty; the bounds keep it from getting worse unseen."""
     forms, exact, laws = FORMS[name], truth(con), {"cell_key": Attack(con).chances, "rounding": rounded}
     hits = {}
     for role, chances in laws.items():

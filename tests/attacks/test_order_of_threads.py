@@ -31,6 +31,7 @@ QUERIES = (
     f"SELECT k, row_number() OVER w AS r, rank() OVER w AS q FROM ({GROUPS}) WINDOW w AS (ORDER BY n % 2)",
     f"SELECT k, lag(k) OVER (ORDER BY n % 2) AS r, sum(k) OVER (ORDER BY n % 2 ROWS 2 PRECEDING) AS s FROM ({GROUPS})",
     f"SELECT k, first_value(k) OVER (ORDER BY n) AS f, last_value(k) OVER (ORDER BY n) AS l FROM ({GROUPS})",
+    f"SELECT k, sum(k) OVER w AS s, max(k) OVER w AS m FROM ({GROUPS}) WINDOW w AS (ORDER BY n % 2 rows 2 preceding)",
     "SELECT k % 9000 AS g, count(*) AS n, row_number() OVER (ORDER BY count(*)) AS r FROM people GROUP BY 1",
     f"SELECT n, count(*) AS c, row_number() OVER (ORDER BY count(*) % 2) AS r FROM ({GROUPS}) GROUP BY n",
     f"SELECT list(k) AS l FROM ({GROUPS})",
