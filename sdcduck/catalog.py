@@ -606,7 +606,8 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
             here = current_database(con)
             functions |= _functions_named(con, name)
-            tables = {_in_full(table, here) for table in con.get_table_names(asked, qualified=True)}
+            for table in con.get_table_names(asked, qualified=True):
+                tables |= _in_full(table, here)
     except duckdb.Error:
         try:
             con.execute(f"SELECT * FROM main.{identifier(name)} LIMIT 0")
@@ -620,16 +621,21 @@ _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
 
 
-def _in_full(table: str, database: str) -> tuple[str, str, str]:
-    """Database, schema and name of a table as DuckDB writes it, with its alias.
+def _in_full(table: str, database: str) -> set[tuple[str, str, str]]:
+    """Database, schema and name of a table as DuckDB writes it, with its alias; of two parts one is either of both.
 
-    >>> _in_full("people AS p", "file"), _in_full('other.sdc."my ""table"', "file")
-    (('file', 'main', 'people'), ('other', 'sdc', 'my "table'))
+    >>> _in_full("people AS p", "file"), sorted(_in_full('sdc."my ""table"', "file"))
+    ({('file', 'main', 'people')}, [('file', 'sdc', 'my "table'), ('sdc', 'main', 'my "table')])
     """
     named = _NAME_OF_TABLE.match(table)
     found = _PART_OF_NAME.findall(table if named is None else named[0])
     parts = [quoted.replace('""', '"') or plain for quoted, plain in found]
-    return (*[database, "main"][: max(3 - len(parts), 0)], *parts[-3:-1], folded(parts[-1]))
+    name, before = folded(parts[-1]), parts[-3:-1]
+    of, *more = (*before, "main")
+    of_database = database if folded(of) == folded(database) else of
+    if not before:
+        return {(database, "main", name)}
+    return {(of_database, folded(more[0]), name)} | ({(database, folded(of), name)} if len(before) == 1 else set())
 
 
 _CALLED = re.compile(r'(\w+)"?\s*\(')

@@ -26,6 +26,10 @@ HIDING = (
     "SELECT t.* FROM between_them AS t, '{file}'",
     "SELECT t.* FROM made_by_macro() AS t, '{file}'",
     "SELECT t.* FROM people AS t, '{file}'",
+    "SELECT t.* FROM main.people AS t, '{file}'",
+    "SELECT t.* FROM memory.people AS t, '{file}'",
+    "SELECT t.* FROM Memory.main.people AS t, '{file}'",
+    "SELECT t.* FROM Main.\"PEOPLE\" AS t, '{file}'",
 )
 OPEN = (
     "FROM '{file}'",
