@@ -731,6 +731,7 @@ def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
 
 def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     """Store a policy, replacing that of the same relation and role, all or nothing."""
+    columns = _columns_now(con, policy.name) if policy.label == "unit-level" else []
     con.begin()
     try:
         _delete_policy(con, policy.name, policy.role)
@@ -741,6 +742,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
              list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
+        if columns:
+            set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
         if policy.noise_secret and setting(con, "noise_secret") is None:
             set_setting(con, "noise_secret", policy.noise_secret)
         _policies_changed(con)
@@ -748,6 +751,31 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     except BaseException:
         con.rollback()
         raise
+
+
+def _columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """All columns of a relation in their order, visible or not."""
+    try:
+        return [folded(row[0]) for row in con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()]
+    except duckdb.Error:
+        return []
+
+
+def _columns_of(name: str, role: str) -> str:
+    return f"columns {json.dumps([folded(name), folded(role)])}"
+
+
+def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy) -> bool:
+    """Whether a relation has all columns that it had when it was declared, in that order, whatever came to them.
+
+    Where one is gone or in another place, a column may have its name now that nobody may see.
+    """
+    stored = setting(con, _columns_of(policy.name, policy.role))
+    if stored is None:  # declared by an older version
+        return True
+    declared: list[str] = json.loads(stored)
+    known = set(declared)
+    return [name for name in _columns_now(con, policy.name) if name in known] == declared
 
 
 def renew_policies(
@@ -766,6 +794,7 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_columns_of(name, role)])
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
