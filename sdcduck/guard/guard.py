@@ -52,7 +52,7 @@ from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 from sdcduck.guard.templates import Templates, asked
-from sdcduck.guard.unnamed import name_all, output_names
+from sdcduck.guard.unnamed import name_all, name_subqueries, output_names
 from sdcduck.guard.using import note_using, refuse_other_using
 from sdcduck.guard.written import words_of, written
 
@@ -475,6 +475,7 @@ class Guard:
         settle_names(tree, schema)
         spelling = Spelling(tree)
         note_using(tree)
+        name_subqueries(tree)
         tree = _qualified(tree, schema)
         refuse_other_using(tree, schema)
         _number_placeholders(tree)
