@@ -644,14 +644,13 @@ _OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schem
 
 def _functions_named(con: duckdb.DuckDBPyConnection, view: str) -> set[str]:
     """Table functions in the text of a view, and in those of the views and macros that it names."""
-    texts = {
-        folded(str(name)): folded(str(text))
-        for name, text in con.execute(
-            "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
-            "SELECT function_name, macro_definition FROM duckdb_functions() "
-            "WHERE NOT internal AND macro_definition IS NOT NULL"
-        ).fetchall()
-    }
+    texts: dict[str, str] = {}
+    for name, text in con.execute(
+        "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+        "SELECT function_name, macro_definition FROM duckdb_functions() "
+        "WHERE NOT internal AND macro_definition IS NOT NULL"
+    ).fetchall():  # one of several schemas with a name may be meant
+        texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
     known = {folded(row[0]) for row in con.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
     ).fetchall()}  # fmt: skip

@@ -25,6 +25,7 @@ HIDING = (
     f"SELECT t.* FROM {SERIALIZED} AS t, '{{file}}'",
     "SELECT t.* FROM between_them AS t, '{file}'",
     "SELECT t.* FROM made_by_macro() AS t, '{file}'",
+    "SELECT t.* FROM elsewhere.regions_too AS t, '{file}'",
     "SELECT t.* FROM people AS t, '{file}'",
     "SELECT t.* FROM main.people AS t, '{file}'",
     "SELECT t.* FROM memory.people AS t, '{file}'",
@@ -50,6 +51,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
             CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region, i * 17 AS income,
                 'hidden' AS secret FROM range(99) _(i);
             CREATE TABLE regions AS SELECT i AS region FROM range(3) _(i);
+            CREATE SCHEMA elsewhere; CREATE VIEW elsewhere.regions_too AS FROM {SERIALIZED};
+            CREATE VIEW regions_too AS FROM regions; CREATE SCHEMA zz; CREATE VIEW zz.regions_too AS FROM regions;
             CREATE VIEW between_them AS FROM {SERIALIZED};
             CREATE MACRO made_by_macro() AS TABLE FROM {SERIALIZED}""")
         con.execute(
