@@ -22,6 +22,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import secrets
 import string
 import threading
@@ -592,7 +593,9 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     def noted(item: dict[str, Any]) -> dict[str, Any]:
         if item.get("type") == "LOGICAL_GET":
             # By its name in DuckDB 1, and by the path of it in DuckDB 2.
-            functions.add(str(item["name"] if "name" in item else item["qname"]["path"][-1]))
+            functions.add(folded(str(item["name"] if "name" in item else item["qname"]["path"][-1])))
+        if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
+            functions.add("describe")
         if item.get("table") and "catalog" in item and "schema" in item:
             tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
         return item
@@ -602,10 +605,75 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
             here = current_database(con)
-            tables = {(here, "main", folded(table)) for table in con.get_table_names(asked)}
+            functions |= _functions_named(con, name)
+            for table in con.get_table_names(asked, qualified=True):
+                tables |= _in_full(table, here)
     except duckdb.Error:
-        return Read()
+        try:
+            con.execute(f"SELECT * FROM main.{identifier(name)} LIMIT 0")
+        except duckdb.Error:
+            return Read()
+        functions.add("what DuckDB does not tell")
     return Read(frozenset(tables), frozenset(functions) - {"seq_scan"})
+
+
+_PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+_NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
+
+
+def _in_full(table: str, database: str) -> set[tuple[str, str, str]]:
+    """Database, schema and name of a table as DuckDB writes it, with its alias; of two parts one is either of both.
+
+    >>> _in_full("people AS p", "file"), sorted(_in_full('sdc."my ""table"', "file"))
+    ({('file', 'main', 'people')}, [('file', 'sdc', 'my "table'), ('sdc', 'main', 'my "table')])
+    """
+    named = _NAME_OF_TABLE.match(table)
+    found = _PART_OF_NAME.findall(table if named is None else named[0])
+    parts = [quoted.replace('""', '"') or plain for quoted, plain in found]
+    name, before = folded(parts[-1]), parts[-3:-1]
+    of, *more = (*before, "main")
+    of_database = database if folded(of) == folded(database) else of
+    if not before:
+        return {(database, "main", name)}
+    return {(of_database, folded(more[0]), name)} | ({(database, folded(of), name)} if len(before) == 1 else set())
+
+
+_CALLED = re.compile(r'(\w+)"?\s*\(')
+_OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schema\b|\b(?:describe|show|summarize)\b")
+
+
+def _functions_named(con: duckdb.DuckDBPyConnection, view: str) -> set[str]:
+    """Table functions in the text of a view, and in those of the views and macros that it names."""
+    texts: dict[str, str] = {}
+    for name, text in con.execute(
+        "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+        "SELECT function_name, macro_definition FROM duckdb_functions() "
+        "WHERE NOT internal AND macro_definition IS NOT NULL"
+    ).fetchall():  # one of several schemas with a name may be meant
+        texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
+    known = {folded(row[0]) for row in con.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
+    ).fetchall()}  # fmt: skip
+    found, waiting = set[str](), {folded(view)}
+    while waiting:
+        text = texts.pop(waiting.pop(), "")
+        found |= (set(_CALLED.findall(text)) & known) | set(_OF_CATALOG.findall(text))
+        waiting |= set(re.findall(r"\w+", text)) & set(texts)
+    return found
+
+
+_WORDS_OF_FUNCTIONS = (
+    "range generate_series repeat repeat_row unnest json_each json_tree query query_table glob read_blob "
+    "read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
+    "read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_single_csv_file read_single_json_file "
+    "read_single_parquet_file parquet_scan parquet_schema parquet_metadata parquet_file_metadata "
+    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan "
+    "postgres_scan postgres_scan_pushdown postgres_query mysql_scan mysql_query arrow_scan python_arrow_scan "
+    "pandas_scan pg_timezone_names icu_calendar_names test_all_types test_vector_types"
+)
+_FUNCTIONS_FOR_ALL = frozenset(_WORDS_OF_FUNCTIONS.split())
+"""Table functions that a public view may call: they make values, or read what is outside of this database. Of ``query``
+and ``query_table`` DuckDB says which tables they read; of any other function nobody knows."""
 
 
 def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
@@ -625,7 +693,7 @@ def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str 
         known = list(held.values())
     read = read_by(con, view)
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
-    hidden += sorted(name for name in read.functions if name.startswith(("duckdb_", "pragma_", "sqlite_")))
+    hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:
         return hidden[0]
     here = current_database(con)
@@ -662,6 +730,7 @@ def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
 
 def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     """Store a policy, replacing that of the same relation and role, all or nothing."""
+    columns = _columns_now(con, policy.name) if policy.label == "unit-level" else []
     con.begin()
     try:
         _delete_policy(con, policy.name, policy.role)
@@ -672,6 +741,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
              list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
+        if columns:
+            set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
         if policy.noise_secret and setting(con, "noise_secret") is None:
             set_setting(con, "noise_secret", policy.noise_secret)
         _policies_changed(con)
@@ -679,6 +750,31 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     except BaseException:
         con.rollback()
         raise
+
+
+def _columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """All columns of a relation in their order, visible or not."""
+    try:
+        return [folded(row[0]) for row in con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()]
+    except duckdb.Error:
+        return []
+
+
+def _columns_of(name: str, role: str) -> str:
+    return f"columns {json.dumps([folded(name), folded(role)])}"
+
+
+def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy) -> bool:
+    """Whether a relation has all columns that it had when it was declared, in that order, whatever came to them.
+
+    Where one is gone or in another place, a column may have its name now that nobody may see.
+    """
+    stored = setting(con, _columns_of(policy.name, policy.role))
+    if stored is None:  # declared by an older version
+        return True
+    declared: list[str] = json.loads(stored)
+    known = set(declared)
+    return [name for name in _columns_now(con, policy.name) if name in known] == declared
 
 
 def renew_policies(
@@ -697,6 +793,7 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_columns_of(name, role)])
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

@@ -93,6 +93,7 @@ class Block:
         self.protection, self.select, self.units = protection, select, tuple(units)
         self.sources = dict(sources)  # and what is looked for in EXISTS
         self.known, self.original = known, original
+        self._settle_group_by_all()
         _refuse_multiplied(self.rows_of)
         self.alias = self.units[0]
         self.relation = sources[self.alias]
@@ -106,6 +107,24 @@ class Block:
         where = select.args.get("where")
         if where is not None:
             where.set("this", self._condition(where.this, queries=True))
+
+    def _settle_group_by_all(self) -> None:
+        """GROUP BY ALL without any column groups by nothing: one row of all, as DuckDB has it, where there are figures.
+
+        Raises:
+            Refused: there is none, and DuckDB would show a row for each record.
+        """
+        group = self.select.args.get("group")
+        if group is None or group.args.get("all") is not True:
+            return
+        items = [item.unalias() for item in self.select.expressions if not has_aggregate(item)]
+        if any(item.find(exp.Column) is not None for item in items):
+            return
+        if not any(map(aggregates, self._outer_parts())):
+            raise Refused("SDC040")
+        if self.select.args.get("having") is not None:
+            refuse_more_keys(self.select)
+        self.select.set("group", None)
 
     def _common_policy(self) -> Policy:
         """The policy that the block is answered under: of the first unit-level relation, as strict as any of them."""

@@ -52,7 +52,7 @@ from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
 from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
 from sdcduck.guard.templates import Templates, asked
-from sdcduck.guard.unnamed import name_all, output_names
+from sdcduck.guard.unnamed import name_all, name_subqueries, output_names
 from sdcduck.guard.using import note_using, refuse_other_using
 from sdcduck.guard.written import words_of, written
 
@@ -475,6 +475,7 @@ class Guard:
         settle_names(tree, schema)
         spelling = Spelling(tree)
         note_using(tree)
+        name_subqueries(tree)
         tree = _qualified(tree, schema)
         refuse_other_using(tree, schema)
         _number_placeholders(tree)
@@ -741,6 +742,7 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
     """In ROLLUP, CUBE and GROUPING SETS a number is a column of SELECT, as it is outside of them."""
     named = {folded(item.alias): place for place, item in enumerate(select.expressions, 1) if item.alias}
     places: dict[str, int] = {}
+    written_out: set[str] = set()
     waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
     while waiting:
         for part in waiting.pop().expressions:
@@ -757,16 +759,28 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
                 leaf.replace(items[-1].unalias().copy())
             elif isinstance(leaf, exp.Column) and not leaf.table and folded(leaf.name) in named:
                 _refuse_two_places(places, named[folded(leaf.name)], select)
+            else:
+                written_out.add(_without_tables(leaf, select))
+    if written_out & set(places):  # by number it is another key to DuckDB than written out
+        raise Refused("SDC005", _TWO_KEYS)
+
+
+_TWO_KEYS = "one expression as two keys of ROLLUP, CUBE or GROUPING SETS: take it once"
+
+
+def _without_tables(node: exp.Expr, select: exp.Select) -> str:
+    """An expression as text; of one relation it does not matter whether it is named."""
+    node = node.copy()
+    if not select.args.get("joins"):
+        for column in node.find_all(exp.Column):
+            column.set("table", None)
+    return folded(node.sql("duckdb"))
 
 
 def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -> None:
     """Refuse subtotals over two columns that are one expression: to DuckDB they are two keys by number or alias."""
-    item = select.expressions[place - 1].unalias().copy()
-    if not select.args.get("joins"):
-        for column in item.find_all(exp.Column):
-            column.set("table", None)
-    if places.setdefault(folded(item.sql("duckdb")), place) != place:
-        raise Refused("SDC005", "one expression as two keys of ROLLUP, CUBE or GROUPING SETS: take it once")
+    if places.setdefault(_without_tables(select.expressions[place - 1].unalias(), select), place) != place:
+        raise Refused("SDC005", _TWO_KEYS)
 
 
 _WORD = re.compile(r"\w+")

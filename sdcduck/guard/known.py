@@ -220,6 +220,8 @@ class Known:
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         self._check_public(policy, [row[0] for row in described])
+        if policy.label == "unit-level" and not catalog.has_its_columns(self._con, policy):
+            raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
 

@@ -49,6 +49,16 @@ def name_all(tree: exp.Expr) -> None:
                     item.replace(exp.alias_(item.copy(), default_name(item), quoted=True))
 
 
+def name_subqueries(tree: exp.Expr) -> None:
+    """Give scalar subqueries without a name the one that sqlglot would: by number it finds only what has one before."""
+    for select in tree.find_all(exp.Select):
+        for place, item in enumerate(list(select.expressions)):
+            if isinstance(item, exp.Subquery) and not item.alias:
+                hole = exp.Null()
+                item.replace(hole)
+                hole.replace(exp.Alias(this=item, alias=exp.to_identifier(f"_col_{place}")))
+
+
 def _name_as_duckdb(select: exp.Select) -> None:
     """Name the columns without a name whose name in DuckDB is known, unless two had the same."""
     if any(item.is_star or item.find(exp.Columns) is not None for item in select.expressions):

@@ -1,0 +1,91 @@
+"""Views that are open to all: whatever function they read records or the catalog with, they show neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Refused, guard
+
+SERIALIZED = "json_execute_serialized_sql(json_serialize_sql('FROM people'))"
+HIDING = (
+    f"FROM {SERIALIZED}",
+    f"SELECT count(*) AS n FROM {SERIALIZED} WHERE income > 1000",
+    "SELECT * FROM (DESCRIBE people)",
+    "SELECT * FROM (SHOW people)",
+    # DuckDB has no text of a plan that reads a file.
+    "SELECT s.* FROM sdc.settings AS s, '{file}'",
+    "SELECT t.* FROM duckdb_columns() AS t, '{file}'",
+    "SELECT t.* FROM pragma_storage_info('people') AS t, '{file}'",
+    "SELECT t.* FROM information_schema.columns AS t, '{file}'",
+    f"SELECT t.* FROM {SERIALIZED} AS t, '{{file}}'",
+    "SELECT t.* FROM between_them AS t, '{file}'",
+    "SELECT t.* FROM made_by_macro() AS t, '{file}'",
+    "SELECT t.* FROM elsewhere.regions_too AS t, '{file}'",
+    "SELECT t.* FROM people AS t, '{file}'",
+    "SELECT t.* FROM main.people AS t, '{file}'",
+    "SELECT t.* FROM memory.people AS t, '{file}'",
+    "SELECT t.* FROM Memory.main.people AS t, '{file}'",
+    "SELECT t.* FROM Main.\"PEOPLE\" AS t, '{file}'",
+)
+OPEN = (
+    "FROM '{file}'",
+    "SELECT a, r.region FROM '{file}', regions AS r",
+    "FROM read_csv('{file}')",
+    "FROM query('FROM regions')",
+    "FROM range(3)",
+    "FROM (VALUES (1), (2)) AS t(a)",
+)
+
+
+@pytest.fixture(scope="module")
+def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    file = Path(tmp_path_factory.mktemp("files")) / "some.csv"
+    file.write_text("a,b\n1,2\n")
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""
+            CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region, i * 17 AS income,
+                'hidden' AS secret FROM range(99) _(i);
+            CREATE TABLE regions AS SELECT i AS region FROM range(3) _(i);
+            CREATE SCHEMA elsewhere; CREATE VIEW elsewhere.regions_too AS FROM {SERIALIZED};
+            CREATE VIEW regions_too AS FROM regions; CREATE SCHEMA zz; CREATE VIEW zz.regions_too AS FROM regions;
+            CREATE VIEW between_them AS FROM {SERIALIZED};
+            CREATE MACRO made_by_macro() AS TABLE FROM {SERIALIZED}""")
+        con.execute(
+            "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
+        ).fetchall()
+        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute(f"SET VARIABLE file = '{file}'")
+        yield con
+
+
+def named(con: duckdb.DuckDBPyConnection, view: str) -> str:
+    return view.replace("{file}", con.execute("SELECT getvariable('file')").fetchall()[0][0])
+
+
+@pytest.mark.parametrize("view", HIDING)
+def test_a_view_of_records_or_of_the_catalog_is_open_to_nobody(con: duckdb.DuckDBPyConnection, view: str) -> None:
+    con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
+    with pytest.raises(duckdb.Error, match="which is not for everybody"):
+        con.execute("FROM sdc_public('shown')")
+    con.execute("CREATE OR REPLACE VIEW shown AS FROM regions")
+    con.execute("FROM sdc_public('shown')").fetchall()
+    one = guard(con)
+    assert one.sql("FROM shown").num_rows == 3
+    con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
+    for asked in (one, guard(con)):
+        with pytest.raises(Refused, match="SDC060"):
+            asked.sql("SELECT count(*) AS n FROM shown")
+    con.execute("FROM sdc_unprotect('shown')").fetchall()
+
+
+@pytest.mark.parametrize("view", OPEN)
+def test_views_of_files_and_of_what_is_open_are_shown(con: duckdb.DuckDBPyConnection, view: str) -> None:
+    con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
+    con.execute("FROM sdc_public('shown')").fetchall()
+    assert guard(con).sql("FROM shown").num_rows == len(con.execute("FROM shown").fetchall())
+    con.execute("FROM sdc_unprotect('shown')").fetchall()
