@@ -764,17 +764,27 @@ def _columns_of(name: str, role: str) -> str:
     return f"columns {json.dumps([folded(name), folded(role)])}"
 
 
-def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy) -> bool:
-    """Whether a relation has all columns that it had when it was declared, in that order, whatever came to them.
+def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy, columns: Sequence[str]) -> bool:
+    """Whether a relation of these columns has all that it had when it was declared, in that order, whatever came to them.
 
     Where one is gone or in another place, a column may have its name now that nobody may see.
     """
     stored = setting(con, _columns_of(policy.name, policy.role))
-    if stored is None:  # declared by an older version
+    if stored is None:  # in a file of an older version that was not opened for writing since
         return True
     declared: list[str] = json.loads(stored)
     known = set(declared)
-    return [name for name in _columns_now(con, policy.name) if name in known] == declared
+    return [name for name in map(folded, columns) if name in known] == declared
+
+
+def note_columns(con: duckdb.DuckDBPyConnection) -> None:
+    """Store the columns of the tables that an older version declared without, as they are now; in a transaction."""
+    for policy in policies(con):
+        kept = _columns_of(policy.name, policy.role)
+        if policy.label == "unit-level" and setting(con, kept) is None:
+            columns = _columns_now(con, policy.name)
+            if columns:
+                set_setting(con, kept, json.dumps(columns))
 
 
 def renew_policies(

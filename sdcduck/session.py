@@ -483,6 +483,7 @@ def _run_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
         for statement in statements:
             con.execute(statement)
         catalog.rewrite_ptable_macros(con)
+        catalog.note_columns(con)
         catalog.set_setting(con, "sql", _pure_sql_version())
         con.commit()
     except BaseException:

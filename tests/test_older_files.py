@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sdcduck
+from sdcduck.guard import Refused
 
 _DATA = Path(__file__).parent / "data"
 ANSWERS = json.loads((_DATA / "register_0_1.json").read_text(encoding="utf-8"))
@@ -38,3 +39,15 @@ def test_new_records_get_the_keys_that_they_would_have_had(register: Path) -> No
     with sdcduck.connect(register, secret="the secret of the stored file", read_only=True) as con:
         (different,) = con.execute("SELECT count(*) FILTER (record_key <> sdc_record_key(id)) FROM people").fetchall()
     assert different == (0,)
+
+
+def test_a_hidden_column_is_not_shown_under_the_name_of_another(register: Path, tmp_path: Path) -> None:
+    """The columns of that time are those that the table had when this version first wrote into the file."""
+    copy = tmp_path / "register.duckdb"
+    shutil.copyfile(register, copy)
+    with sdcduck.connect(copy, secret="the secret of the stored file") as con:
+        one = sdcduck.guard(con)
+        assert one.sql("SELECT count(*) AS n FROM people").num_rows == 1
+        con.execute("ALTER TABLE people RENAME region TO was_region; ALTER TABLE people RENAME id TO region")
+        with pytest.raises(Refused, match="renamed or removed"):
+            one.sql("SELECT region, count(*) AS n FROM people GROUP BY region")

@@ -219,8 +219,9 @@ class Known:
             described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
-        self._check_public(policy, [row[0] for row in described])
-        if policy.label == "unit-level" and not catalog.has_its_columns(self._con, policy):
+        names = [row[0] for row in described]
+        self._check_public(policy, names)
+        if policy.label == "unit-level" and not catalog.has_its_columns(self._con, policy, names):
             raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
