@@ -765,7 +765,7 @@ def _columns_of(name: str, role: str) -> str:
 
 
 def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy, columns: Sequence[str]) -> bool:
-    """Whether a relation of these columns has all that it had when it was declared, in that order, whatever came to them.
+    """Whether a relation of these columns has all of when it was declared, in that order, whatever came to them.
 
     Where one is gone or in another place, a column may have its name now that nobody may see.
     """
