@@ -71,6 +71,7 @@ _MOST_COUNTED = 20
 _MOST_SUBTOTALS = 64
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+_WORDS_OF_TIME = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
 _AMONG = "_sdc_i"  # units that others are looked for among
@@ -111,6 +112,8 @@ class Block:
     def _settle_group_by_all(self) -> None:
         """GROUP BY ALL without any column groups by nothing: one row of all, as DuckDB has it, where there are figures.
 
+        A word of time may be the name of a column, and is looked at with the keys.
+
         Raises:
             Refused: there is none, and DuckDB would show a row for each record.
         """
@@ -118,7 +121,7 @@ class Block:
         if group is None or group.args.get("all") is not True:
             return
         items = [item.unalias() for item in self.select.expressions if not has_aggregate(item)]
-        if any(item.find(exp.Column) is not None for item in items):
+        if any(item.find(exp.Column, *_WORDS_OF_TIME) is not None for item in items):
             return
         if not any(map(aggregates, self._outer_parts())):
             raise Refused("SDC040")
