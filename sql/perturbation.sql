@@ -428,7 +428,9 @@ CREATE OR REPLACE MACRO sdc_cell_key(record_key, filter := true, digits := 8) AS
 --| An aggregate: use it with GROUP BY, CUBE, ROLLUP, GROUPING SETS, HAVING, in views and prepared statements.
 --| The same set of records gives the same number, whatever query selected it. Zero stays zero. Totals get noise of
 --| their own, so a table does not add up exactly. A NULL or non-integer key is an error, and so are keys that add up to less
---| than 0. Of keys out of range the cell key is still their sum modulo 10^digits; `sdc_check_keys` counts them.
+--| than 0. Of keys out of range the cell key is still their sum modulo 10^digits; `sdc_check_keys` counts them. A column that
+--| holds something else, such as an income, gets no error here, since the sum of a few low keys looks the same: the
+--| `mean_key` of `sdc_check_keys` is near 0.5 for keys only. `sdc_protect` refuses such a column.
 --| DuckDB takes no FILTER clause on a macro: write `filter := condition`.
 --|
 --| @arg record_key integer column: keys of the records (INTEGER is the fastest type for 8 digits)
