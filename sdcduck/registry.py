@@ -151,6 +151,7 @@ def create_functions(
     Keep them as long as the database may call them.
     """
     created: dict[str, Callable[..., object]] = {}
+    running: dict[str, _Running] = {}
 
     def create(
         name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
@@ -171,15 +172,17 @@ def create_functions(
             taken = ["DOUBLE" if kind == "BIGINT" else kind for kind in planner.arguments]
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
             if planner.columns:
-                running = _Running(session, planner, tokens)
+                name = planner.name[4:]
+                running[name] = _Running(session, planner, tokens)
                 create(
-                    f"_sdc_done_{planner.name[4:]}", running.done, ["VARCHAR", "BIGINT", "BIGINT"], "BIGINT",
+                    f"_sdc_rows_{name}", running[name].rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
                     type="arrow", side_effects=True,
                 )  # fmt: skip
-                create(
-                    f"_sdc_rows_{planner.name[4:]}", running.rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
-                    type="arrow", side_effects=True,
-                )  # fmt: skip
+    if _STOPS_ASKING:
+        create(
+            "_sdc_done", lambda names, *asked: running[names[0].as_py()].done(*asked),
+            ["VARCHAR", "VARCHAR", "BIGINT", "BIGINT"], "BIGINT", type="arrow", side_effects=True,
+        )  # fmt: skip
     return created
 
 
@@ -202,7 +205,7 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
             # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
             asked = (
                 f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
-                f"WHERE _sdc_done_{name}('{token}', txid_current()::BIGINT, time) = 1 LIMIT 1)"
+                f"WHERE _sdc_done('{name}', '{token}', txid_current()::BIGINT, time) = 1 LIMIT 1)"
             )
         rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
