@@ -785,7 +785,7 @@ def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -
 
 _WORD = re.compile(r"\w+")
 _STRING = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # or a name, which stays: it may have a ' in it
-_ALSO_WORDS = ("", "=", "CURRENT ROW")
+_ALSO_WORDS = ("", "=", "CURRENT ROW", "NO OTHERS")
 
 
 def _check_words(tree: exp.Expr) -> None:

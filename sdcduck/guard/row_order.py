@@ -127,6 +127,10 @@ class _Rows:
             need = Need.NONE
         for side in (node.this, node.expression):
             self.query(side, known, need)
+            if side.args.get("order") is not None and not isinstance(side, exp.Subquery):
+                brackets = exp.Subquery()  # an order without them would be that of what they are put together to
+                side.replace(brackets)
+                brackets.set("this", side)
 
     def _select(self, select: exp.Select, known: Mapping[str, _With], need: Need) -> None:
         own = list(_own(select))
@@ -137,6 +141,7 @@ class _Rows:
             return
         windows = [node for node in own if isinstance(node, exp.Window)]
         _write_out_windows(select, windows)
+        _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
         told = [node for node in own if isinstance(node, _AS_THEY_COME)]
         placed = [
@@ -203,11 +208,13 @@ class _Rows:
         for node in told:
             window = node.find_ancestor(exp.Window, exp.Select)
             if isinstance(window, exp.Window) and _function(window) is node:
+                _number_keys(select)
                 # An order in the arguments goes before that of the window, so it begins with it.
                 _tell_function(node, [*_order_of(window), *_ordered(of_groups)])
             else:
                 _tell_function(node, _ordered(of_rows))
         for window in placed:
+            _number_keys(select)
             _add_order(window, of_groups)
         if len(tables) == 1:
             self._number(tables[0], known)
@@ -269,6 +276,39 @@ def _own(select: exp.Select) -> Iterator[exp.Expr]:
                 yield from part.walk(prune=lambda node: is_query(node))
 
 
+def _settle_distinct(select: exp.Select) -> None:
+    """Say of which rows that are alike the first is taken, where they are put in order by what they do not show.
+
+    SELECT DISTINCT region FROM t ORDER BY n has the n of any of a region's rows in DuckDB; with DISTINCT ON (1) it is
+    the first in that order.
+    """
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    if distinct is None or order is None or distinct.args.get("on") is not None:
+        return
+    names = {folded(item.alias_or_name) for item in select.expressions}
+    shown = [item.unalias() for item in select.expressions]
+    for one in order.expressions:
+        by = one.this.unnest()
+        named = isinstance(by, exp.Column) and not by.table and folded(by.name) in names
+        if not (named or by in shown or isinstance(by, (exp.Literal, exp.Var))):
+            distinct.set("on", exp.Tuple(expressions=_places(select)))
+            return
+
+
+def _number_keys(select: exp.Select) -> None:
+    """Write GROUP BY ALL with numbers: DuckDB takes no key of it within a window that has aggregates, too."""
+    group = select.args.get("group")
+    if group is None or not group.args.get("all") or group.expressions:
+        return
+    keys = [
+        place
+        for place, item in zip(_places(select), select.expressions, strict=True)
+        if not aggregates(item) and item.find(exp.Window) is None
+    ]
+    if keys:
+        select.set("group", exp.Group(expressions=keys))
+
+
 def _function(window: exp.Window) -> exp.Expr:
     inner = window.this
     while isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
@@ -303,8 +343,13 @@ def _order(query: exp.Expr) -> None:
     order = query.args.get("order")
     if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
         return  # ORDER BY ALL
-    places = [exp.Literal.number(place) for place in range(1, len(_names(query)) + 1)]
-    query.set("order", exp.Order(expressions=[*(order.expressions if order is not None else []), *_ordered(places)]))
+    before = order.expressions if order is not None else []
+    query.set("order", exp.Order(expressions=[*before, *_ordered(_places(query))]))
+
+
+def _places(query: exp.Expr) -> list[exp.Expr]:
+    """The columns of a query by number."""
+    return [exp.Literal.number(place) for place in range(1, len(_names(query)) + 1)]
 
 
 def _add_order(window: exp.Window, by: Sequence[exp.Expr]) -> None:

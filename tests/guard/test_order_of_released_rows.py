@@ -1,0 +1,86 @@
+"""What is made of the order of released rows follows from these rows, and is written so that DuckDB reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard
+
+RELEASED = "SELECT region, age, count(*) AS n, sum(income) AS income FROM people GROUP BY region, age"
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute("""
+            CREATE TABLE people AS SELECT i AS id, substr('NSEW', 1 + i // 7 % 4, 1) AS region, 20 + i % 7 AS age,
+                100 + i * 37 % 991 AS income FROM range(900) t(i) ORDER BY hash(i);
+            CREATE TABLE regions AS FROM (VALUES ('N', 30), ('S', 31)) t(region, num);
+            FROM sdc_add_record_key('people', unit := 'id');
+            FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income']);
+            FROM sdc_public('regions');
+        """).fetchall()
+        con.register("answer", sdcduck.guard(con).sql(RELEASED))
+        con.execute("CREATE TABLE released AS FROM answer").fetchall()
+        yield con
+
+
+@pytest.fixture(scope="module")
+def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
+    return sdcduck.guard(con)
+
+
+@pytest.mark.parametrize(
+    ("shown", "order", "first"),
+    [
+        ("age", "income DESC", "max(income) DESC"),
+        ("age", "n, region", "min({'n': n, 'r': region})"),
+        ("region, n % 2 AS odd", "income + n", "min(income + n)"),
+    ],
+)
+def test_distinct_rows_are_in_the_order_of_the_first_of_each(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, shown: str, order: str, first: str
+) -> None:
+    wanted = con.execute(f"SELECT {shown} FROM released GROUP BY ALL ORDER BY {first} LIMIT 4").fetchall()
+    found = guarded.sql(f"SELECT DISTINCT {shown} FROM ({RELEASED}) ORDER BY {order} LIMIT 4").to_pylist()
+    assert [tuple(row.values()) for row in found] == wanted
+
+
+@pytest.mark.parametrize(
+    "window",
+    ["row_number() OVER (ORDER BY sum(n))", "lag(max(n)) OVER (ORDER BY sum(n))", "ntile(2) OVER (ORDER BY sum(n))"],
+)
+def test_windows_stand_beside_group_by_all(con: duckdb.DuckDBPyConnection, guarded: Guard, window: str) -> None:
+    query = f"SELECT age + 1 AS a, sum(n) AS s, {window} AS w FROM {{}} x GROUP BY ALL ORDER BY w, s"
+    wanted = con.execute(query.format("released")).fetchall()
+    assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT age, n FROM {} x WHERE n IN (SELECT num FROM regions) UNION ALL SELECT age, income FROM {} y",
+        "SELECT age, n FROM {} x UNION ALL SELECT DISTINCT age, 1 FROM {} y",
+        "SELECT age, sum(n) FROM {} x GROUP BY age UNION ALL SELECT age, n FROM {} y",
+        "SELECT age, n FROM {} x UNION SELECT age, 1 FROM {} y UNION ALL SELECT age, 1 FROM {} z",
+        "SELECT age, n FROM {} x UNION ALL (SELECT age, n FROM {} y EXCEPT SELECT 20, num FROM regions)",
+        "SELECT count(*), sum(age) FROM (SELECT DISTINCT age FROM {} x UNION ALL SELECT n FROM {} y LIMIT 7)",
+    ],
+)
+def test_parts_of_union_all_have_orders_of_their_own(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, query: str
+) -> None:
+    wanted = con.execute(query.replace("{}", "released")).fetchall()
+    found = [tuple(row.values()) for row in guarded.sql(query.replace("{}", f"({RELEASED})")).to_pylist()]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_a_frame_may_exclude_no_others(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
+    over = "(ORDER BY age, region ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING EXCLUDE NO OTHERS)"
+    query = f"SELECT age, region, sum(n) OVER {over} AS s FROM {{}} x ORDER BY age, region"
+    wanted = con.execute(query.format("released")).fetchall()
+    assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
