@@ -144,11 +144,7 @@ class _Rows:
         _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
         told = [node for node in own if isinstance(node, _AS_THEY_COME)]
-        placed = [
-            window
-            for window in windows
-            if not _sees_peers(window) and (isinstance(_function(window), _PLACES) or _counts_rows(window))
-        ]
+        placed = [window for window in windows if _is_placed(window)]
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
             (
@@ -194,7 +190,7 @@ class _Rows:
         grouped: bool,
     ) -> Need:
         """Tell functions in which order to take rows; what is made of the order of the tables."""
-        tables = tables_of(select)
+        tables = _seen(select)
         need = Need.SUMS
         of_rows: list[exp.Expr] = []
         if len(tables) == 1:
@@ -215,7 +211,11 @@ class _Rows:
                 _tell_function(node, _ordered(of_rows))
         for window in placed:
             _number_keys(select)
-            _add_order(window, of_groups)
+            own = _order_within(window)
+            if own is not None and isinstance(_function(window), _PLACES):
+                own.set("expressions", [*own.expressions, *_order_of(window), *_ordered(of_groups)])
+            if not _sees_peers(window) and (own is None or _of_frame(window, "kind") == "ROWS"):
+                _add_order(window, of_groups)
         if len(tables) == 1:
             self._number(tables[0], known)
         return need
@@ -243,6 +243,12 @@ class _Rows:
         if table.name in self.numbers:
             return list(self.numbers[table.name].columns)
         return sorted(self.columns[folded(table.name)])
+
+
+def _seen(select: exp.Select) -> list[exp.Expr]:
+    """The tables whose columns may be named: not those of SEMI and ANTI JOIN."""
+    hidden = {id(join.this) for join in select.args.get("joins") or [] if join.kind in ("SEMI", "ANTI")}
+    return [table for table in tables_of(select) if id(table) not in hidden]
 
 
 def _names(query: exp.Expr) -> list[str]:
@@ -315,6 +321,26 @@ def _function(window: exp.Window) -> exp.Expr:
         inner = inner.this
     result: exp.Expr = inner
     return result
+
+
+def _is_placed(window: exp.Window) -> bool:
+    """Whether it depends on the order of rows that are equal in its own order."""
+    places, own = isinstance(_function(window), _PLACES), _order_within(window) is not None
+    if _sees_peers(window):
+        return places and own
+    return places or _counts_rows(window) or (own and _of_frame(window, "kind") == "ROWS")
+
+
+def _order_within(window: exp.Window) -> exp.Order | None:
+    """The ORDER BY in the arguments of a function of places or ranks: lag(x ORDER BY y) OVER (..).
+
+    It says which row is before another one; the order of the window says which rows there are.
+    """
+    function = _function(window)
+    if not isinstance(function, (*_PLACES, *_RANKS)):
+        return None
+    arguments = [part for value in function.args.values() for part in (value if isinstance(value, list) else [value])]
+    return next((part for part in arguments if isinstance(part, exp.Order)), None)
 
 
 def _counts_rows(window: exp.Window) -> bool:

@@ -84,3 +84,40 @@ def test_a_frame_may_exclude_no_others(con: duckdb.DuckDBPyConnection, guarded: 
     query = f"SELECT age, region, sum(n) OVER {over} AS s FROM {{}} x ORDER BY age, region"
     wanted = con.execute(query.format("released")).fetchall()
     assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
+
+
+@pytest.mark.parametrize(
+    "window", ["(PARTITION BY region)", "(ORDER BY age, region)", "(ORDER BY age, region ROWS 3 PRECEDING)"]
+)
+@pytest.mark.parametrize(
+    "function",
+    [
+        "row_number(ORDER BY income, age, region)",
+        "lag(n ORDER BY income, age, region)",
+        "lead(n, 2 ORDER BY income DESC, age, region)",
+        "ntile(3 ORDER BY income, age, region)",
+        "rank(ORDER BY n)",
+    ],
+)
+def test_an_order_in_the_arguments_is_that_of_the_places(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, function: str, window: str
+) -> None:
+    query = f"SELECT region, age, {function} OVER {window} AS v FROM {{}} x ORDER BY region, age"
+    wanted = con.execute(query.format("released")).fetchall()
+    assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT list(age ORDER BY age, region) AS l FROM {} x ANTI JOIN regions y ON x.n < y.num",
+        "SELECT count(*) AS n, list(x.n ORDER BY age, region) AS l FROM {} x SEMI JOIN {} y ON x.n IS NOT DISTINCT FROM y.n + 1",
+        "SELECT age, region, lag(n) OVER (ORDER BY age, region) AS v FROM {} x SEMI JOIN regions y ON x.n > y.num ORDER BY 1, 2",
+    ],
+)
+def test_an_order_names_no_rows_of_the_other_side_of_a_semijoin(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, query: str
+) -> None:
+    wanted = con.execute(query.replace("{}", "released")).fetchall()
+    found = [tuple(row.values()) for row in guarded.sql(query.replace("{}", f"({RELEASED})")).to_pylist()]
+    assert found == wanted
