@@ -730,6 +730,9 @@ def _normalize(tree: exp.Expr) -> None:
         if not isinstance(node.parent, exp.Case):
             branch = exp.If(this=node.this, true=node.args["true"])
             node.replace(exp.Case(ifs=[branch], default=node.args.get("false")))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if folded(call.name) == "count_star" and not call.expressions:
+            call.replace(exp.Count(this=exp.Star(), big_int=True))
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")

@@ -79,6 +79,19 @@ def test_parts_of_union_all_have_orders_of_their_own(
     assert sorted(found) == sorted(wanted)
 
 
+def test_sums_of_other_names_are_no_keys_of_group_by_all(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
+    query = "SELECT age, fsum(n) AS s, product(2) AS p, rank() OVER (ORDER BY max(n)) AS w FROM {} x GROUP BY ALL ORDER BY age"
+    query += ", row_number() OVER (ORDER BY max(income))"
+    wanted = con.execute(query.format("released")).fetchall()
+    assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
+
+
+def test_a_count_of_rows_has_another_name(guarded: Guard) -> None:
+    asked = "SELECT region, {0} AS n FROM people GROUP BY region HAVING {0} > 3 ORDER BY {0}, region"
+    assert guarded.sql(asked.format("count_star()")).equals(guarded.sql(asked.format("count(*)")))
+    assert guarded.sql("SELECT count_star() FROM people").column_names == ["count_star()"]
+
+
 def test_a_frame_may_exclude_no_others(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
     over = "(ORDER BY age, region ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING EXCLUDE NO OTHERS)"
     query = f"SELECT age, region, sum(n) OVER {over} AS s FROM {{}} x ORDER BY age, region"
