@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from sdcduck.catalog import folded
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import aggregates, by_name, has_unknown_aggregate, is_query, tables_of
 
 _ROW = "_sdc_row"
@@ -70,6 +71,9 @@ def settle_row_order(
         tree: the query, in which tables stand for the blocks.
         numbers: of the blocks, by the names of these tables; those of which nobody needs the order lose it.
         columns: of the public tables, by name.
+
+    Raises:
+        Refused: a window sees rows that do not follow from its order.
     """
     if numbers:
         _Rows(numbers, columns).query(tree, {}, Need.ALL)
@@ -141,6 +145,8 @@ class _Rows:
             return
         windows = [node for node in own if isinstance(node, exp.Window)]
         _write_out_windows(select, windows)
+        if any(map(_is_open, windows)):
+            raise Refused("SDC005", "ROWS beside EXCLUDE TIES or GROUP, of rows that may be equal: RANGE or GROUPS")
         _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
         told = [node for node in own if isinstance(node, _AS_THEY_COME)]
@@ -353,6 +359,15 @@ def _counts_rows(window: exp.Window) -> bool:
 def _sees_peers(window: exp.Window) -> bool:
     """Whether its frame is about rows that are equal in its order, or about one number: it takes no further keys."""
     return _of_frame(window, "kind") in ("RANGE", "GROUPS") or _of_frame(window, "exclude") in ("GROUP", "TIES")
+
+
+def _is_open(window: exp.Window) -> bool:
+    """Whether nothing can say which rows it sees: so many, some of which may be equal and have to stay so."""
+    of_rows = _of_frame(window, "kind") == "ROWS" and isinstance(_function(window), exp.AggFunc)
+    if isinstance(_function(window), (*_PLACES, *_RANKS)):
+        of_rows = of_rows and _order_within(window) is not None
+    bounded = {_of_frame(window, "start"), _of_frame(window, "end")} != {"UNBOUNDED"}
+    return of_rows and bounded and _sees_peers(window) and window.args.get("order") is not None
 
 
 def _of_frame(window: exp.Window, part: str) -> str:

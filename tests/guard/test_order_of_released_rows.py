@@ -9,6 +9,7 @@ import pytest
 
 import sdcduck
 from sdcduck.guard import Guard
+from sdcduck.guard.refusals import Refused
 
 RELEASED = "SELECT region, age, count(*) AS n, sum(income) AS income FROM people GROUP BY region, age"
 
@@ -77,6 +78,17 @@ def test_parts_of_union_all_have_orders_of_their_own(
     wanted = con.execute(query.replace("{}", "released")).fetchall()
     found = [tuple(row.values()) for row in guarded.sql(query.replace("{}", f"({RELEASED})")).to_pylist()]
     assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize("function", ["sum(n)", "first_value(age)"])
+@pytest.mark.parametrize(
+    "frame", ["ROWS 2 PRECEDING EXCLUDE TIES", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP"]
+)
+def test_rows_that_nothing_tells_are_refused(guarded: Guard, function: str, frame: str) -> None:
+    query = f"SELECT {function} OVER ({{}}{frame}) AS v FROM ({RELEASED}) x"
+    assert guarded.sql(query.format("")).num_rows == 28  # all of them are equal
+    with pytest.raises(Refused, match="RANGE or GROUPS"):
+        guarded.sql(query.format("ORDER BY age "))
 
 
 def test_sums_of_other_names_are_no_keys_of_group_by_all(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
