@@ -46,7 +46,7 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query
 from sdcduck.guard.sizes import bound, refuse_lists_of_windows
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
@@ -456,6 +456,7 @@ class Guard:
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
+        _check_limits(tree)
         subscripts = settle_subscripts(tree)
         named = [
             policies[name]
@@ -739,6 +740,15 @@ def _normalize(tree: exp.Expr) -> None:
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
             _replace_numbers(group, group.parent)
+
+
+def _check_limits(tree: exp.Expr) -> None:
+    """Refuse columns and figures of the same query as a limit: there is one for all rows, known before them."""
+    for limit in tree.find_all(exp.Limit, exp.Offset, exp.Fetch):
+        number = limit.args.get("count") or limit.expression
+        for part in number.walk(prune=is_query) if number is not None else ():
+            if isinstance(part, (exp.Column, exp.AggFunc)):
+                raise Refused("SDC030", "one in LIMIT or OFFSET, which take a number, or (SELECT max(..) FROM ..)")
 
 
 def _replace_numbers(group: exp.Group, select: exp.Select) -> None:

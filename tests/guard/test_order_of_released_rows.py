@@ -146,3 +146,22 @@ def test_an_order_names_no_rows_of_the_other_side_of_a_semijoin(
     wanted = con.execute(query.replace("{}", "released")).fetchall()
     found = [tuple(row.values()) for row in guarded.sql(query.replace("{}", f"({RELEASED})")).to_pylist()]
     assert found == wanted
+
+
+@pytest.mark.parametrize("keys", ["region", "lower(region)", "region, age % 2", "sum(income) % 5", "grouping(region)"])
+def test_distinct_on_takes_what_is_not_shown(con: duckdb.DuckDBPyConnection, keys: str) -> None:
+    con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income'], "
+        "method := 'threshold', min_units := 1, role := 'all')").fetchall()  # fmt: skip
+    query = f"SELECT DISTINCT ON ({keys}) age, count(*) AS n FROM people GROUP BY region, age ORDER BY age, region"
+    found = sdcduck.guard(con, role="all").sql(query).to_pylist()
+    assert [tuple(row.values()) for row in found] == con.execute(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    "limit", ["LIMIT age", "LIMIT n", "LIMIT 3 OFFSET max(age)", "LIMIT count(*)", "OFFSET age + 1"]
+)
+def test_a_limit_is_no_column(guarded: Guard, limit: str) -> None:
+    with pytest.raises(Refused, match="in LIMIT or OFFSET"):
+        guarded.sql(f"SELECT age, count(*) AS n FROM people GROUP BY age {limit}")
+    asked = "SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY age LIMIT (SELECT max(num) FROM regions) - 28"
+    assert guarded.sql(asked).num_rows == 3
