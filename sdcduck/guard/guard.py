@@ -448,6 +448,12 @@ class Guard:
     def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
         _check_text(query)
         reading = read(self._con, query)
+        numbered = _with_numbers(query)
+        if numbered != query:
+            again_read = read(self._con, numbered)
+            if again_read.parameters() != reading.parameters():
+                raise Refused("SDC005", "? that reads in two ways: write $1, $2, ..")
+            query, reading = numbered, again_read
         tree = _parsed(query, is_query=not reading.problem)
         check_query(reading, pivots=True)
         plain = tree.sql("duckdb", comments=False)
@@ -479,7 +485,6 @@ class Guard:
         name_subqueries(tree)
         tree = _qualified(tree, schema)
         refuse_other_using(tree, schema)
-        _number_placeholders(tree)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
         subscripts = settle_fields(tree) or subscripts
@@ -863,13 +868,25 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
             raise Refused("SDC020", f"'{table.name}'; {hint}")
 
 
-def _number_placeholders(tree: exp.Expr) -> None:
-    """``?`` becomes ``$1``: rewriting may move and repeat it."""
-    number = 0
-    for node in tree.find_all(exp.Placeholder, bfs=False):
-        if node.this is None:
-            number += 1
-            node.set("this", str(number))
+def _with_numbers(query: str) -> str:
+    """A text with $1 in place of the first ?, and so on: what stands in several places of a query is copied.
+
+    >>> _with_numbers("SELECT age + ? FROM people WHERE region = '?' AND age > ?::INTEGER")
+    "SELECT age + $1 FROM people WHERE region = '?' AND age > $2::INTEGER"
+    """
+    if "?" not in query:
+        return query
+    try:
+        marks = [word.start for word in words_of(query) if query[word.start : word.start + 1] == "?"]
+    except SqlglotError:
+        return query
+    if any(query[start + 1 : start + 2].isalnum() for start in marks):
+        return query  # ?1 has its number
+    parts, end = [], 0
+    for number, start in enumerate(marks, 1):
+        parts += [query[end:start], f"${number}"]
+        end = start + 1
+    return "".join([*parts, query[end:]])
 
 
 def _asks_for_columns(tree: exp.Expr) -> bool:
