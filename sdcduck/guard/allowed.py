@@ -124,6 +124,10 @@ class Reading:
     statements: int
     problem: str = ""
 
+    def parameters(self) -> list[str]:
+        """The names or numbers of parameters, one after the other."""
+        return [str(item.get("identifier")) for item in self.items if item.get("class") == "PARAMETER"]
+
 
 def read(con: duckdb.DuckDBPyConnection, sql: str) -> Reading:
     """Refuse what DuckDB's parser does not read: it answers soon, where sqlglot's tries some wrong texts for ever."""

@@ -687,11 +687,13 @@ class Block:
             window.replace(split.window(window))
         names = {item.alias_or_name for item in select.expressions}
         order = select.args.get("order")
-        if order is not None:
-            for ordered in order.expressions:
-                shown = [not column.table and column.name in names for column in ordered.this.find_all(exp.Column)]
-                if not shown or not all(shown) or has_aggregate(ordered.this):
-                    ordered.set("this", split.outer(ordered.this))
+        distinct = select.args.get("distinct")
+        on = distinct.args.get("on") if distinct is not None else None
+        sorted_by = [ordered.this for ordered in order.expressions] if order is not None else []
+        for by in [*sorted_by, *(on.expressions if on is not None else [])]:
+            shown = [not column.table and column.name in names for column in by.find_all(exp.Column)]
+            if not shown or not all(shown) or has_aggregate(by):
+                by.replace(split.outer(by))
         if not keys and not split.aggregates:
             if not split.values:
                 raise Refused("SDC045", "nothing is counted or added up")

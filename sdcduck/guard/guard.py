@@ -46,7 +46,7 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query
 from sdcduck.guard.sizes import bound, refuse_lists_of_windows
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
@@ -448,6 +448,12 @@ class Guard:
     def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
         _check_text(query)
         reading = read(self._con, query)
+        numbered = _with_numbers(query)
+        if numbered != query:
+            again_read = read(self._con, numbered)
+            if again_read.parameters() != reading.parameters():
+                raise Refused("SDC005", "? that reads in two ways: write $1, $2, ..")
+            query, reading = numbered, again_read
         tree = _parsed(query, is_query=not reading.problem)
         check_query(reading, pivots=True)
         plain = tree.sql("duckdb", comments=False)
@@ -456,6 +462,7 @@ class Guard:
         _check_words(tree)
         _check_tables(tree, policies)
         _normalize(tree)
+        _check_limits(tree)
         subscripts = settle_subscripts(tree)
         named = [
             policies[name]
@@ -478,7 +485,6 @@ class Guard:
         name_subqueries(tree)
         tree = _qualified(tree, schema)
         refuse_other_using(tree, schema)
-        _number_placeholders(tree)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
         subscripts = settle_fields(tree) or subscripts
@@ -730,12 +736,24 @@ def _normalize(tree: exp.Expr) -> None:
         if not isinstance(node.parent, exp.Case):
             branch = exp.If(this=node.this, true=node.args["true"])
             node.replace(exp.Case(ifs=[branch], default=node.args.get("false")))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if folded(call.name) == "count_star" and not call.expressions:
+            call.replace(exp.Count(this=exp.Star(), big_int=True))
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
             _replace_numbers(group, group.parent)
+
+
+def _check_limits(tree: exp.Expr) -> None:
+    """Refuse columns and figures of the same query as a limit: there is one for all rows, known before them."""
+    for limit in tree.find_all(exp.Limit, exp.Offset, exp.Fetch):
+        number = limit.args.get("count") or limit.expression
+        for part in number.walk(prune=is_query) if number is not None else ():
+            if isinstance(part, (exp.Column, exp.AggFunc)):
+                raise Refused("SDC030", "one in LIMIT or OFFSET, which take a number, or (SELECT max(..) FROM ..)")
 
 
 def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
@@ -785,7 +803,7 @@ def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -
 
 _WORD = re.compile(r"\w+")
 _STRING = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # or a name, which stays: it may have a ' in it
-_ALSO_WORDS = ("", "=", "CURRENT ROW")
+_ALSO_WORDS = ("", "=", "CURRENT ROW", "NO OTHERS")
 
 
 def _check_words(tree: exp.Expr) -> None:
@@ -850,13 +868,25 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
             raise Refused("SDC020", f"'{table.name}'; {hint}")
 
 
-def _number_placeholders(tree: exp.Expr) -> None:
-    """``?`` becomes ``$1``: rewriting may move and repeat it."""
-    number = 0
-    for node in tree.find_all(exp.Placeholder, bfs=False):
-        if node.this is None:
-            number += 1
-            node.set("this", str(number))
+def _with_numbers(query: str) -> str:
+    """A text with $1 in place of the first ?, and so on: what stands in several places of a query is copied.
+
+    >>> _with_numbers("SELECT age + ? FROM people WHERE region = '?' AND age > ?::INTEGER")
+    "SELECT age + $1 FROM people WHERE region = '?' AND age > $2::INTEGER"
+    """
+    if "?" not in query:
+        return query
+    try:
+        marks = [word.start for word in words_of(query) if query[word.start : word.start + 1] == "?"]
+    except SqlglotError:
+        return query
+    if any(query[start + 1 : start + 2].isalnum() for start in marks):
+        return query  # ?1 has its number
+    parts, end = [], 0
+    for number, start in enumerate(marks, 1):
+        parts += [query[end:start], f"${number}"]
+        end = start + 1
+    return "".join([*parts, query[end:]])
 
 
 def _asks_for_columns(tree: exp.Expr) -> bool:

@@ -108,7 +108,10 @@ def _owner(select: exp.Select, column: exp.Column, names: Names) -> str | None:
     if not names.may_have(select, name):
         return None
     try:
-        owners = [source.alias for source in names.sources(select) if source.has(name)]
+        sources = names.sources(select)
+        owners = [source.alias for source in sources if source.has(name)]
+        if any(name in source.merged for source in sources):
+            owners = ["", ""]
     except Refused:
         owners = ["", ""]
     if len(owners) > 1:

@@ -23,7 +23,8 @@ from sqlglot import exp
 
 from sdcduck.catalog import folded
 from sdcduck.guard.calls import Numbered
-from sdcduck.guard.shapes import aggregates, by_name, is_query, tables_of
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.shapes import aggregates, by_name, has_unknown_aggregate, is_query, tables_of
 
 _ROW = "_sdc_row"
 _AS_THEY_COME = (
@@ -70,6 +71,9 @@ def settle_row_order(
         tree: the query, in which tables stand for the blocks.
         numbers: of the blocks, by the names of these tables; those of which nobody needs the order lose it.
         columns: of the public tables, by name.
+
+    Raises:
+        Refused: a window sees rows that do not follow from its order.
     """
     if numbers:
         _Rows(numbers, columns).query(tree, {}, Need.ALL)
@@ -127,6 +131,10 @@ class _Rows:
             need = Need.NONE
         for side in (node.this, node.expression):
             self.query(side, known, need)
+            if side.args.get("order") is not None and not isinstance(side, exp.Subquery):
+                brackets = exp.Subquery()  # an order without them would be that of what they are put together to
+                side.replace(brackets)
+                brackets.set("this", side)
 
     def _select(self, select: exp.Select, known: Mapping[str, _With], need: Need) -> None:
         own = list(_own(select))
@@ -137,13 +145,12 @@ class _Rows:
             return
         windows = [node for node in own if isinstance(node, exp.Window)]
         _write_out_windows(select, windows)
+        if any(map(_is_open, windows)):
+            raise Refused("SDC005", "ROWS beside EXCLUDE TIES or GROUP, of rows that may be equal: RANGE or GROUPS")
+        _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
         told = [node for node in own if isinstance(node, _AS_THEY_COME)]
-        placed = [
-            window
-            for window in windows
-            if not _sees_peers(window) and (isinstance(_function(window), _PLACES) or _counts_rows(window))
-        ]
+        placed = [window for window in windows if _is_placed(window)]
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
             (
@@ -189,7 +196,7 @@ class _Rows:
         grouped: bool,
     ) -> Need:
         """Tell functions in which order to take rows; what is made of the order of the tables."""
-        tables = tables_of(select)
+        tables = _seen(select)
         need = Need.SUMS
         of_rows: list[exp.Expr] = []
         if len(tables) == 1:
@@ -203,12 +210,18 @@ class _Rows:
         for node in told:
             window = node.find_ancestor(exp.Window, exp.Select)
             if isinstance(window, exp.Window) and _function(window) is node:
+                _number_keys(select)
                 # An order in the arguments goes before that of the window, so it begins with it.
                 _tell_function(node, [*_order_of(window), *_ordered(of_groups)])
             else:
                 _tell_function(node, _ordered(of_rows))
         for window in placed:
-            _add_order(window, of_groups)
+            _number_keys(select)
+            own = _order_within(window)
+            if own is not None and isinstance(_function(window), _PLACES):
+                own.set("expressions", [*own.expressions, *_order_of(window), *_ordered(of_groups)])
+            if not _sees_peers(window) and (own is None or _of_frame(window, "kind") == "ROWS"):
+                _add_order(window, of_groups)
         if len(tables) == 1:
             self._number(tables[0], known)
         return need
@@ -236,6 +249,12 @@ class _Rows:
         if table.name in self.numbers:
             return list(self.numbers[table.name].columns)
         return sorted(self.columns[folded(table.name)])
+
+
+def _seen(select: exp.Select) -> list[exp.Expr]:
+    """The tables whose columns may be named: not those of SEMI and ANTI JOIN."""
+    hidden = {id(join.this) for join in select.args.get("joins") or [] if join.kind in ("SEMI", "ANTI")}
+    return [table for table in tables_of(select) if id(table) not in hidden]
 
 
 def _names(query: exp.Expr) -> list[str]:
@@ -269,12 +288,65 @@ def _own(select: exp.Select) -> Iterator[exp.Expr]:
                 yield from part.walk(prune=lambda node: is_query(node))
 
 
+def _settle_distinct(select: exp.Select) -> None:
+    """Say of which rows that are alike the first is taken, where they are put in order by what they do not show.
+
+    SELECT DISTINCT region FROM t ORDER BY n has the n of any of a region's rows in DuckDB; with DISTINCT ON (1) it is
+    the first in that order.
+    """
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    if distinct is None or order is None or distinct.args.get("on") is not None:
+        return
+    names = {folded(item.alias_or_name) for item in select.expressions}
+    shown = [item.unalias() for item in select.expressions]
+    for one in order.expressions:
+        by = one.this.unnest()
+        named = isinstance(by, exp.Column) and not by.table and folded(by.name) in names
+        if not (named or by in shown or isinstance(by, (exp.Literal, exp.Var))):
+            distinct.set("on", exp.Tuple(expressions=_places(select)))
+            return
+
+
+def _number_keys(select: exp.Select) -> None:
+    """Write GROUP BY ALL with numbers: DuckDB takes no key of it within a window that has aggregates, too."""
+    group = select.args.get("group")
+    if group is None or not group.args.get("all") or group.expressions:
+        return
+    keys = [
+        place
+        for place, item in zip(_places(select), select.expressions, strict=True)
+        if not aggregates(item) and not has_unknown_aggregate(item) and item.find(exp.Window) is None
+    ]
+    if keys:
+        select.set("group", exp.Group(expressions=keys))
+
+
 def _function(window: exp.Window) -> exp.Expr:
     inner = window.this
     while isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
         inner = inner.this
     result: exp.Expr = inner
     return result
+
+
+def _is_placed(window: exp.Window) -> bool:
+    """Whether it depends on the order of rows that are equal in its own order."""
+    places, own = isinstance(_function(window), _PLACES), _order_within(window) is not None
+    if _sees_peers(window):
+        return places and own
+    return places or _counts_rows(window) or (own and _of_frame(window, "kind") == "ROWS")
+
+
+def _order_within(window: exp.Window) -> exp.Order | None:
+    """The ORDER BY in the arguments of a function of places or ranks: lag(x ORDER BY y) OVER (..).
+
+    It says which row is before another one; the order of the window says which rows there are.
+    """
+    function = _function(window)
+    if not isinstance(function, (*_PLACES, *_RANKS)):
+        return None
+    arguments = [part for value in function.args.values() for part in (value if isinstance(value, list) else [value])]
+    return next((part for part in arguments if isinstance(part, exp.Order)), None)
 
 
 def _counts_rows(window: exp.Window) -> bool:
@@ -287,6 +359,15 @@ def _counts_rows(window: exp.Window) -> bool:
 def _sees_peers(window: exp.Window) -> bool:
     """Whether its frame is about rows that are equal in its order, or about one number: it takes no further keys."""
     return _of_frame(window, "kind") in ("RANGE", "GROUPS") or _of_frame(window, "exclude") in ("GROUP", "TIES")
+
+
+def _is_open(window: exp.Window) -> bool:
+    """Whether nothing can say which rows it sees: so many, some of which may be equal and have to stay so."""
+    of_rows = _of_frame(window, "kind") == "ROWS" and isinstance(_function(window), exp.AggFunc)
+    if isinstance(_function(window), (*_PLACES, *_RANKS)):
+        of_rows = of_rows and _order_within(window) is not None
+    bounded = {_of_frame(window, "start"), _of_frame(window, "end")} != {"UNBOUNDED"}
+    return of_rows and bounded and _sees_peers(window) and window.args.get("order") is not None
 
 
 def _of_frame(window: exp.Window, part: str) -> str:
@@ -303,8 +384,13 @@ def _order(query: exp.Expr) -> None:
     order = query.args.get("order")
     if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
         return  # ORDER BY ALL
-    places = [exp.Literal.number(place) for place in range(1, len(_names(query)) + 1)]
-    query.set("order", exp.Order(expressions=[*(order.expressions if order is not None else []), *_ordered(places)]))
+    before = order.expressions if order is not None else []
+    query.set("order", exp.Order(expressions=[*before, *_ordered(_places(query))]))
+
+
+def _places(query: exp.Expr) -> list[exp.Expr]:
+    """The columns of a query by number."""
+    return [exp.Literal.number(place) for place in range(1, len(_names(query)) + 1)]
 
 
 def _add_order(window: exp.Window, by: Sequence[exp.Expr]) -> None:

@@ -275,6 +275,18 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
+_UNKNOWN = frozenset([*_SYNONYMS, "product"])
+"""Aggregates of which sqlglot does not know that they are."""
+
+
+def has_unknown_aggregate(node: exp.Expr) -> bool:
+    """Whether an aggregate that sqlglot takes for any function stands in an expression, not as that of a window."""
+    return any(
+        isinstance(found, exp.Anonymous) and folded(found.name) in _UNKNOWN and not isinstance(found.parent, exp.Window)
+        for found in node.walk(prune=is_query)
+    )
+
+
 _WRITTEN = "written"
 """Under this an aggregate remembers the name that it was written by."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -24,14 +24,23 @@ _MOST_COLUMNS = 1000
 
 @dataclass(frozen=True)
 class _Source:
-    """What stands in FROM: its alias in lower case, and the names that a star shows of it as they are spelled."""
+    """What stands in FROM: its alias in lower case, and the names that a star shows of it as they are spelled.
+
+    Attributes:
+        merged: those of them, in lower case, that FULL or RIGHT JOIN .. USING makes of two relations.
+    """
 
     alias: str
     names: tuple[str, ...]
+    merged: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
         """Whether it shows this lower-case name."""
         return any(folded(one) == name for one in self.names)
+
+    def shown(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of some lower-case names that it shows."""
+        return frozenset(names) & frozenset(map(folded, self.names))
 
 
 def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:
@@ -70,7 +79,12 @@ def _written_out(item: exp.Expr, found: list[exp.Columns], sources: list[_Source
     if choice.args.get("unpack") or any(other != choice for other in found):
         raise Refused("SDC005", "*COLUMNS(..), or several of them in one expression")
     chosen, sources = _chosen(choice.this, sources)
-    places = [(source.alias, name) for source in sources for name in source.names]
+    of_one = isinstance(choice.this, exp.Column) and bool(choice.this.table)
+    places = [
+        (None if folded(name) in source.merged and not of_one else source.alias, name)
+        for source in sources
+        for name in source.names
+    ]
     numbered = iter(range(len(places)))
     relations = [
         f"(SELECT {', '.join(f'{next(numbered)} AS {identifier(name)}' for name in source.names)}) "
@@ -150,6 +164,8 @@ class Names:
             again = {folded(name.name) for name in join.args.get("using") or []} if join is not None else set()
             names = tuple(name for name in self._of_source(table) if folded(name) not in again)
             found.append(_Source(folded(table.alias_or_name), names))
+            if join is not None and join.side in ("FULL", "RIGHT"):
+                found = [replace(source, merged=source.merged | source.shown(again)) for source in found]
         if not any(source.names for source in found) or any(not source.alias for source in found):
             raise Refused("SDC005", "COLUMNS(..) of a relation without a name")
         return found

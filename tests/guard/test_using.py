@@ -28,6 +28,11 @@ QUERIES = [
     "WITH q AS (SELECT k, count(*) AS n FROM a GROUP BY k) FROM q JOIN d USING (k) WHERE k > 1",
     "SELECT * FROM (VALUES (1, 'x'), (2, 'y')) v(k, s) JOIN d USING (k)",
     "FROM a SEMI JOIN d USING (k) JOIN f USING (k)",
+    "SELECT COLUMNS(*) FROM d FULL JOIN f USING (k)",
+    "SELECT COLUMNS('k|g') FROM d RIGHT JOIN f USING (k)",
+    "SELECT COLUMNS(d.*) FROM d RIGHT JOIN f USING (k)",
+    "SELECT max(COLUMNS(*)) FROM d RIGHT JOIN f USING (k)",
+    "SELECT COLUMNS(*) FROM (SELECT * FROM d FULL JOIN f USING (k)) q",
 ]
 REFUSED = {
     # The column on the left is behind the last comma: sqlglot ties the first one that there is.
@@ -39,6 +44,7 @@ REFUSED = {
     "SELECT k, g FROM a FULL JOIN d USING (k) JOIN f USING (k)": "SDC005",
     "SELECT count(*) AS n FROM a RIGHT JOIN d USING (k) JOIN f USING (k)": "SDC005",
     "SELECT count(*) AS n FROM a NATURAL FULL JOIN d NATURAL FULL JOIN f": "SDC005",
+    "SELECT -k AS k, g FROM d RIGHT JOIN f USING (k) ORDER BY k + 1 LIMIT 2": "SDC031",
     # A column of the same name that is not tied is shown, too.
     "SELECT * FROM a JOIN d USING (k) JOIN b ON a.id = b.bid": "SDC031",
     "SELECT * FROM a JOIN d USING (k), b": "SDC031",
