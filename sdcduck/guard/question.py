@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -67,6 +68,7 @@ class Question:
         self._left, self._most = seconds, rows
         self._start, self._version = time.perf_counter(), ""
         self._rewritten: Rewritten | None = None
+        self._parameters = ""
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
@@ -83,6 +85,7 @@ class Question:
         """
         try:
             self._guard.check_log(self._user)
+            self._parameters = written_down(parameters)
             self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
             self._first = None
             if self._stopped:
@@ -247,8 +250,31 @@ class Question:
             self._rewritten,
             self._version,
             end=self._begun,
+            parameters=self._parameters,
         )
         self._begun = verdict == _BEGUN
+
+
+def written_down(parameters: Parameters) -> str:
+    """The values of parameters by name or place, as the audit log has them; empty: there are none.
+
+    Raises:
+        Refused: there is no text for one.
+
+    >>> written_down([3, None, b"x", 1.5])
+    '{"1": 3, "2": null, "3": "x", "4": 1.5}'
+    """
+    if not parameters:
+        return ""
+    named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
+    try:
+        return json.dumps({str(name): value for name, value in named.items()}, default=_as_text)
+    except (ValueError, TypeError, RecursionError):
+        raise Refused("SDC090", "a parameter that cannot be written down") from None
+
+
+def _as_text(value: object) -> str:
+    return bytes(value).decode("latin-1") if isinstance(value, bytes | bytearray | memoryview) else str(value)
 
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Sequence[str]) -> list[tuple[str, str]]:
