@@ -497,7 +497,7 @@ class Guard:
         spelling = Spelling(tree)
         note_using(tree)
         name_subqueries(tree)
-        tree = _qualified(tree, schema)
+        tree, rows = _qualified(tree, schema)
         refuse_other_using(tree, schema)
         _number_placeholders(tree)
         refuse_hidden_relations(tree)
@@ -558,6 +558,7 @@ class Guard:
             grouped=grouped,
             constant=constant and len(sql) <= _LONGEST_CONSTANT,
             shapes=shapes,
+            rows=rows,
         )
 
 
@@ -823,16 +824,17 @@ def _check_words(tree: exp.Expr) -> None:
                 raise Refused("SDC005", "an unusual word")
 
 
-def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> exp.Expr:
-    """The tree with every column in full and its type, stars and names written out."""
+def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> tuple[exp.Expr, int | None]:
+    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once."""
     # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
     known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
-        qualified = bound(qualify(tree, schema=known, dialect=_DUCKDB))
-        return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
+        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB))
+        typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
+        return typed, rows
     except OptimizeError as problem:
         text = str(problem)
         name = _named_in(text)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS = 16_384
 _HELD = 65_536
+_HELD_BYTES = 32_000_000
 _BEGUN, _ABANDONED = "begun", "abandoned"
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d{1,9})")
 
@@ -95,8 +96,10 @@ class Question:
                 columns = self._repeat(constant)
             else:
                 columns = self._begin(self._rewritten, parameters)
-                while self._rows < _HELD and (batch := self._next()) is not None:
+                held = 0
+                while self._rows < _HELD and held < _HELD_BYTES and (batch := self._next()) is not None:
                     self._held.append(batch)
+                    held += batch.nbytes
                 if self._rewritten.constant:
                     self._remember(self._rewritten.sql, columns)
             self._write("answered" if self._over else _BEGUN)
@@ -178,7 +181,7 @@ class Question:
                 self._cursor,
                 rewritten.sql,
                 parameters,
-                self._most,
+                self._most if rewritten.rows is None else min(rewritten.rows, self._most),
                 at_once=self._guard.at_once,
                 grouped=rewritten.grouped,
             )
@@ -206,13 +209,25 @@ class Question:
     def _next(self) -> pa.RecordBatch | None:
         reader = self._reader
         assert reader is not None
-        batch: pa.RecordBatch | None = self._in_time(lambda: next(reader, None))
+        batch = self._in_time(lambda: self._together(reader))
         if batch is None:
             self._over = True
             self._reader = None
             return None
         self._rows += batch.num_rows
         return batch
+
+    def _together(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+        """The next rows: where the engine gives a few at a time, since they could be wide, as many as are not."""
+        batch: pa.RecordBatch | None = next(reader, None)
+        if batch is None or self._rewritten is None or self._rewritten.rows is None:
+            return batch
+        batches, rows, size = [batch], batch.num_rows, batch.nbytes
+        while rows < self._most and size < _HELD_BYTES / 4 and (batch := next(reader, None)) is not None:
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        together = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        return together[0] if together else batches[0]
 
     def _in_time(self, ask: Callable[[], _Answer]) -> _Answer:
         """What the engine answers, in the time that is left."""
