@@ -11,11 +11,11 @@ Lines are JSON in ASCII, so that any text a question may be can be written. Seve
 may write to one log: each write holds a lock on the file beside it and first verifies what the others appended.
 
 Nobody fills the disk with it. Long texts are packed; where that is not enough, the question of a refusal and the SQL
-that ran are cut, with length and hash of it all. The question of an answer is never cut: a long text in it would hide
-what was asked. A text that stands in the file already is named by its line. Each user may write so many bytes an hour:
-questions over that are refused, and their number is written. A log that has its size goes on in a new file: the old one
-is called ``<log>.000001``, and so on, and the first line of the new one has the number of the file, and the hash of the
-last line of the old one.
+that ran are cut, with length and hash of it all. The question of an answer, and its parameters, are never cut: a long
+text in it would hide what was asked. A text that stands in the file already is named by its line. Each user may write
+so many bytes an hour: questions over that are refused, and their number is written. A log that has its size goes on in
+a new file: the old one is called ``<log>.000001``, and so on, and the first line of the new one has the number of the
+file, and the hash of the last line of the old one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _LONGEST_TEXT, _LONGEST_SIGN = 20_000, 12  # bytes, as they are written
 _SHORTEST_NAMED = 200  # a shorter text is written again: naming it would save nothing
 _LONGEST_PACKED = 200_000  # characters: a longer one is cut at once
 _MOST_TEXTS = 20_000
-_TEXTS = ("query", "sql")
+_TEXTS = ("query", "sql", "parameters")
+_UNCUT = ("query", "parameters")  # where the question was answered
 
 
 class OverQuota(OSError):
@@ -145,6 +146,7 @@ class AuditLog:
                     _check_begin(self.path, begin, ends)
                     marks = [] if ends is None else [ends]
                     self._before, self._last = _verified(file, begin, marks, seen=self._seen)
+                    self._count_earlier(begin.file)
                 if ends != self._last.mark:
                     # On disk: from here on the file beside the log is only ever written over.
                     _write_over(beside, self._last.mark.text())
@@ -153,6 +155,14 @@ class AuditLog:
             if made:
                 self._beside.unlink()
             raise
+
+    def _count_earlier(self, number: int) -> None:
+        """Count what users wrote in this hour into files that the log does not go on in any more."""
+        while (number := number - 1) > 0 and (earlier := _numbered(self.path, number)).exists():
+            if not _is_of(_last_line(earlier), self._hour):
+                return
+            with FileIO(earlier, "r") as file:
+                _verified(file, _begin(earlier, file), [], seen=self._charge)
 
     def write(self, **entry: Any) -> None:
         """Append a line, on disk before it returns.
@@ -192,7 +202,7 @@ class AuditLog:
     def _write(self, entry: Mapping[str, Any], *, charged: bool) -> None:
         answered = not str(entry.get("verdict", "")).startswith("SDC")
         entry = {
-            key: _bounded(value, whole=key == "query" and answered) if isinstance(value, str) else value
+            key: _bounded(value, whole=key in _UNCUT and answered) if isinstance(value, str) else value
             for key, value in entry.items()
         }
         who = _who(entry)
@@ -301,8 +311,7 @@ class AuditLog:
 
     def _seen(self, before: _Place, line: dict[str, Any], size: int, texts: Mapping[bytes, str] | None = None) -> None:
         """Note whose line it is, and which texts stand in it."""
-        if str(line.get("time", ""))[:13] == self._hour:
-            self._spent[_who(line)] += size
+        self._charge(before, line, size)
         if before.file != self._in_file or len(self._texts) > _MOST_TEXTS:
             self._texts.clear()
             self._in_file = before.file
@@ -311,6 +320,11 @@ class AuditLog:
             texts = {name: key for name, key in found if name is not None}
         for name, key in texts.items():
             self._texts[name] = (line["number"], key)
+
+    def _charge(self, before: _Place, line: dict[str, Any], size: int) -> None:
+        """Count what a line of this hour takes from the quota of its user."""
+        if _is_of(line, self._hour):
+            self._spent[_who(line)] += size
 
     def _next_file(self, file: FileIO, last: _Place, beside: int) -> tuple[FileIO, _Place]:
         """A new file after one that has its size. Wherever this stops, `_restore` and the next write go on."""
@@ -550,6 +564,10 @@ def _who(line: Mapping[str, Any]) -> str:
     return json.dumps(line.get("user", ""))
 
 
+def _is_of(line: Mapping[str, Any], hour: str) -> bool:
+    return str(line.get("time", ""))[:13] == hour
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -606,6 +624,11 @@ def _after(path: Path) -> _Place:
 
 def _end(path: Path) -> _Mark:
     """The last line of a file that the log does not go on in."""
+    line = _last_line(path)
+    return _Mark(line["number"], line["hash"])
+
+
+def _last_line(path: Path) -> dict[str, Any]:
     with FileIO(path, "r") as file:
         end = file.seek(0, os.SEEK_END)
         text, most = b"", 65_536
@@ -615,9 +638,9 @@ def _end(path: Path) -> _Mark:
             text = file.read(end - start) + text
             end = start
     try:
-        line = json.loads(text[:-1].rpartition(b"\n")[2])
-        if text.endswith(b"\n") and line["hash"] == _hash(line):
-            return _Mark(line["number"], line["hash"])
+        line: dict[str, Any] = json.loads(text[:-1].rpartition(b"\n")[2])
+        if text.endswith(b"\n") and line["hash"] == _hash(line) and "number" in line:
+            return line
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise SDCError(f"the audit log was changed: {path.name} does not end with a line of it")

@@ -94,6 +94,8 @@ def serve(
         )  # fmt: skip
         issuer = _issuer(flight_client_ca, certificate, flight_port)
         flight = None if flight_port is None else Place(host, flight_port, certificate, idle, issuer=issuer)
+        # What the engine puts into files where memory is short are records, and nobody else's to read.
+        os.umask(os.umask(0o077) | 0o077)
         opened = house(
             file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
             custodian_raw=custodian_raw,

@@ -14,11 +14,12 @@
 --| @column time TIMESTAMP: when it was written, UTC
 --| @column user VARCHAR: who asked, as the caller of the guard said
 --| @column role VARCHAR: whose policies held; empty: those of everybody
---| @column verdict VARCHAR: 'answered', or the code of the refusal; 'SDC094' says that questions were `left_out`; where the answer came batch by batch, 'begun' before it
+--| @column verdict VARCHAR: 'answered', or the code of the refusal; 'SDC095' says that questions were `left_out`; where the answer came batch by batch, 'begun' before it
 --|      left, and at its end one of these or 'abandoned'
 --| @column milliseconds DOUBLE: from the question to the answer
 --| @column rows BIGINT: of the answer
 --| @column query VARCHAR: what was asked
+--| @column parameters VARCHAR: the values of `$1`, `$2` and so on, as JSON by their names; NULL: there were none
 --| @column sql VARCHAR: what ran in its place; empty when refused before it ran
 --| @column tables VARCHAR[]: relations with a policy that the query names; none when refused before it ran
 --| @column methods VARCHAR[]: that protect those of unit-level records

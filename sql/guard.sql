@@ -50,11 +50,12 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
 CREATE OR REPLACE MACRO _sdc_try(x) AS list_transform([0], lambda _sdc_once: TRY(x))[1];
 
 -- What is shown of a group key: the same of all values that are equal, or it would tell whose record is stored first. A
--- text in quotes has the type of what it stands beside.
+-- text in quotes has the type of what it stands beside. NULL and no error where that is not known of a type: an error would
+-- tell that there is a record in a group. The guard refuses these types before.
 CREATE OR REPLACE MACRO _sdc_group_key(k) AS
     CASE
         WHEN typeof(k) IN ('DOUBLE', 'FLOAT') AND k::VARCHAR = '-0.0' THEN '0.0'
         WHEN regexp_matches(typeof(k), 'INTERVAL|[(].*(DOUBLE|FLOAT)|(DOUBLE|FLOAT)\[')
-            THEN error('an INTERVAL, or a list or struct of floating-point numbers, as a group key')
+            THEN NULL
         ELSE k
     END;

@@ -14,8 +14,9 @@ from sdcduck.registry import Family, Planner, Rows, Session
 
 _COLUMNS: Mapping[str, str] = {
     "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",
-    "milliseconds": "DOUBLE", "rows": "BIGINT", "query": "VARCHAR", "sql": "VARCHAR", "tables": "VARCHAR",
-    "methods": "VARCHAR", "policies": "VARCHAR", "left_out": "BIGINT", "cut": "VARCHAR", "hash": "VARCHAR",
+    "milliseconds": "DOUBLE", "rows": "BIGINT", "query": "VARCHAR", "parameters": "VARCHAR", "sql": "VARCHAR",
+    "tables": "VARCHAR", "methods": "VARCHAR", "policies": "VARCHAR", "left_out": "BIGINT", "cut": "VARCHAR",
+    "hash": "VARCHAR",
 }  # fmt: skip
 
 # Times and lists travel as text.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -19,7 +20,7 @@ from sdcduck.gateway.system_catalog import SystemCatalog
 from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
 from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
 from sdcduck.guard import Explanation, Guard, Refused
-from sdcduck.guard.question import Question, columns_of
+from sdcduck.guard.question import Question, columns_of, written_down
 from sdcduck.guard.running import begun
 
 Columns = list[tuple[str, Type]]
@@ -67,7 +68,8 @@ class Guarded:
         try:
             sql, parameters = with_patterns(self._sql, parameters)
         except Refused as refused:
-            self._guard.write(self._sql, self._user, start, refused.code, 0, None, "")
+            given = written_down(parameters)
+            self._guard.write(self._sql, self._user, start, refused.code, 0, None, "", parameters=given)
             raise
         self._question = self._guard.question(sql, user=self._user)
         return [(name, type_of(kind)) for name, kind in self._question.ask(parameters)]
@@ -206,16 +208,33 @@ class Fixed:
 class Explained(Fixed):
     """What the guard would do with a question."""
 
-    def __init__(self, guard: Guard, statement: Explain, sql: str) -> None:
+    def __init__(self, guard: Guard, statement: Explain, sql: str, user: str) -> None:
         super().__init__([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array([], pa.string())}))
-        self._guard, self._statement, self._sql = guard, statement, sql
+        self._guard, self._statement, self._sql, self._user = guard, statement, sql, user
+        self._first: Question | None = None
+        self._stopped = False
 
     def ask(self, parameters: Parameters) -> Columns:
         """Ask the guard, and nobody else."""
-        explained = self._guard.explain(self._sql)
+        explained = self._guard.explain(self._sql, user=self._user, first=self._ask_first)
+        if self._stopped:
+            raise Refused("SDC091")
+        self._first = None
         lines = [_document(explained)] if self._statement.json else explained.notes or ["answered as it is"]
         self._batches = pa.table({"QUERY PLAN": pa.array(lines, pa.string())}).to_batches()
         return super().ask(parameters)
+
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop the question that a PIVOT needs first."""
+        self._stopped = True
+        if self._first is not None:
+            with suppress(duckdb.ConnectionException):  # it has just ended
+                self._first.interrupt(late=late)
+
+    def _ask_first(self, question: Question) -> None:
+        self._first = question
+        if self._stopped:
+            raise Refused("SDC091")
 
 
 def _document(explained: Explanation) -> str:

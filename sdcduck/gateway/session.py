@@ -378,7 +378,7 @@ class Session:
         if isinstance(statement, statements.Show):
             return self._shown(statement.name)
         if isinstance(statement, statements.Explain):
-            return Explained(role.guard, statement, prepared.sql)
+            return Explained(role.guard, statement, prepared.sql, self._client.user)
         if prepared.system:
             return FromSystem(role.catalog, sql, self._values)
         return Guarded(role.guard, sql, self._client.user)

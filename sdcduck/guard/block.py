@@ -991,9 +991,7 @@ class Block:
         for node in self._grouped():
             sql = text(node)
             if sql not in keys:
-                if node.type is not None and node.type.this == exp.DataType.Type.INTERVAL:
-                    # A month is 30 days to DuckDB, and which of them a group shows would be up to one record.
-                    raise Refused("SDC005", "an INTERVAL as a group key: write date_part('epoch', x)")
+                _refuse_values_of_one_key(node.type)
                 keys[sql] = (f"_g{len(keys)}", self.over_dimensions(node))
         return keys
 
@@ -1326,3 +1324,20 @@ class _Split:
     def published(self, sql: str) -> str:
         """The column of a protected number."""
         return self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
+
+
+def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
+    """Refuse group keys of a type whose values may be equal and look different.
+
+    A month is 30 days to DuckDB, and 0 is -0: which of them a group shows would be up to one record.
+
+    Raises:
+        Refused: the type is one of these.
+    """
+    if kind is None:
+        return
+    if kind.this == exp.DataType.Type.INTERVAL:
+        raise Refused("SDC005", "an INTERVAL as a group key: write date_part('epoch', x)")
+    inside = {part.this for part in kind.find_all(exp.DataType) if part is not kind}
+    if inside & {exp.DataType.Type.INTERVAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT}:
+        raise Refused("SDC005", "a list or struct of floating-point numbers or INTERVALs as a group key")

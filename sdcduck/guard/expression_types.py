@@ -11,7 +11,12 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
+from sdcduck.catalog import folded
+
 _KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
+_MAKE_INTERVALS = frozenset(
+    f"to_{unit}" for unit in ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds")
+)
 _OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
 
 
@@ -40,11 +45,34 @@ def _of_this(annotator: Any, node: exp.Nullif) -> exp.Nullif:
     return node
 
 
+def _of_call(annotator: Any, node: exp.Anonymous) -> exp.Anonymous:
+    if folded(node.name) in _MAKE_INTERVALS:
+        annotator._set_type(node, exp.DataType.Type.INTERVAL)
+        return node
+    annotated: exp.Anonymous = _KNOWN[exp.Anonymous]["annotator"](annotator, node)
+    return annotated
+
+
+def _of_arithmetic(annotator: Any, node: exp.Binary) -> exp.Binary:
+    """An interval times a number, or divided by one, is an interval, and so is the sum of two."""
+    kinds = [side.type.this if side.type is not None else None for side in (node.this, node.expression)]
+    others = {exp.DataType.Type.INTERVAL, *exp.DataType.NUMERIC_TYPES}
+    if exp.DataType.Type.INTERVAL in kinds and all(kind in others for kind in kinds):
+        annotator._set_type(node, exp.DataType.Type.INTERVAL)
+        return node
+    annotated: exp.Binary = _KNOWN[type(node)]["annotator"](annotator, node)
+    return annotated
+
+
 EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
     **_KNOWN,
     exp.Sub: {"annotator": _of_difference},
     exp.Nullif: {"annotator": _of_this},
     exp.First: {"annotator": _of_value},
     exp.Last: {"annotator": _of_value},
+    exp.Anonymous: {"annotator": _of_call},
+    exp.Add: {"annotator": _of_arithmetic},
+    exp.Mul: {"annotator": _of_arithmetic},
+    exp.Div: {"annotator": _of_arithmetic},
 }
 """What sqlglot is told of the types of expressions."""

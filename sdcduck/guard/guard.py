@@ -38,7 +38,7 @@ from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
-from sdcduck.guard.question import Constant, Question, columns_of
+from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.quiet import quiet
 from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, without_brackets
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
@@ -169,13 +169,15 @@ class Guard:
         self.check_log(user)
         version = self._known.version()
         rewritten: Rewritten | None = None
+        given = ""
         try:
+            given = written_down(parameters)
             rewritten = self._rewrite(query, version, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
-            self.write(query, user, start, refused.code, 0, rewritten, version)
+            self.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
             raise
-        self.write(query, user, start, "answered", answer.num_rows, rewritten, version)
+        self.write(query, user, start, "answered", answer.num_rows, rewritten, version, parameters=given)
         if rewritten.notice:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer
@@ -303,15 +305,17 @@ class Guard:
         version: str,
         *,
         end: bool = False,
+        parameters: str = "",
     ) -> None:
         """Write down a question; without the line there is no answer.
 
         Args:
             end: whether it has a line already.
+            parameters: with what values it was asked (`written_down`).
         """
         seconds = time.perf_counter() - start
         try:
-            self._write(query, user, seconds, verdict, rows, ran, version, end=end)
+            self._write(query, user, seconds, verdict, rows, ran, version, end=end, parameters=parameters)
         except OSError as problem:
             self._refuse_unwritten(problem, seconds)
         self.heard(verdict, seconds, rows)
@@ -332,6 +336,7 @@ class Guard:
         version: str,
         *,
         end: bool,
+        parameters: str,
     ) -> None:
         if self._log is not None:
             (self._log.write_end if end else self._log.write)(
@@ -341,6 +346,7 @@ class Guard:
                 milliseconds=round(1000 * seconds, 3),
                 rows=rows,
                 query=query,
+                **({"parameters": parameters} if parameters else {}),
                 sql="" if ran is None else ran.sql,
                 tables=[] if ran is None else list(ran.tables),
                 methods=[RAW] if self.raw else [] if ran is None else list(ran.methods),
@@ -355,12 +361,27 @@ class Guard:
         """
         return self._rewrite(query, self._known.version()).sql
 
-    def explain(self, query: str) -> Explanation:
-        """What would be done with a query, without running it."""
-        start = time.perf_counter()
+    def explain(
+        self, query: str, *, user: str | None = None, first: Callable[[Question], None] | None = None
+    ) -> Explanation:
+        """What would be done with a query, without running it.
+
+        Args:
+            user: who asks, and gets a line in the audit log where the query would be refused, as `columns` has it, or
+                where its PIVOT needs another question first. None: there is none of the former.
+            first: told of that other question, so that it can be stopped.
+
+        Raises:
+            Refused: the user may not write into the audit log any more.
+        """
+        if user is not None:
+            self.check_log(user)
+        start, version = time.perf_counter(), self._known.version()
         try:
-            rewritten = self._rewrite(query, self._known.version())
+            rewritten = self._rewrite(query, version, user or "", first)
         except Refused as refused:
+            if user is not None:
+                self.write(query, user, start, refused.code, 0, None, version)
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
         return Explanation(
             True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
@@ -483,7 +504,7 @@ class Guard:
         spelling = Spelling(tree)
         note_using(tree)
         name_subqueries(tree)
-        tree = _qualified(tree, schema)
+        tree, rows = _qualified(tree, schema)
         refuse_other_using(tree, schema)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
@@ -543,6 +564,7 @@ class Guard:
             grouped=grouped,
             constant=constant and len(sql) <= _LONGEST_CONSTANT,
             shapes=shapes,
+            rows=rows,
         )
 
 
@@ -820,16 +842,17 @@ def _check_words(tree: exp.Expr) -> None:
                 raise Refused("SDC005", "an unusual word")
 
 
-def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> exp.Expr:
-    """The tree with every column in full and its type, stars and names written out."""
+def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> tuple[exp.Expr, int | None]:
+    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once."""
     # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
     known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
-        qualified = bound(qualify(tree, schema=known, dialect=_DUCKDB))
-        return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
+        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB))
+        typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
+        return typed, rows
     except OptimizeError as problem:
         text = str(problem)
         name = _named_in(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS = 16_384
 _HELD = 65_536
+_HELD_BYTES = 32_000_000
 _BEGUN, _ABANDONED = "begun", "abandoned"
 _PLACE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d{1,9})")
 
@@ -67,6 +69,7 @@ class Question:
         self._left, self._most = seconds, rows
         self._start, self._version = time.perf_counter(), ""
         self._rewritten: Rewritten | None = None
+        self._parameters = ""
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
@@ -83,6 +86,7 @@ class Question:
         """
         try:
             self._guard.check_log(self._user)
+            self._parameters = written_down(parameters)
             self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
             self._first = None
             if self._stopped:
@@ -92,8 +96,10 @@ class Question:
                 columns = self._repeat(constant)
             else:
                 columns = self._begin(self._rewritten, parameters)
-                while self._rows < _HELD and (batch := self._next()) is not None:
+                held = 0
+                while self._rows < _HELD and held < _HELD_BYTES and (batch := self._next()) is not None:
                     self._held.append(batch)
+                    held += batch.nbytes
                 if self._rewritten.constant:
                     self._remember(self._rewritten.sql, columns)
             self._write("answered" if self._over else _BEGUN)
@@ -175,7 +181,7 @@ class Question:
                 self._cursor,
                 rewritten.sql,
                 parameters,
-                self._most,
+                self._most if rewritten.rows is None else min(rewritten.rows, self._most),
                 at_once=self._guard.at_once,
                 grouped=rewritten.grouped,
             )
@@ -203,13 +209,25 @@ class Question:
     def _next(self) -> pa.RecordBatch | None:
         reader = self._reader
         assert reader is not None
-        batch: pa.RecordBatch | None = self._in_time(lambda: next(reader, None))
+        batch = self._in_time(lambda: self._together(reader))
         if batch is None:
             self._over = True
             self._reader = None
             return None
         self._rows += batch.num_rows
         return batch
+
+    def _together(self, reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+        """The next rows: where the engine gives a few at a time, since they could be wide, as many as are not."""
+        batch: pa.RecordBatch | None = next(reader, None)
+        if batch is None or self._rewritten is None or self._rewritten.rows is None:
+            return batch
+        batches, rows, size = [batch], batch.num_rows, batch.nbytes
+        while rows < self._most and size < _HELD_BYTES / 4 and (batch := next(reader, None)) is not None:
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        together = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        return together[0] if together else batches[0]
 
     def _in_time(self, ask: Callable[[], _Answer]) -> _Answer:
         """What the engine answers, in the time that is left."""
@@ -247,8 +265,31 @@ class Question:
             self._rewritten,
             self._version,
             end=self._begun,
+            parameters=self._parameters,
         )
         self._begun = verdict == _BEGUN
+
+
+def written_down(parameters: Parameters) -> str:
+    """The values of parameters by name or place, as the audit log has them; empty: there are none.
+
+    Raises:
+        Refused: there is no text for one.
+
+    >>> written_down([3, None, b"x", 1.5])
+    '{"1": 3, "2": null, "3": "x", "4": 1.5}'
+    """
+    if not parameters:
+        return ""
+    named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
+    try:
+        return json.dumps({str(name): value for name, value in named.items()}, default=_as_text)
+    except (ValueError, TypeError, RecursionError):
+        raise Refused("SDC090", "a parameter that cannot be written down") from None
+
+
+def _as_text(value: object) -> str:
+    return bytes(value).decode("latin-1") if isinstance(value, bytes | bytearray | memoryview) else str(value)
 
 
 def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Sequence[str]) -> list[tuple[str, str]]:

@@ -4,6 +4,11 @@ DuckDB looks whether it is stopped between vectors of 2048 rows. What takes long
 and lists that grow without need, in steps each of which multiplies them, and patterns that are tried in very many ways.
 Values of tables count as short; what the custodian stored in them is hers. How long the list or the text of an
 aggregate will be, nobody knows before: where something is made of it, the query that runs looks at its length first.
+
+The engine copies rows that leave it 2048 at a time, and again into batches, and counts the memory of neither: a text
+that stands in a row may stand in all of them, by a join or as it is. So rows have a width of which 2048 fit, but for
+the lists and texts that a query itself aggregates, which are no more than what it held; and of wide ones few are in a
+batch.
 """
 
 from __future__ import annotations
@@ -26,7 +31,8 @@ TOO_LONG = "sdcduck: a value of an aggregate that is too long"
 
 _MOST_WORK = 2_000_000  # nanoseconds for a row
 _STORED, _PLAIN, _ITEM = 200, 32, 16  # bytes of a value of a table, of a number as a text, around an item of a list
-_LADDER = (1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000)
+_WIDE, _MOST_WIDTH = 500_000, 32_000_000  # bytes of a row of many; of one that stands alone, and of a batch
+_LADDER = (_MOST_WIDTH, 10_000_000, 3_000_000, 1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000)
 _LARGEST_PATTERN, _WIDEST = 1000, 1000
 
 Sizes = Mapping[str, float]
@@ -46,31 +52,80 @@ _MAPS = (exp.Map, exp.MapFromEntries, exp.ToMap)
 _REPEATED = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 
 
-def bound(tree: exp.Expr) -> exp.Expr:
+def bound(tree: exp.Expr) -> tuple[exp.Expr, int | None]:
     """A qualified query in which no row makes too much work: aggregates of which much would be made look at their size.
 
+    Returns:
+        The query, and how many of its rows may be in memory at once; None: as many as of any.
+
     Raises:
-        Refused: one does, whatever its aggregates are.
+        Refused: one does, whatever its aggregates are, or is too wide itself.
     """
-    if _work(tree, inf) <= _MOST_WORK:
-        return tree
-    for most in _LADDER:
-        if _work(tree, most) <= _MOST_WORK:
-            return _checked(tree, most)
+    alone = isinstance(tree, exp.Select) and tree.args.get("from_") is None
+    widest = _MOST_WIDTH if alone or _aggregates_last(tree) else _WIDE
+    if alone or _sizes(tree, 0.0)[1] <= _WIDE:
+        for most in (inf, *_LADDER):
+            work, width, largest = _sizes(tree, most)
+            if work <= _MOST_WORK and width <= widest:
+                rows = None if largest <= _STORED else max(1, int(_MOST_WIDTH / width))
+                return (tree if most == inf else _checked(tree, int(most))), rows
     raise Refused("SDC002", "text or lists that grow too long, or a search through them: make less of one value")
 
 
+def _sizes(tree: exp.Expr, most: float) -> tuple[float, float, float]:
+    """The work for a row of a query, the width of one, and that of its widest value."""
+    sizes = _Query(most)
+    columns = sizes.of(tree, {}, ())
+    largest = max(columns.values(), default=0.0)
+    number = len(tree.selects) if isinstance(tree, exp.Query) else 0
+    return sizes.work, largest * number if number > len(columns) else sum(columns.values()), largest
+
+
+def _aggregates_last(tree: exp.Expr) -> bool:
+    """Whether lists and texts are made in the outermost query only, where nothing repeats them."""
+    lists = [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]
+    return isinstance(tree, exp.Select) and all(
+        node.parent_select is tree and node.find_ancestor(exp.Window) is None for node in lists
+    )
+
+
 def refuse_lists_of_windows(tree: exp.Expr) -> None:
-    """Refuse a window that makes a list or a text of very many rows for each row.
+    """Refuse a window that makes a list or a text of very many rows for each row, or looks at all of them for each.
 
     Raises:
         Refused: there is one.
     """
     for window in tree.find_all(exp.Window):
-        if _is_list(_aggregate_in(window)) and not _is_narrow(window.args.get("spec")):
+        aggregate = _aggregate_in(window)
+        if _is_list(aggregate) and not _is_narrow(window.args.get("spec")):
             raise Refused(
                 "SDC010", "a list or text of a window: write ROWS BETWEEN 100 PRECEDING AND CURRENT ROW, or GROUP BY"
             )
+        if isinstance(aggregate, exp.AggFunc):
+            wide = [frame for frame in _frames(window) if not _is_narrow(frame)]
+            if isinstance(aggregate, exp.Mode) and not all(map(_only_grows, wide)):
+                raise Refused("SDC010", "a mode of a window that rows leave: write ROWS BETWEEN 100 PRECEDING AND ..")
+            if aggregate.find(exp.Distinct) is not None and any(_excludes(frame) for frame in wide):
+                raise Refused("SDC010", "DISTINCT in a window with EXCLUDE: write ROWS BETWEEN 100 PRECEDING AND ..")
+
+
+def _frames(window: exp.Window) -> list[exp.Expr]:
+    """The frame of a window, and those that it may have by the name of another one."""
+    select = window.parent_select
+    named = [] if select is None else select.args.get("windows") or []
+    frames = (one.args.get("spec") for one in [window, *(named if window.args.get("alias") else [])])
+    return [frame for frame in frames if frame is not None]
+
+
+def _excludes(frame: exp.Expr) -> bool:
+    exclude = frame.args.get("exclude")
+    return exclude is not None and str(exclude).upper() != "NO OTHERS"
+
+
+def _only_grows(frame: exp.Expr) -> bool:
+    """Whether no row is in a frame that is not in the next one."""
+    first = (str(frame.args.get("start")).upper(), str(frame.args.get("start_side")).upper())
+    return first == ("UNBOUNDED", "PRECEDING") and not _excludes(frame)
 
 
 def _is_narrow(frame: exp.Expr | None) -> bool:
@@ -100,12 +155,6 @@ def check_parameters(values: Iterable[object]) -> None:
         if isinstance(value, dict):
             check_parameters([*value.keys()])
             check_parameters([*value.values()])
-
-
-def _work(tree: exp.Expr, most: float) -> float:
-    sizes = _Query(most)
-    sizes.of(tree, {}, ())
-    return sizes.work
 
 
 @dataclass

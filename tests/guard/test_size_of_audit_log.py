@@ -520,3 +520,47 @@ def test_a_change_of_the_same_length_is_found_when_a_guard_opens_the_log(
     for look in (lambda: guard(people, log=path), lambda: verify_log(path)):
         with pytest.raises(sdcduck.SDCError, match="line 2 does not follow"):
             look()
+
+
+# --- parameters ------------------------------------------------------------------------------------------------------
+
+
+def test_parameters_are_written_whole_where_there_is_an_answer(people: duckdb.DuckDBPyConnection, path: Path) -> None:
+    guarded = guard(people, log=path)
+    values = [f"{place}-{'x' * 300}" for place in range(200)]
+    places = ", ".join(f"${place}" for place in range(1, 201))
+    guarded.sql(f"SELECT count(*) FROM people WHERE region::VARCHAR IN ({places})", values)
+    guarded.stream("SELECT count(*) FROM people WHERE region = $r", {"r": 1}).read_all()
+    guarded.sql("SELECT count(*) FROM people")
+    with pytest.raises(Refused):
+        guarded.sql("SELECT id FROM people WHERE region = ?", [2])
+    lines = read_log(path)
+    assert json.loads(lines[0]["parameters"]) == {str(place): value for place, value in enumerate(values, 1)}
+    assert [line.get("parameters") for line in lines[1:]] == ['{"r": 1}', None, '{"1": 2}']
+    told = people.execute("SELECT parameters FROM sdc_audit_log(?) ORDER BY number", [str(path)]).fetchall()
+    assert [row[0] for row in told] == [line.get("parameters") for line in lines]
+
+
+def test_a_parameter_of_which_there_is_no_text_is_refused(people: duckdb.DuckDBPyConnection, path: Path) -> None:
+    loop: list[object] = []
+    loop.append(loop)
+    for value in (loop, 10**5000):
+        with pytest.raises(Refused, match="SDC090"):
+            guard(people, log=path).sql("SELECT count(*) FROM people WHERE region = ?", [value])
+
+
+def test_a_restart_counts_all_files_of_the_hour(path: Path, clock: list[datetime]) -> None:
+    """Else whoever fills a file begins anew with the next."""
+    log = AuditLog(path, quota=10_000, size=3_000)
+    for turn in range(40):
+        log.write(user="ann", turn=turn)
+    with pytest.raises(OverQuota):
+        log.write(user="ann", text="x" * 3_000)
+    assert len(files(path)) > 4
+    with pytest.raises(OverQuota):
+        AuditLog(path, quota=10_000, size=3_000).write(user="ann", text="x" * 3_000)
+    AuditLog(path, quota=10_000, size=3_000).write(user="bob", text="x" * 3_000)
+    clock[0] += timedelta(hours=1)
+    AuditLog(path, quota=10_000, size=3_000).write(user="ann", text="x" * 3_000)
+    path.with_name("questions.jsonl.000001").unlink()
+    AuditLog(path, quota=10_000, size=3_000).write(user="ann", turn=1)

@@ -287,7 +287,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         role = self._house.role_of(session.account)
         explained = _explained(sql)
         if explained is not None:
-            return Explained(role.guard, explained, to_duckdb(_numbered(explained.sql), self._house.database)), {}
+            text = to_duckdb(_numbered(explained.sql), self._house.database)
+            return Explained(role.guard, explained, text, session.account.name), {}
         text, system = self._text(role, sql)
         asked, parameters = expanded(text, values)
         if system:
