@@ -52,7 +52,13 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             SELECT person, town, house,
                 CASE WHEN house = 0 THEN 2400 + (town * 7919 + 5) % 1201 ELSE 3000 END::INTEGER AS income FROM earners;
         """)
-        for table, measure in (("people", "income"), ("visits", "cost"), ("earners", "income"), ("alike", "income")):
+        connection.execute("""
+            CREATE TABLE paid AS
+            SELECT person, town, house, CASE WHEN house > 0 OR town * 7919 % 101 > 40 THEN income ELSE 0 END AS benefit FROM people
+        """)
+        for table, measure in (
+            ("people", "income"), ("visits", "cost"), ("earners", "income"), ("alike", "income"), ("paid", "benefit")
+        ):  # fmt: skip
             dimensions = ["town", "house", "nth"] if table == "visits" else ["town", "house"]
             connection.execute(f"FROM sdc_add_record_key('{table}', unit := 'person')").fetchall()
             connection.execute(
@@ -207,3 +213,19 @@ def test_whether_somebody_came_more_than_once(con: duckdb.DuckDBPyConnection, gu
     )
     assert min(rows, alike) > 50
     assert rows <= alike + 20
+
+
+def test_whether_somebody_has_0(con: duckdb.DuckDBPyConnection, guarded: Guard, show: Show) -> None:
+    """Who has 0 is behind no sum: with and without them it is the same number."""
+    nothing = known(con, "sum(benefit)", "paid")[:, 0] == 0
+    pairs = [(1, 2), (3, 4), (5, 6)]
+    beside, alone = (
+        asked(guarded, [f"sum(benefit) FILTER (house IN ({zero}{one}, {other}))" for one, other in pairs], "paid")
+        for zero in ("0, ", "")
+    )
+    right = int(((beside == alone).any(axis=1) == nothing).sum())
+    show(
+        f"whether somebody has 0: {right} of {TARGETS} by sums with and without, guessing "
+        f"{max(int(nothing.sum()), TARGETS - int(nothing.sum()))}"
+    )
+    assert right > 80, "the docs say so"
