@@ -1079,6 +1079,17 @@ CREATE OR REPLACE MACRO _sdc_sum_rung(p, x, t, n) AS
         ELSE _sdc_ptable_rung_below(p, _sdc_ptable_is_odd(p, n), _sdc_sum_ratio(x, t))
     END;
 
+-- What stands for the sum of a cell where its noise is made. Values of both signs may come to nearly nothing, and the noise of
+-- `sdc_sum` is then as small as the sum, whose sign it never changes: with people whose losses are known, signs would tell
+-- somebody's profit as exactly as one likes. So behind the guard a sum has the noise of one that is as large as its largest
+-- contribution; where values have one sign no sum is smaller, but for what floating-point values lose on their grid.
+CREATE OR REPLACE MACRO _sdc_sum_size(x, t) AS
+    CASE WHEN abs(x) * 1.001e0 >= t THEN x WHEN x < 0 THEN -t ELSE t END;
+
+-- And the sum, with the noise that was put on its size.
+CREATE OR REPLACE MACRO _sdc_sum_moved(x, size, published) AS
+    CASE WHEN size = x THEN published ELSE x + (published - size) END;
+
 -- Second step: `_sdc_count_code`, or of a sum that of the row, and the share of the row above.
 CREATE OR REPLACE MACRO _sdc_sum_code(p, rung, key) AS _sdc_magnitude_code(p, rung[3]::BIGINT - 1, key);
 

@@ -106,11 +106,13 @@ class CellKey:
         own = self._own(f"sum of {called}")
         value = f"{added_up} / {repeated}" if repeated else added_up
         own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {value}, {own})")
-        rung = column(2, f"_sdc_sum_rung({ptable}, {added_up}, {largest}, {number})")
-        code = column(3, f"_sdc_sum_code({ptable}, {rung}, {own_key})")
-        upper = column(3, f"_sdc_sum_upper({rung}, {added_up}, {largest})")
-        of_cell = f"{ptable}, {added_up}, {largest}, {keys}"
-        added = column(4, f"_sdc_stepped_sum({of_cell}, {rung}, {upper}, {own_key}, {code})")
+        size = column(2, f"_sdc_sum_size({added_up}, {largest})")
+        rung = column(3, f"_sdc_sum_rung({ptable}, {size}, {largest}, {number})")
+        code = column(4, f"_sdc_sum_code({ptable}, {rung}, {own_key})")
+        upper = column(4, f"_sdc_sum_upper({rung}, {size}, {largest})")
+        of_cell = f"{ptable}, {size}, {largest}, {keys}"
+        moved = column(5, f"_sdc_stepped_sum({of_cell}, {rung}, {upper}, {own_key}, {code})")
+        added = f"_sdc_sum_moved({added_up}, {size}, {moved})"
         published, spread = self._on_grid(added, largest, repeated, called)
         return Total(self._where_known(records, measure, condition, published), spread)
 
