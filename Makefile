@@ -56,7 +56,7 @@ fuzz: $(STAMP)           ## the tests with random examples, with examples that a
 lint: $(STAMP)           ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@rm -rf build && $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target build/tree .
-	@MYPYPATH=build/tree $(BIN)/python -m mypy --strict -p sdcduck
+	@MYPYPATH=build/tree $(BIN)/python -m mypy --strict --cache-dir .mypy_cache/installed -p sdcduck
 	@cd build/tree && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
 
 check: lint test         ## lint, then the tests
