@@ -22,7 +22,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help demo test fast test-long fuzz lint check bench guard-suppression superset-test docs ptables examples acceptance lock clean
+.PHONY: help demo test fast test-long fuzz lint check bench guard-suppression superset-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -95,6 +95,9 @@ superset-test: $(STAMP) $(SUPERSET_STAMP)  ## Apache Superset asks the gateway, 
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
 
+release: $(STAMP)        ## the archive and the wheel in dist/, installed into an empty environment and tried
+	@$(BIN)/python tests/releasing.py
+
 ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sql
 	@$(BIN)/python -m sdcduck.sql.builtin
 
@@ -111,4 +114,4 @@ lock:                    ## write constraints.txt from a fresh environment with 
 	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
 
 clean:                   ## remove what was made
-	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node build site out *.egg-info
+	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node build dist site out *.egg-info
