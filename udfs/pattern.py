@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -15,7 +14,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rules import (
-    FREQUENCY_PROTECTION,
     RULES,
     Rules,
     checked_condition,
@@ -27,13 +25,15 @@ from sdcduck.udfs.rules import (
 from sdcduck import catalog
 from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.suppression.candidates import candidate_order
-from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
-from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
-from sdcduck.methods.suppression.improve import improve
-from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
+from sdcduck.methods.suppression.patterns import (
+    Choice,
+    Chosen,
+    LinkedTables,
+    Roles,
+    UnsafePatternError,
+    choose_cells,
+)
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.registry import Session
 from sdcduck.running import checkpoint, reads, shown_checkpoint
@@ -66,44 +66,14 @@ def _is_query(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Inner:
+class Inner(LinkedTables):
     """The inner cells and the cells of a publication, as arrays.
 
     Attributes:
-        x: which inner cells a cell is the sum of.
         cells: the table of the cells, in their order: number, fingerprint, counts, values, flags.
-        freq, value: float64, of the cells.
-        inner_freq: int64, of the inner cells.
-        inner_value: float64, of the inner cells: what the rules look at, counts or values.
-        contributor: int64, of the inner cells: the one contributor's number, from 1; 0 where there are several.
     """
 
-    x: DummyMatrix
     cells: pa.Table
-    freq: NDArray[np.float64]
-    value: NDArray[np.float64] | None
-    inner_freq: NDArray[np.int64]
-    inner_value: NDArray[np.float64]
-    contributor: NDArray[np.int64]
-
-    @property
-    def empty(self) -> NDArray[np.bool_]:
-        """Cells without inner cells: they are 0, and known to be, so nothing can protect them."""
-        nothing: NDArray[np.bool_] = np.diff(self.x.indptr) == 0
-        return nothing
-
-    @property
-    def alone(self) -> NDArray[np.bool_]:
-        """Inner cells of one record that is alone in a cell, too: who knows that he is that one.
-
-        Where several tables are published together most records are alone in the crossing of all their columns, which
-        none of them shows. Alone there, one knows no cell, and needs to be told none.
-        """
-        of_one = np.repeat(self.freq == 1, np.diff(self.x.indptr))
-        shown = np.zeros(self.x.rows, dtype=np.bool_)
-        shown[self.x.indices[of_one]] = True
-        shown &= self.inner_freq == 1
-        return shown
 
     def flag(self, name: str) -> NDArray[np.bool_]:
         """A BOOLEAN column of the cells, NULL as false."""
@@ -193,40 +163,23 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Pattern(Chosen):
     """A publication with its suppressed cells.
 
     Attributes:
         inner: cells and inner cells.
-        primary, secondary, forced, hidden: bool, of the cells.
-        unsafe: bool, primary cells that follow from forced ones all the same.
-        narrow: bool, primary cells whose interval is not as wide as the rule wants, whatever is suppressed; None where
-            nobody asked for wide intervals.
-        differences: what k-disclosure protects beside the primary cells; None without it.
-        disclosing: bool, cells whose difference from one within follows from forced cells all the same.
-        saved: secondary cells, and their cost, that `improve` did without; None where nobody asked for it.
+        primary, forced, hidden: bool, of the cells.
     """
 
     inner: Inner
     primary: NDArray[np.bool_]
-    secondary: NDArray[np.bool_]
     forced: NDArray[np.bool_]
     hidden: NDArray[np.bool_]
-    unsafe: NDArray[np.bool_]
-    narrow: NDArray[np.bool_] | None = None
-    differences: Differences | None = None
-    disclosing: NDArray[np.bool_] | None = None
-    saved: tuple[int, float] | None = None
 
     @property
     def suppressed(self) -> NDArray[np.bool_]:
         """Cells whose numbers are not shown."""
         return self.primary | self.secondary
-
-    @cached_property
-    def null_space(self) -> ModularNullSpace:
-        """What the published cells leave open."""
-        return modular_null_space(self.inner.x, ~self.suppressed & ~self.hidden, checkpoint())
 
     def statuses(self) -> pa.Array:
         """'primary', 'secondary', 'forced', 'hidden' or 'open' for each cell."""
@@ -271,12 +224,12 @@ def read_inner(session: Session, call: Call) -> Inner:
         raise SDCError(f"the measure '{name}' is NaN, infinite or too large in some cells")
     return Inner(
         x,
-        cells,
         floats(cells, "freq"),
         values,
         inner["freq"].to_numpy().astype(np.int64),
         floats(inner, "value"),
         inner["contributor"].to_numpy().astype(np.int64),
+        cells,
     )
 
 
@@ -375,161 +328,41 @@ def floats(table: pa.Table, column: str) -> NDArray[np.float64]:
 
 
 def choose_pattern(session: Session, call: Call) -> Pattern:
-    """Apply the rules and find the secondary cells."""
+    """Apply the rules and find the secondary cells.
+
+    Raises:
+        SDCError: the pattern did not pass the last check. Arithmetic modulo a prime may have accidents, if hardly so.
+    """
     inner, rules, options = read_inner(session, call), call.rules, call.options
     forced, hidden = inner.flag("_sdc_forced"), inner.flag("_sdc_hidden")
     primary = inner.flag("_sdc_primary") & ~forced & ~hidden
-    order = _order(inner, rules, options)
-    zeros = rules.protect_zeros or options.secondary_zeros
-    singleton: NDArray[np.int64] | NDArray[np.bool_]
-    if rules.on_contributors:
-        method, singleton = options.singleton or "numttHTT", inner.contributor
-    else:
-        usual = "anySum" if options.k_disclosure is None else "anySumNOTprimary"
-        method, singleton = options.singleton or usual, inner.inner_freq == 0 if zeros else inner.alone
-    differences, disclosing = _differences(inner, forced, options)
-
-    def secondary_of(candidates: NDArray[np.int64], progress: Callable[[int, int], object]) -> Suppression:
-        return suppress_secondary(
-            inner.x, candidates, primary, forced=forced, hidden=hidden, singleton=singleton, singleton_method=method,
-            extra=None if differences is None else differences.matrix,
-            progress=progress,
-        )  # fmt: skip
-
-    shown = shown_checkpoint()
-    shown(0, 1)
-    result = secondary_of(order, shown)
-    shown(1, 1)
-    unsafe = np.zeros(len(primary), dtype=np.bool_)
-    unsafe[result.unsafe] = True
-    unsafe |= primary & inner.empty
-    secondary = result.secondary
-    loss = worth(inner, options)
-    fixed = forced | hidden | ((inner.freq == 0) & (not options.secondary_zeros))
-    saved = (0, 0.0) if options.improve else None
-    if options.improve and not unsafe.any():
-        better = _improved(
-            inner,
-            primary,
-            secondary,
-            hidden,
-            fixed,
-            loss,
-            order,
-            lambda opened: secondary_of(opened, checkpoint()),
-            differences,
-        )
-        saved = int(secondary.sum()) - int(better.sum()), float(loss[secondary].sum() - loss[better].sum())
-        secondary = better
-    narrow = None
-    if options.protect_intervals:
-        secondary, narrow = _widened(inner, widths(inner, primary, options), primary, secondary, hidden, fixed, loss)
-    pattern = Pattern(inner, primary, secondary, forced, hidden, unsafe, narrow, differences, disclosing, saved)
-    _prove(pattern)
-    return pattern
-
-
-def _order(inner: Inner, rules: Rules, options: Options) -> NDArray[np.int64]:
-    """The cells in the order in which they are published as long as nothing forbids it."""
-    if options.k_disclosure is not None and options.cost is None:
-        return direct_disclosure_order(inner.freq)
-    cost = floats(inner.cells, "cost") if options.cost is not None else None
     # Without contributors each record is one, and the reference has a row for each; contributors are added up before.
     records = inner.inner_freq if rules.on_contributors and rules.contributor is None else None
-    order = candidate_order(
-        inner.x, inner.freq, weight=cost, value=inner.value, records=records, secondary_zeros=options.secondary_zeros
-    )
-    # Cells of contributors that do not count protect nobody: they come before all others.
-    ignored = inner.flag("_sdc_ignored")
-    return np.concatenate([order[ignored[order]], order[~ignored[order]]])
+    choice = Choice(
+        by_contributors=rules.on_contributors, records=records, singleton_method=options.singleton,
+        k_disclosure=options.k_disclosure, zeros_protected=rules.protect_zeros, secondary_zeros=options.secondary_zeros,
+        weight=weight(inner, options), improve=options.improve,
+        protection=widths(inner, primary, options) if options.protect_intervals else None,
+    )  # fmt: skip
+    roles = Roles(primary, forced, hidden, inner.flag("_sdc_ignored"))
+    try:
+        chosen = choose_cells(inner, roles, choice, progress=shown_checkpoint(), check=checkpoint())
+    except UnsafePatternError:
+        raise SDCError(
+            "the pattern did not pass the check that no primary cell can be computed; please report it"
+        ) from None
+    return Pattern(**vars(chosen), inner=inner, primary=primary, forced=forced, hidden=hidden)
 
 
-def _differences(
-    inner: Inner, forced: NDArray[np.bool_], options: Options
-) -> tuple[Differences | None, NDArray[np.bool_] | None]:
-    """What k-disclosure can protect, and the cells where it cannot: forced ones give the difference away."""
-    if options.k_disclosure is None:
-        return None, None
-    found = disclosing_differences(inner.x, inner.freq, options.k_disclosure)
-    told = np.zeros(found.matrix.columns, dtype=np.bool_)
-    if forced.any():
-        told[reveals_modular(modular_null_space(inner.x, forced, checkpoint()), found.matrix, ~told)] = True
-    disclosing = np.zeros(inner.x.columns, dtype=np.bool_)
-    disclosing[found.parent[told]] = True
-    return found.only(~told), disclosing
-
-
-def _prove(pattern: Pattern) -> None:
-    """Check, apart from how they were chosen, that no primary cell and no difference follows from the published ones.
-
-    Raises:
-        SDCError: one does. The elimination works modulo a prime, where an accident is possible, if hardly so.
-    """
-    leaked = reveals_modular(pattern.null_space, pattern.inner.x, np.flatnonzero(pattern.primary))
-    safe = bool(pattern.unsafe[leaked].all())
-    if pattern.differences is not None:
-        every = np.arange(pattern.differences.matrix.columns)
-        safe &= not len(reveals_modular(pattern.null_space, pattern.differences.matrix, every))
-    if not safe:
-        raise SDCError("the pattern did not pass the check that no primary cell can be computed; please report it")
-
-
-def worth(inner: Inner, options: Options) -> NDArray[np.float64]:
-    """What suppressing a cell costs: its count or its absolute value, and what `cost` says."""
-    size = inner.freq if inner.value is None else np.abs(inner.value)
-    if options.cost is not None:
-        size = size * floats(inner.cells, "cost")
-    return np.maximum(size, 0.0)
+def weight(inner: Inner, options: Options) -> NDArray[np.float64] | None:
+    """What publishing a cell is worth beside its size, as `cost` says."""
+    return None if options.cost is None else floats(inner.cells, "cost")
 
 
 def widths(inner: Inner, primary: NDArray[np.bool_], options: Options) -> NDArray[np.float64]:
     """By how much the interval of each primary cell must reach beyond its value on either side."""
     wanted = np.where(primary, floats(inner.cells, "_sdc_protection"), 0.0)
-    if options.every_width:
-        if inner.value is None:
-            usual = np.maximum(np.ceil(FREQUENCY_PROTECTION * inner.freq), 1.0)
-        else:
-            usual = FREQUENCY_PROTECTION * np.abs(inner.value)
-        wanted = np.where(primary & (wanted == 0), usual, wanted)
-    return wanted
-
-
-def _improved(
-    inner: Inner, primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
-    fixed: NDArray[np.bool_], loss: NDArray[np.float64], order: NDArray[np.int64],
-    secondary_of: Callable[[NDArray[np.int64]], Suppression], differences: Differences | None,
-) -> NDArray[np.bool_]:  # fmt: skip
-    """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
-    x, more = inner.x, 0
-    if differences is not None:
-        x, more = x.beside(differences.matrix), differences.matrix.columns
-    closed, protected, frozen = (
-        np.append(marks, np.ones(more, dtype=np.bool_)) for marks in (primary | secondary | hidden, primary, fixed)
-    )
-    suppressed = improve(
-        x, closed, protected, np.append(loss, np.zeros(more)), frozen=frozen, progress=checkpoint()
-    ).suppressed
-    suppressed = suppressed[: inner.x.columns]
-    # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
-    opened = ~(suppressed | hidden)
-    tested = (suppressed & ~primary & ~hidden) | secondary_of(order[opened[order]]).secondary
-    better: NDArray[np.bool_] = tested if loss[tested].sum() < loss[secondary].sum() else secondary
-    return better
-
-
-def _widened(
-    inner: Inner, protection: NDArray[np.float64],
-    primary: NDArray[np.bool_], secondary: NDArray[np.bool_], hidden: NDArray[np.bool_],
-    fixed: NDArray[np.bool_], loss: NDArray[np.float64],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
-    """The secondary cells and as many more as the intervals of the primary ones need; those that nothing helps."""
-    wider = widen_intervals(
-        inner.x, inner.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0), protection,
-        protection, cost=loss, ineligible=fixed, progress=checkpoint(),
-    )  # fmt: skip
-    narrow = np.zeros(len(primary), dtype=np.bool_)
-    narrow[wider.impossible] = True
-    return wider.suppressed & ~primary & ~hidden, narrow
+    return np.where(primary & (wanted == 0), inner.usual_protection(), wanted) if options.every_width else wanted
 
 
 def read_call(

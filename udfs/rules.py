@@ -17,6 +17,7 @@ from sdcduck.udfs.publication import Measure, Publication
 
 from sdcduck.catalog import first_row, identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
 
 RULES = {
     "max_count": "DOUBLE", "protect_zeros": "BOOLEAN", "min_contributors": "BIGINT", "dominance": "VARCHAR",
@@ -26,7 +27,6 @@ RULES = {
 """Names and SQL types of the arguments that are `Rules`, in order."""
 
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
-FREQUENCY_PROTECTION = 0.2  # share of its value by which the interval of a small cell must reach beyond it
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 

@@ -26,8 +26,8 @@ from sdcduck.udfs.pattern import (
     read_inner,
     resolve,
     unchanged,
+    weight,
     widths,
-    worth,
 )
 from sdcduck.udfs.publication import (
     Measure,
@@ -215,7 +215,7 @@ def _numbers(session: Session, call: Call, measure: Measure) -> tuple[NDArray[np
 
 def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
     inner = pattern.inner
-    values = inner.freq if inner.value is None else np.abs(inner.value)
+    values = inner.size
     shown = ~pattern.suppressed & ~pattern.hidden
     total = float(values[~pattern.hidden].sum())
     nothing = None if pattern.suppressed.any() else 1.0
@@ -334,7 +334,7 @@ def plan_optimum(session: Session, text: str | None, time_limit: float | None, *
         if (inner.inner_value < 0).any():
             raise SDCError("the optimum is for measures without negative inner cells")
         protection = widths(inner, pattern.primary, call_of.options)
-        cost = worth(inner, call.options)
+        cost = inner.worth(weight(inner, call.options))
         given = pattern.primary | pattern.hidden
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
         best = optimal_suppression(

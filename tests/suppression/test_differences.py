@@ -12,10 +12,10 @@ import pytest
 from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sdcduck.udfs import pattern
 from test_elimination import linked_tables, rank_of
 
 import sdcduck
+from sdcduck.methods.suppression import patterns
 from sdcduck.methods.suppression.differences import direct_disclosure_order, disclosing_differences
 from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -170,7 +170,7 @@ def test_a_difference_that_is_given_away_does_not_pass_the_check(
     def without_extra(*arguments: object, extra: object, **options: object) -> object:
         return suppress_secondary(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pattern, "suppress_secondary", without_extra)
+    monkeypatch.setattr(patterns, "suppress_secondary", without_extra)
     with pytest.raises(duckdb.Error, match="did not pass the check"):
         con.execute(f"FROM sdc_suppress('{INJURIES}', k_disclosure := 1)").fetchall()
 
