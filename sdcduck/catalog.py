@@ -33,9 +33,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.perturbation.intervals import Intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS, Lookup, encode
 
 BUILT_IN = ("default", "default_magnitude")
@@ -64,35 +64,16 @@ CREATE TABLE IF NOT EXISTS sdc.ptable_intervals (
 
 
 @dataclass(frozen=True)
-class StoredPTable:
+class StoredPTable(Intervals):
     """A p-table as the catalog holds it, whatever format it came from.
-
-    The columns have one entry an interval, in stored order: block ('all' or 'even' before 'odd'), row, bounds.
 
     Attributes:
         name: under which `sdc_count` and `sdc_sum` find it.
-        kind: ``counts`` or ``magnitudes``.
-        modulus: keys run from 0 to modulus - 1.
-        step: noise is a multiple of 1 / step.
-        repeat: counts beyond the last row use the last ``repeat`` rows in turn.
         origin: what it was made from, in words.
-        type: 'all', 'even' or 'odd', which cells the interval serves.
-        i: row: original count, or ratio of value to noise magnitude.
-        v: noise.
-        lb, ub: bounds on the scale of the keys, lb <= key < ub.
     """
 
     name: str
-    kind: str
-    modulus: int
-    step: int
-    repeat: int
     origin: str
-    type: NDArray[np.str_]
-    i: NDArray[np.float64]
-    v: NDArray[np.float64]
-    lb: NDArray[np.int64]
-    ub: NDArray[np.int64]
 
     def lookup(self) -> Lookup:
         """The table in the form that the macros read."""
@@ -317,8 +298,8 @@ def _read(
         "SELECT type, i, v, lb, ub FROM sdc.ptable_intervals WHERE name = ? ORDER BY type, i, lb", [name]
     ).fetchnumpy()
     return StoredPTable(
-        name, kind, modulus, step, repeat, origin,
-        np.asarray(columns["type"], dtype=np.str_), columns["i"], columns["v"], columns["lb"], columns["ub"],
+        kind, modulus, step, repeat, np.asarray(columns["type"], dtype=np.str_), columns["i"], columns["v"],
+        columns["lb"], columns["ub"], name, origin,
     )  # fmt: skip
 
 

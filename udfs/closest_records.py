@@ -16,7 +16,15 @@ from sdcduck.udfs.pattern import arrow
 
 from sdcduck.catalog import first_row, folded, identifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.risk.closest import ROUNDING, holdout_share, nearest_ratio, overlaps, quantiles, smaller
+from sdcduck.methods.risk.closest import (
+    ROUNDING,
+    holdout_share,
+    nearest_ratio,
+    overlaps,
+    quantile_places,
+    quantiles,
+    smaller,
+)
 from sdcduck.methods.risk.nearest import nearest
 from sdcduck.registry import Planner, Rows, Session
 from sdcduck.running import reads, shown_checkpoint
@@ -195,7 +203,7 @@ def read_records(cursor: duckdb.DuckDBPyConnection, call: Call, key: str | None 
         else:
             values = np.concatenate([_numbers(part) for part in parts])
             if distance.buckets:
-                values = _in_buckets(values, distance.buckets)
+                values = quantile_places(values, distance.buckets)
             elif place in distance.ordinal:
                 none = f"(SELECT {identifier(name)} FROM {compared.tables['original'].sql} LIMIT 0)"
                 labels = first_row(cursor, f"SELECT len(enum_range({none}))")
@@ -225,16 +233,6 @@ def _numbers(values: Any) -> Matrix:
         values = values.combine_chunks()
     made: Matrix = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return made
-
-
-def _in_buckets(values: Matrix, buckets: int) -> Matrix:
-    """Numbers by the quantiles between which they lie: up to the upper one, and in the first from the lower one on."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return values
-    edges = np.unique(np.quantile(known, np.linspace(0, 1, buckets + 1)))
-    places = np.maximum(np.searchsorted(edges, values, side="left"), 1).astype(np.float64)
-    return np.where(np.isnan(values), np.nan, places)
 
 
 def _range(values: Matrix) -> float:

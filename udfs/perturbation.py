@@ -10,27 +10,24 @@ from typing import Any, Literal, cast
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
 from sdcduck import catalog
 from sdcduck.catalog import StoredPTable, folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
+from sdcduck.methods.perturbation.intervals import Intervals, ons_intervals, ptable_intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.ptable import (
     MagnitudeParameters,
     PTable,
+    PTableError,
     count_ptable,
     magnitude_ptable,
     modify_ptable,
 )
 from sdcduck.registry import Family, Planner, Rows, Scalar, Session
 
-_ONS_LAST = 750  # tables of the ONS form give rows up to 750; larger counts use rows 501..750 in turn
-_ONS_REPEAT = 250
-_MOST_KEYS = 1 << 16  # of a p-table with keys of its own
-_P_TOLERANCE = 5e-4  # probabilities written with 4 digits
 _FINGERPRINT = b"sdcduck: fingerprint of the secret"
 
 
@@ -130,7 +127,7 @@ def plan_store_ptable(session: Session, name: str | None, text: str | None, kind
             {
                 "name": [name],
                 "kind": [table.kind],
-                "rows": [len(_row_starts(table.i, table.type == "odd"))],
+                "rows": [table.rows],
                 "intervals": [len(table.i)],
                 "keys": [table.modulus],
                 "origin": [table.origin],
@@ -188,9 +185,17 @@ _COLUMN_NAMES = {
 
 
 def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str, kind: str | None) -> StoredPTable:
+    try:
+        intervals = _read_intervals(cursor, relation, kind)
+    except PTableError as problem:
+        raise SDCError(f"{relation.described} {problem}") from None
+    return StoredPTable(**vars(intervals), name=name, origin=f"stored from {relation.text[:200]}")
+
+
+def _read_intervals(cursor: duckdb.DuckDBPyConnection, relation: Source, kind: str | None) -> Intervals:
     lower = {folded(column): column for column in relation.columns}
     if {"pcv", "ckey", "pvalue"} <= lower.keys():
-        return _read_ons(cursor, relation, name)
+        return _read_ons(cursor, relation)
     found = {
         target: lower[next(candidate for candidate in names if candidate in lower)]
         for target, names in _COLUMN_NAMES.items()
@@ -198,8 +203,8 @@ def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str,
     }
     for target in ("i", "v", "ub"):
         if target not in found:
-            raise SDCError(
-                f"{relation.described} is no p-table: there is no column '{_COLUMN_NAMES[target][0]}' "
+            raise PTableError(
+                f"is no p-table: there is no column '{_COLUMN_NAMES[target][0]}' "
                 "(known forms: i, v, ub as of sdc_ptable, ptable and cellKey; i, v, p_int_ub as of tau-Argus; "
                 "pcv, ckey, pvalue as of ONS)"
             )
@@ -214,15 +219,13 @@ def _read_ptable(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str,
     given = {target: np.ma.filled(np.ma.asarray(columns[target], dtype=np.float64), np.nan) for target in numbers}
     blocks = np.asarray(columns["type"], dtype=np.str_)
     if len(blocks) == 0:
-        raise SDCError(f"{relation.described} is empty")
+        raise PTableError("is empty")
     for target, values in given.items():
         if not np.isfinite(values).all():
-            raise SDCError(
-                f"{relation.described} is no p-table: the values of column '{found[target]}' must be numbers"
-            )
+            raise PTableError(f"is no p-table: the values of column '{found[target]}' must be numbers")
     if set(blocks) not in ({"all"}, {"even", "odd"}):
-        raise SDCError(f"{relation.described} is no p-table: type must be 'all' everywhere, or 'even' and 'odd'")
-    return _checked(relation, name, kind, blocks, **given)
+        raise PTableError("is no p-table: type must be 'all' everywhere, or 'even' and 'odd'")
+    return ptable_intervals(blocks, **given, kind=kind)
 
 
 def _number(column: str) -> str:
@@ -230,122 +233,16 @@ def _number(column: str) -> str:
     return f"TRY_CAST(trim({identifier(column)}::VARCHAR) AS DOUBLE)"
 
 
-def _row_starts(i: NDArray[np.float64], odd: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (odd[1:] != odd[:-1])]).astype(np.int64)
-
-
-def _checked(
-    relation: Source, name: str, kind: str | None, blocks: NDArray[np.str_], i: NDArray[np.float64],
-    v: NDArray[np.float64], ub: NDArray[np.float64], lb: NDArray[np.float64] | None = None,
-    p: NDArray[np.float64] | None = None, repeat: NDArray[np.float64] | None = None,
-) -> StoredPTable:  # fmt: skip
-    """Bounds to integers, rows completed, everything that would make a wrong table refused."""
-    fractions = ub.max() <= 1 + 1e-9
-    if not fractions and (np.abs(ub - np.rint(ub)) > 1e-6).any():
-        raise SDCError(f"{relation.described} is no p-table: upper bounds go up to 1, or are whole numbers of keys")
-    modulus = KEY_MODULUS if fractions else round(ub.max())
-    _check_keys(relation, modulus)
-    scale = KEY_MODULUS if fractions else 1
-    upper = np.rint(ub * scale).astype(np.int64)
-    starts = _row_starts(i, blocks == "odd")
-    lower = np.r_[0, upper[:-1]]
-    lower[starts] = 0
-    if lb is not None and (np.abs(np.rint(lb * scale) - lower) > 0.5).any():
-        raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not follow each other")
-    ends = np.r_[starts[1:], len(i)] - 1
-    if (upper[ends] != modulus).any() or (upper < lower).any():
-        raise SDCError(f"{relation.described} is no p-table: the intervals of a row do not end at 1")
-    if p is not None and (np.abs(p - (upper - lower) / modulus) > _P_TOLERANCE).any():
-        raise SDCError(f"{relation.described} is no p-table: the probabilities p are not the lengths of the intervals")
-    if lb is None and p is None and np.delete(ub == np.r_[np.nan, ub[:-1]], starts).any():
-        raise SDCError(f"{relation.described} is no p-table: two intervals of a row have the same upper bound")
-    keep = upper > lower
-    blocks, i, v, lower, upper = blocks[keep], i[keep], v[keep], lower[keep], upper[keep]
-    for block in np.unique(blocks):
-        if 0 not in i[blocks == block]:
-            at = int(np.flatnonzero(blocks == block)[0])
-            blocks, i, v = np.insert(blocks, at, block), np.insert(i, at, 0.0), np.insert(v, at, 0.0)
-            lower, upper = np.insert(lower, at, 0), np.insert(upper, at, modulus)
-    if (v[i == 0] != 0).any() or (i < 0).any():
-        raise SDCError(f"{relation.described} is no p-table: zeros must stay zeros, and no row may be negative")
-    step = next((s for s in range(1, 101) if np.abs(v * s - np.rint(v * s)).max() < 1e-6), None)
-    if step is None:
-        raise SDCError(f"{relation.described} is no p-table: its noise is on no grid of 1/1 to 1/100")
-    dense = np.array_equal(np.unique(i), np.arange(len(np.unique(i)))) and set(blocks) == {"all"}
-    kind = kind or ("counts" if step == 1 and dense else "magnitudes")
-    if kind == "counts" and (i + v < 0).any():
-        raise SDCError(f"{relation.described} is no p-table: a count would become negative")
-    if kind == "magnitudes" and modulus != KEY_MODULUS:
-        raise SDCError(f"{relation.described} is no p-table for magnitudes: its upper bounds must go up to 1")
-    return StoredPTable(
-        name=name,
-        kind=kind,
-        modulus=modulus,
-        step=step,
-        repeat=1 if repeat is None else _checked_repeat(relation, kind, repeat, last=int(i.max())),
-        origin=f"stored from {relation.text[:200]}",
-        type=blocks,
-        i=i,
-        v=v,
-        lb=lower,
-        ub=upper,
-    )
-
-
-def _checked_repeat(relation: Source, kind: str, repeat: NDArray[np.float64], last: int) -> int:
-    """How many of the last rows serve the counts beyond them, in turn."""
-    rows = int(repeat[0]) if (repeat == np.rint(repeat[0])).all() else 0
-    if not 1 <= rows <= max(last, 1) or (rows > 1 and kind != "counts"):
-        raise SDCError(
-            f"{relation.described} is no p-table: repeat must be one whole number everywhere, of rows of a p-table "
-            f"for counts that counts above {last} use in turn, the row of 0 not among them"
-        )
-    return rows
-
-
-def _check_keys(relation: Source, modulus: int) -> None:
-    if modulus < 2:
-        raise SDCError(f"{relation.described} is no p-table: it has one cell key only")
-    if modulus not in (KEY_MODULUS, *range(2, _MOST_KEYS + 1)):
-        raise SDCError(f"{relation.described} has more than {_MOST_KEYS} cell keys; give upper bounds that go up to 1")
-
-
-def _read_ons(cursor: duckdb.DuckDBPyConnection, relation: Source, name: str) -> StoredPTable:
+def _read_ons(cursor: duckdb.DuckDBPyConnection, relation: Source) -> Intervals:
     """The form of the ONS packages: one row for every count (pcv) and cell key (ckey)."""
     columns = cursor.execute(
         f"SELECT {_number('pcv')} AS i, {_number('ckey')} AS ckey, {_number('pvalue')} AS v "
         f"FROM {relation.sql} ORDER BY i, ckey"
     ).fetchnumpy()
     if len(columns["i"]) == 0:
-        raise SDCError(f"{relation.described} is empty")
-    given = [np.ma.filled(np.ma.asarray(columns[c], dtype=np.float64), np.nan) for c in ("i", "ckey", "v")]
-    if any((values != np.rint(values)).any() or np.isinf(values).any() for values in given):
-        raise SDCError(f"{relation.described} is no p-table: pcv, ckey and pvalue must be whole numbers")
-    i, key, v = (values.astype(np.int64) for values in given)
-    last, modulus = int(i.max()), int(key.max()) + 1
-    complete = last * modulus == len(i) and np.array_equal(i, np.repeat(np.arange(1, last + 1), modulus))
-    if not complete or not np.array_equal(key, np.tile(np.arange(modulus), last)):
-        raise SDCError(
-            f"{relation.described} is no p-table: it must have one row for every pcv from 1 and every ckey from 0"
-        )
-    _check_keys(relation, modulus)
-    if (i + v < 0).any():
-        raise SDCError(f"{relation.described} is no p-table: a count would become negative")
-    starts = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(v) != 0)])
-    ends = np.r_[starts[1:], len(i)] - 1
-    return StoredPTable(
-        name=name,
-        kind="counts",
-        modulus=modulus,
-        step=1,
-        repeat=_ONS_REPEAT if last == _ONS_LAST else 1,
-        origin=f"stored from {relation.text[:200]}",
-        type=np.full(len(starts) + 1, "all"),
-        i=np.r_[0.0, i[starts].astype(np.float64)],
-        v=np.r_[0.0, v[starts].astype(np.float64)],
-        lb=np.r_[0, key[starts]],
-        ub=np.r_[modulus, key[ends] + 1],
-    )
+        raise PTableError("is empty")
+    i, key, v = (np.ma.filled(np.ma.asarray(columns[c], dtype=np.float64), np.nan) for c in ("i", "ckey", "v"))
+    return ons_intervals(i, key, v)
 
 
 # --- Record keys -----------------------------------------------------------------------------------------------------

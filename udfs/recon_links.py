@@ -12,7 +12,7 @@ from sdcduck.udfs.source import Source, source
 
 from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
-from sdcduck.methods.risk.linking import Codes, Numbers, People, expected_matches, expected_pairs, link
+from sdcduck.methods.risk.linking import People, expected_matches, expected_pairs, link, people_in_reach
 from sdcduck.registry import Family, Planner, Rows, Session
 from sdcduck.running import shown_checkpoint
 
@@ -199,7 +199,7 @@ def plan_chance_match(
             raise SDCError(f"more than {_MOST_COMBINATIONS:,} combinations of values: take fewer keys, or group them")
         people = int(sizes.sum())
         counts = combined["_n"].to_numpy().astype(np.float64)
-        reach = _within(combined["_group"].to_numpy(), combined["_value"].to_numpy(), counts, far)
+        reach = people_in_reach(combined["_group"].to_numpy(), combined["_value"].to_numpy(), counts, far)
         found = pairs = share = None
         if people:
             sizes = sizes.astype(np.int64)
@@ -219,20 +219,6 @@ def plan_chance_match(
         )
 
     return Rows(make)
-
-
-def _within(groups: Codes, values: Numbers, counts: Numbers, far: float) -> Numbers:
-    """How many people are of each combination, or of one of the same group whose number is near."""
-    found = counts.copy()
-    known = np.flatnonzero(~np.isnan(values))
-    total = np.concatenate([[0.0], np.cumsum(counts[known])])
-    starts = np.flatnonzero(np.diff(groups[known], prepend=-1))
-    for start, end in pairwise([*starts.tolist(), len(known)]):
-        mine = values[known[start:end]]
-        low = start + np.searchsorted(mine, mine - far)
-        high = start + np.searchsorted(mine, mine + far, side="right")
-        found[known[start:end]] = total[high] - total[low]
-    return found
 
 
 FAMILY = Family(

@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import scipy
 from numpy.typing import NDArray
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.conditions import check_reads_columns_only
@@ -22,7 +21,7 @@ from sdcduck.udfs.source import Source, source
 from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.synthesis.draws import LARGEST_MEAN, draw_counts, random_bits
-from sdcduck.methods.synthesis.laws import MODELS, Law
+from sdcduck.methods.synthesis.laws import MODELS, Law, student_quantiles
 from sdcduck.methods.synthesis.tau import (
     Histogram,
     Synthesis,
@@ -85,10 +84,7 @@ def drawn_bits(
 
 def t_quantiles(session: Session, probability: pa.ChunkedArray, degrees: pa.ChunkedArray) -> pa.Array:
     """Quantiles of Student's t; infinite degrees of freedom are the normal law, NULL where there are none."""
-    p, df = (column.to_numpy().astype(np.float64) for column in (probability, degrees))
-    # stdtrit knows no infinity; from 10^12 on nothing changes in 12 digits.
-    with np.errstate(invalid="ignore"):
-        values = scipy.special.stdtrit(np.minimum(df, 1e12), p)
+    values = student_quantiles(*(column.to_numpy().astype(np.float64) for column in (probability, degrees)))
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
 
 

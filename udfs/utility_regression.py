@@ -14,14 +14,13 @@ from sdcduck.udfs.utility_measures import table_of
 from sdcduck.udfs.utility_records import Column, columns_of
 
 from sdcduck.errors import SDCError
-from sdcduck.methods.utility.intervals import overlap
+from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.logit import Design, Fit, fit_regression
 from sdcduck.registry import Planner, Rows, Session
 from sdcduck.running import checkpoint, reads
 
 _FAMILIES = ("gaussian", "binomial")
 _INTERVALS = ("original", "population")
-_SEPARATED = 25.0  # times the original's standard error: a coefficient that runs away
 
 REGRESSION_COLUMNS = {
     "term": "VARCHAR", "estimate_original": "DOUBLE", "se_original": "DOUBLE", "estimate_synthetic": "DOUBLE",
@@ -81,57 +80,6 @@ class Regression:
         return Design([column.terms() for column in self.predictors], 0).names
 
 
-def compared_fits(
-    original: Fit | None, synthetic: Sequence[Fit | None], names: Sequence[str], *, ratio: float, population: bool,
-    quantile: float,
-) -> list[dict[str, object]]:  # fmt: skip
-    """Each coefficient on both.
-
-    Args:
-        ratio: synthetic records over original ones.
-        population: whether intervals are those for the population rather than for the original's estimate.
-        quantile: half the width of an interval, in standard errors.
-    """
-    sets = len(synthetic)
-    usable = [fit for fit in synthetic if fit is not None]
-    rows = []
-    for place, name in enumerate(names):
-        row: dict[str, object] = dict.fromkeys(REGRESSION_COLUMNS)
-        row |= {"term": name, "cio": 0.0}
-        rows.append(row)
-        if original is None or math.isnan(original.coefficients[place]):
-            row |= {"cio": None, "warning": "the original does not determine it"}
-            continue
-        estimate, error = float(original.coefficients[place]), float(original.errors[place])
-        row |= {"estimate_original": estimate, "se_original": error}
-        values = [float(fit.coefficients[place]) for fit in usable]
-        if len(usable) < sets or any(math.isnan(value) for value in values):
-            row["warning"] = "the synthetic records do not determine it"
-            continue
-        other = float(np.mean(values))
-        variance = float(np.mean([fit.errors[place] ** 2 for fit in usable]))
-        other_error = math.sqrt(variance * (ratio + (1 / sets if population else 0.0)))
-        row |= {
-            "estimate_synthetic": other, "se_synthetic": other_error,
-            "ratio_estimate": other / estimate if estimate else None,
-            "ratio_se": other_error / error if error else None,
-            "z": (other - estimate) / (error / math.sqrt(sets)) if error else None,
-            "same_sign": (other > 0) == (estimate > 0),
-        }  # fmt: skip
-        raw = overlap(
-            estimate - quantile * error, estimate + quantile * error, other - quantile * other_error,
-            other + quantile * other_error,
-        )  # fmt: skip
-        row["cio_raw"] = raw
-        if not all(fit.converged for fit in usable) or other_error > _SEPARATED * error:
-            row["warning"] = "the groups are separated: the interval is without bounds, and its overlap counts as 0"
-            continue
-        row["cio"] = max(raw, 0.0)
-        if estimate and not row["same_sign"] and abs(estimate) > quantile * error:
-            row["warning"] = "the sign of a clear effect is turned round"
-    return rows
-
-
 def plan_regression(
     session: Session, original: str | None, synthetic: str | None, outcome: str | None, predictors: list[str] | None,
     family: str | None, sets: str | None, intervals_for: str | None, quantile: float | None,
@@ -164,11 +112,11 @@ def plan_regression(
         fits = regression.fits([[rows[0]], parts])
         if not len(rows[0]):
             return table_of([], REGRESSION_COLUMNS)
-        found = compared_fits(
+        found = compared_coefficients(
             fits[0][0], fits[1], regression.names(), ratio=len(rows[1]) / len(parts) / len(rows[0]),
             population=intervals_for == "population", quantile=quantile,
         )  # fmt: skip
-        return table_of(found, REGRESSION_COLUMNS)
+        return table_of([vars(one) for one in found], REGRESSION_COLUMNS)
 
     return Rows(make)
 

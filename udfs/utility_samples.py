@@ -18,11 +18,12 @@ from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import check_groups, read_columns, roc_row, table_of
 from sdcduck.udfs.utility_records import Column, Grouped
-from sdcduck.udfs.utility_regression import Regression, compared_fits, regression_of
+from sdcduck.udfs.utility_regression import Regression, regression_of
 
 from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
-from sdcduck.methods.utility.intervals import equivalent, marginal_tcap, rising
+from sdcduck.methods.utility.coefficients import compared_coefficients
+from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
 from sdcduck.methods.utility.logit import Fit
 from sdcduck.registry import Planner, Rows, Session
 from sdcduck.running import shown_checkpoint
@@ -157,8 +158,8 @@ class _Measured:
         rows: list[list[Places]] = [[], []]
         rows[side] = [places]
         (fit,) = model.fits(rows)[side]
-        found = compared_fits(original, [fit], model.names(), ratio=1.0, population=False, quantile=_QUANTILE)
-        return _mean([float(row["cio"]) for row in found[1:] if row["cio"] is not None])  # type: ignore[arg-type]
+        found = compared_coefficients(original, [fit], model.names(), ratio=1.0, population=False, quantile=_QUANTILE)
+        return _mean([one.cio for one in found[1:] if one.cio is not None])
 
     def _tcap(self, side: int, chosen: Places) -> float:
         keys = [self._coded[name] for name in self._call.keys]
@@ -261,9 +262,7 @@ def _equivalent(metric: str, value: float, curve: Sequence[dict[str, object]]) -
     if not points or math.isnan(value):
         return row | {"warning": "no sample has this measure"}
     fractions, means = (np.array(part) for part in zip(*points, strict=True))
-    monotone = rising(means)
-    violation = float(np.abs(monotone - means).max())
-    lower, upper, between = equivalent(fractions, monotone, value)
+    lower, upper, between, violation = equivalent_sample(fractions, means, value)
     told = []
     if violation > _UNEVEN:
         told.append("the curve falls in places: take more repeats")

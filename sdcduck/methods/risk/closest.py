@@ -127,3 +127,19 @@ def overlaps(matches: int, holdouts: int, doubles: int, originals: int) -> bool:
         return False
     chance = min((doubles + 1) / (originals + 1), 1.0)
     return at_least(matches, holdouts, chance) < _FEW_CHANCES and matches / holdouts > 1.5 * chance
+
+
+def quantile_places(values: Distances, buckets: int) -> Distances:
+    """Numbers by the quantiles between which they lie: up to the upper one, in the first from the lower one on.
+
+    NaN stays NaN; of equal quantiles there is one, so there may be fewer places than buckets.
+
+    >>> quantile_places(np.array([1.0, 2.0, 3.0, 4.0, np.nan]), 2).tolist()
+    [1.0, 1.0, 2.0, 2.0, nan]
+    """
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return values
+    edges = np.unique(np.quantile(known, np.linspace(0, 1, buckets + 1)))
+    places = np.maximum(np.searchsorted(edges, values, side="left"), 1).astype(np.float64)
+    return np.where(np.isnan(values), np.nan, places)

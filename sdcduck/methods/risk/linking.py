@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy
@@ -127,3 +128,26 @@ def expected_pairs(sizes: Codes, shares: Numbers) -> float:
         survival = scipy.special.betainc(counts, size + 1 - counts, known[None, :])  # P(X >= k) of a binomial X
         total += units * float((survival**2).sum(axis=0) @ repeated)
     return total
+
+
+def people_in_reach(groups: Codes, values: Numbers, counts: Numbers, far: float) -> Numbers:
+    """How many people are of each of n combinations, or of one of the same group whose number is near.
+
+    Args:
+        groups, values: of the combinations, sorted by both; NaN is near nobody.
+        counts: people of each.
+        far: how far numbers may be apart.
+
+    >>> people_in_reach(np.array([0, 0, 1]), np.array([30.0, 31.0, 31.0]), np.array([2.0, 3.0, 4.0]), 1).tolist()
+    [5.0, 5.0, 4.0]
+    """
+    found = counts.copy()
+    known = np.flatnonzero(~np.isnan(values))
+    total = np.concatenate([[0.0], np.cumsum(counts[known])])
+    starts = np.flatnonzero(np.diff(groups[known], prepend=-1))
+    for start, end in pairwise([*starts.tolist(), len(known)]):
+        mine = values[known[start:end]]
+        low = start + np.searchsorted(mine, mine - far)
+        high = start + np.searchsorted(mine, mine + far, side="right")
+        found[known[start:end]] = total[high] - total[low]
+    return found

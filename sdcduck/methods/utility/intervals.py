@@ -65,6 +65,14 @@ def equivalent(fractions: Floats, curve: Floats, value: float) -> tuple[float | 
     return low, high, low + share * (high - low)
 
 
+def equivalent_sample(
+    fractions: Floats, means: Floats, value: float
+) -> tuple[float | None, float | None, float | None, float]:
+    """As `equivalent`, of means that may fall in places, and by how much they had to be moved at most to rise."""
+    curve = rising(means)
+    return *equivalent(fractions, curve, value), float(np.abs(curve - means).max())
+
+
 def marginal_tcap(
     keys_o: Sequence[Codes], keys_s: Sequence[Codes], target_o: Codes, target_s: Codes, sizes: Sequence[int]
 ) -> tuple[float, float, float | None]:
