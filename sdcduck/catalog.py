@@ -26,7 +26,7 @@ import re
 import secrets
 import string
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -560,19 +560,28 @@ class Read:
     Attributes:
         tables: database, schema and name of each.
         functions: table functions, such as those of DuckDB's own catalog.
+        enums: types with their labels that expressions have, and no table that is read.
     """
 
     tables: frozenset[tuple[str, str, str]] = frozenset()
     functions: frozenset[str] = frozenset()
+    enums: frozenset[str] = frozenset()
 
 
 def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
     tables: set[tuple[str, str, str]] = set()
     functions: set[str] = set()
+    enums: set[str] = set()
+    stored: set[str] = set()
 
     def noted(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("id") == "ENUM" and item["type_info"]:
+            enums.add(_enum(item["type_info"]["values"]))
+        if item.get("type") == "VALUE_CONSTANT" and "ENUM(" in str(item["value"].get("value")):  # what typeof says
+            enums.add(str(item["value"]["value"]))
         if item.get("type") == "LOGICAL_GET":
+            stored.update(_enums_in(item.get("returned_types")))
             # By its name in DuckDB 1, and by the path of it in DuckDB 2.
             functions.add(folded(str(item["name"] if "name" in item else item["qname"]["path"][-1])))
         if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
@@ -586,7 +595,9 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
             here = current_database(con)
-            functions |= _functions_named(con, name)
+            named, of_types = _named_in_text(con, name)
+            functions |= named
+            enums |= of_types
             for table in con.get_table_names(asked, qualified=True):
                 tables |= _in_full(table, here)
     except duckdb.Error:
@@ -595,7 +606,27 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         except duckdb.Error:
             return Read()
         functions.add("what DuckDB does not tell")
-    return Read(frozenset(tables), frozenset(functions) - {"seq_scan"})
+    return Read(frozenset(tables), frozenset(functions) - {"seq_scan"}, frozenset(enums - stored))
+
+
+def _enum(labels: Sequence[str]) -> str:
+    """A type as DuckDB writes it.
+
+    >>> _enum(["it's", "b"])
+    "ENUM('it''s', 'b')"
+    """
+    return f"ENUM({', '.join(map(literal, labels))})"
+
+
+def _enums_in(types: Any) -> set[str]:
+    """The ENUMs among types, and in those that these are made of, as DuckDB serializes them."""
+    if isinstance(types, list):
+        return set().union(*map(_enums_in, types))
+    if not isinstance(types, dict):
+        return set()
+    if types.get("id") == "ENUM" and types["type_info"]:
+        return {_enum(types["type_info"]["values"])}
+    return set().union(*map(_enums_in, types.values()))
 
 
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
@@ -623,8 +654,11 @@ _CALLED = re.compile(r'(\w+)"?\s*\(')
 _OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schema\b|\b(?:describe|show|summarize)\b")
 
 
-def _functions_named(con: duckdb.DuckDBPyConnection, view: str) -> set[str]:
-    """Table functions in the text of a view, and in those of the views and macros that it names."""
+_CAST_TO = re.compile(r'\bas\s+(?:"?\w+"?\s*\.\s*)*"?(\w+)"?\s*[)\[]')
+
+
+def _named_in_text(con: duckdb.DuckDBPyConnection, view: str) -> tuple[set[str], set[str]]:
+    """Table functions and ENUMs in the text of a view, and in those of the views and macros that it names."""
     texts: dict[str, str] = {}
     for name, text in con.execute(
         "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
@@ -635,12 +669,16 @@ def _functions_named(con: duckdb.DuckDBPyConnection, view: str) -> set[str]:
     known = {folded(row[0]) for row in con.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
     ).fetchall()}  # fmt: skip
-    found, waiting = set[str](), {folded(view)}
+    types = {folded(name): _enum(labels) for name, labels in con.execute(
+        "SELECT type_name, labels FROM duckdb_types() WHERE logical_type = 'ENUM' AND NOT internal"
+    ).fetchall()}  # fmt: skip
+    found, enums, waiting = set[str](), set[str](), {folded(view)}
     while waiting:
         text = texts.pop(waiting.pop(), "")
         found |= (set(_CALLED.findall(text)) & known) | set(_OF_CATALOG.findall(text))
+        enums |= {types[name] for name in _CAST_TO.findall(text) if name in types}
         waiting |= set(re.findall(r"\w+", text)) & set(texts)
-    return found
+    return found, enums
 
 
 _WORDS_OF_FUNCTIONS = (
@@ -682,7 +720,17 @@ def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str 
     for policy in known:
         if policy.label == "unit-level" and read.tables & (_with_units(con, policy) - public):
             return policy.name
+        if policy.label == "unit-level" and read.enums and _has_type(con, policy, read.enums):
+            return policy.name
     return None
+
+
+def _has_type(con: duckdb.DuckDBPyConnection, policy: Policy, enums: Collection[str]) -> bool:
+    """Whether a column has one of these types, whose labels may be of one unit alone."""
+    asked = f"""SELECT data_type FROM duckdb_columns() WHERE database_name = current_database()
+        AND schema_name = 'main' AND {folded_sql("table_name")} = ?"""
+    types = [str(row[0]) for row in con.execute(asked, [folded(policy.name)]).fetchall()]
+    return any(kind in enum or enum in kind for enum in enums for kind in types if "ENUM(" in kind)
 
 
 def _with_units(con: duckdb.DuckDBPyConnection, policy: Policy) -> frozenset[tuple[str, str, str]]:

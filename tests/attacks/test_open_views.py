@@ -31,6 +31,19 @@ HIDING = (
     "SELECT t.* FROM memory.people AS t, '{file}'",
     "SELECT t.* FROM Memory.main.people AS t, '{file}'",
     "SELECT t.* FROM Main.\"PEOPLE\" AS t, '{file}'",
+    # The labels of a type that only a hidden column has.
+    "SELECT enum_range(NULL::mood) AS x",
+    "SELECT unnest(enum_range(NULL::mood)) AS x",
+    "SELECT TRY_CAST(text AS mood) AS x FROM texts",
+    "SELECT enum_code(TRY_CAST(text AS mood)) AS x FROM texts",
+    "SELECT count(*) AS n FROM texts WHERE TRY_CAST(text AS mood) IS NOT NULL",
+    "SELECT count(*) AS n FROM texts WHERE [text]::mood[] IS NOT NULL",
+    "SELECT typeof(NULL::mood) AS x",
+    "SELECT NULL::mood AS x",
+    "SELECT x FROM labels_between",
+    "SELECT labels_by_macro() AS x",
+    "SELECT enum_range(NULL::mood) AS x FROM '{file}'",
+    "SELECT t.x FROM labels_between AS t, '{file}'",
 )
 OPEN = (
     "FROM '{file}'",
@@ -39,6 +52,9 @@ OPEN = (
     "FROM query('FROM regions')",
     "FROM range(3)",
     "FROM (VALUES (1), (2)) AS t(a)",
+    "SELECT mood, 'big'::size AS size FROM texts WHERE kind = 'one'",
+    "SELECT enum_range(kind) AS x FROM texts",
+    "SELECT kind AS mood, size FROM texts, '{file}'",
 )
 
 
@@ -48,17 +64,23 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
     file.write_text("a,b\n1,2\n")
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute(f"""
+            CREATE TYPE mood AS ENUM ('sad', 'it''s', 'very sad'); CREATE TYPE kind AS ENUM ('one', 'two');
+            CREATE TYPE size AS ENUM ('big', 'small');
             CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region, i * 17 AS income,
-                'hidden' AS secret FROM range(99) _(i);
+                'hidden' AS secret, {{'deep': ['sad'::mood]}} AS said, 'one'::kind AS kind FROM range(99) _(i);
+            CREATE TABLE texts AS SELECT 'sad' AS text, 'sad' AS mood, 'one'::kind AS kind, 'big'::size AS size;
             CREATE TABLE regions AS SELECT i AS region FROM range(3) _(i);
             CREATE SCHEMA elsewhere; CREATE VIEW elsewhere.regions_too AS FROM {SERIALIZED};
             CREATE VIEW regions_too AS FROM regions; CREATE SCHEMA zz; CREATE VIEW zz.regions_too AS FROM regions;
             CREATE VIEW between_them AS FROM {SERIALIZED};
+            CREATE VIEW labels_between AS SELECT enum_range(NULL::mood) AS x;
+            CREATE MACRO labels_by_macro() AS enum_last(NULL::mood);
             CREATE MACRO made_by_macro() AS TABLE FROM {SERIALIZED}""")
         con.execute(
             "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
         ).fetchall()
         con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute("FROM sdc_public('texts')").fetchall()
         con.execute(f"SET VARIABLE file = '{file}'")
         yield con
 
