@@ -40,13 +40,13 @@ demo: $(STAMP)           ## 1.4 million real records protected, measured and dra
 
 test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
 	@$(BIN)/python -c 'import duckdb, sys; print(f"sdcduck: testing on DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}")'
-	@$(BIN)/python -m pytest -n auto $(TESTS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 fast: $(STAMP)           ## tests of what was changed, the changed ones first, as many as start within 20 seconds
 	@SDCDUCK_SECONDS=20 $(BIN)/python -m pytest -n auto --no-header $$($(BIN)/python tests/changed.py)
 
 test-long: $(STAMP)      ## the same with all repetitions, before a release: an hour or more
-	@SDCDUCK_EFFORT=long $(BIN)/python -m pytest -n auto -m 'long or not long' $(TESTS)
+	@SDCDUCK_EFFORT=long $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or not long' $(TESTS)
 
 fuzz: $(STAMP)           ## the tests with random examples, with examples that are new in each run
 	@SDCDUCK_EXAMPLES=fresh $(BIN)/python -m pytest -n auto -m hypothesis
