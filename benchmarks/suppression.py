@@ -40,8 +40,6 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sdcduck.udfs import pattern
-
 import sdcduck
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.decimals import decimals
@@ -49,6 +47,7 @@ from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import modular_null_space, null_space, reveals_modular
 from sdcduck.methods.suppression.stencil import stencil
+from sdcduck.udfs import pattern
 
 SEED = 20260918
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from sdcduck.reference import SQLFunction, sql_functions
+from sdcduck.functions.reference import SQLFunction, sql_functions
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -15,7 +15,7 @@ from sdcduck.report import assess, report
 
 if TYPE_CHECKING:
     from sdcduck import pictures as pictures
-    from sdcduck.session import connect, install, new_secret, set_secret, uninstall
+    from sdcduck.functions.install import connect, install, new_secret, set_secret, uninstall
 
 __all__ = ["SDCError", "assess", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
 
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     if name in ("ibis", "pictures"):
         return import_module(f"sdcduck.{name}")
     if name in __all__:
-        found = getattr(import_module("sdcduck.session"), name)
+        found = getattr(import_module("sdcduck.functions.install"), name)
         globals()[name] = found
         return found
     raise AttributeError(f"module 'sdcduck' has no attribute '{name}'")

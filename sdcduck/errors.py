@@ -1,7 +1,7 @@
 """The errors that sdcduck raises, and how they reach a user of SQL.
 
 Everything a user did wrong is an `SDCError`. Its text says what was wrong, in which argument, and what would be
-accepted; it never holds a data value. The one place where errors become SQL is `sdcduck.registry`.
+accepted; it never holds a data value. The one place where errors become SQL is `sdcduck.functions.registry`.
 """
 
 from __future__ import annotations

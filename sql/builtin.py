@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sdcduck.udfs.perturbation import stored_form
-
-from sdcduck.catalog import TABLES_SQL, StoredPTable, literal, ptable_macros
+from sdcduck.catalog import TABLES_SQL, StoredPTable, ptable_macros
 from sdcduck.methods.perturbation.ptable import count_ptable, magnitude_ptable, modify_ptable
+from sdcduck.quoting import literal
+from sdcduck.udfs.perturbation import stored_form
 
 FILE = Path(__file__).with_name("perturbation.sql")
 BEGIN = "-- Built-in p-tables: written by `make ptables`, not by hand."

@@ -16,8 +16,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import sdcduck
-from sdcduck.cli import app, table_of
-from sdcduck.reference import EXAMPLE_DATA, EXAMPLE_SECRET, sql_functions
+from sdcduck.cli import app
+from sdcduck.cli.commands import table_of
+from sdcduck.functions.reference import EXAMPLE_DATA, EXAMPLE_SECRET, sql_functions
 
 PROTECTED = "SELECT region, sdc_count(record_key) AS n FROM people GROUP BY region ORDER BY region"
 PROTECTED_TEXT = "region | n\n-------+--\nEast   | 4\nNorth  | 5\nSouth  | 7\n"
@@ -175,8 +176,8 @@ def test_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path
     def run(folder: Path) -> None:
         raise ModuleNotFoundError("No module named 'altair'", name="altair")
 
-    monkeypatch.setitem(sys.modules, "sdcduck.demo", type(sys)("sdcduck.demo"))
-    sys.modules["sdcduck.demo"].run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sdcduck.cli.demo", type(sys)("sdcduck.cli.demo"))
+    sys.modules["sdcduck.cli.demo"].run = run  # type: ignore[attr-defined]
     code, _, error = call("demo", "--folder", str(tmp_path))
     assert code == 1
     assert error == "sdcduck: the demo needs the package 'altair': pip install 'sdcduck[demo]'\n"

@@ -22,7 +22,7 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck.reference import EXAMPLE_DATA, EXAMPLE_SECRET, render, run_example
+from sdcduck.functions.reference import EXAMPLE_DATA, EXAMPLE_SECRET, render, run_example
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -34,7 +34,7 @@ _BLOCK = re.compile(
 )
 _PLAIN = """
 import duckdb, sys
-from sdcduck.reference import render
+from sdcduck.functions.reference import render
 con = duckdb.connect(sys.argv[1], read_only=True)
 result = con.execute(sys.stdin.read())
 print(render([column[0] for column in result.description], result.fetchall()))

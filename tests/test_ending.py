@@ -65,7 +65,7 @@ atexit.register(lambda: print(con.execute("SELECT sdc_record_key(1) >= 0").fetch
 
 
 def test_calls_after_the_end_are_refused() -> None:
-    from sdcduck.ending import Calls
+    from sdcduck.functions.shutdown import Calls
 
     calls = Calls()
     function = calls.counted(lambda number: number)

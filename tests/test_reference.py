@@ -8,11 +8,11 @@ from importlib.resources import files
 
 import duckdb
 import pytest
-from sdcduck.sql.builtin import with_built_in
-from sdcduck.sql.examples import example_connection, with_outputs
+from example_outputs import example_connection, with_outputs
 
-from sdcduck.reference import SQL_FILES, sql_functions
-from sdcduck.session import FAMILIES
+from sdcduck.functions.install import FAMILIES
+from sdcduck.functions.reference import SQL_FILES, sql_functions
+from sdcduck.sql.builtin import with_built_in
 
 FUNCTIONS = {function.name: function for function in sql_functions()}
 TABLE_FUNCTIONS = [function for function in FUNCTIONS.values() if function.kind == "table"]

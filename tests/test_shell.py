@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sdcduck
-from sdcduck.reference import sql_functions
+from sdcduck.functions.reference import sql_functions
 
 SQL_FILE = Path(__file__).resolve().parents[1] / "sql" / "perturbation.sql"
 PEOPLE = """CREATE TABLE people AS SELECT range AS id, 'r' || range % 3 AS region, range % 2 AS sex,

@@ -13,8 +13,8 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck import session
-from sdcduck.template_database import TemplateDatabase
+from sdcduck.functions import install
+from sdcduck.functions.template_database import TemplateDatabase
 
 SECRET = "the secret of the tests"
 CONTENTS = [
@@ -43,13 +43,13 @@ def templates(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Make the next databases from the template, or without."""
 
     def use(copied: bool) -> None:
-        for name, make in [("_PURE_SQL", session._run_pure_sql), ("_HIDDEN_MACROS", session._make_hidden_template)]:
+        for name, make in [("_PURE_SQL", install._run_pure_sql), ("_HIDDEN_MACROS", install._make_hidden_template)]:
             template = TemplateDatabase(make)
             if not copied:
                 monkeypatch.setattr(template, "copy_to", lambda *_: False)
             else:
                 template.copy_to(duckdb.connect(), "memory")  # the first is never copied
-            monkeypatch.setattr(session, name, template)
+            monkeypatch.setattr(install, name, template)
 
     return use
 
@@ -115,7 +115,7 @@ def test_without_a_place_for_temporary_files_it_is_created(
     templates: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     templates(True)
-    monkeypatch.setattr(session._PURE_SQL, "_path", None)
+    monkeypatch.setattr(install._PURE_SQL, "_path", None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with sdcduck.connect() as con:
         assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
@@ -140,7 +140,7 @@ def test_the_hidden_macros_are_the_temporary_ones(templates: Callable[[bool], No
         WHERE database_name = ? AND NOT internal AND function_type LIKE '%macro' ORDER BY ALL"""
     with sdcduck.connect(secret=SECRET) as con:
         con.execute("ATTACH ':memory:' AS visible")
-        assert session._HIDDEN_MACROS.copy_to(con, "visible")
+        assert install._HIDDEN_MACROS.copy_to(con, "visible")
         copied = con.execute(macros, ["visible"]).fetchall()
         assert len(copied) > 20
         assert copied == con.execute(macros, ["temp"]).fetchall()

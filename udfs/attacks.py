@@ -15,20 +15,20 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.closest_records import Call, Distance, Records, holdout_counts, read_records
-from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.seeds import seed_of
-from sdcduck.udfs.source import Source
 
-from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.risk import attacks as attack
 from sdcduck.methods.risk import predicates
 from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
 from sdcduck.methods.risk.closest import overlaps
 from sdcduck.methods.risk.column_subsets import association, share_of_originals, subsets
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import reads, shown_checkpoint
+from sdcduck.quoting import folded
+from sdcduck.udfs.closest_records import Call, Distance, Records, holdout_counts, read_records
+from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.seeds import seed_of
+from sdcduck.udfs.source import Source
 
 _MODES = ("univariate", "multivariate")
 _MOST_NEIGHBOURS = 1000

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from sdcduck.audit_log import read_log
+from sdcduck.catalog.audit_log import read_log
 from sdcduck.errors import SDCError
-from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 
 _COLUMNS: Mapping[str, str] = {
     "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",

@@ -11,11 +11,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.pattern import arrow
 
-from sdcduck.catalog import first_row, folded, identifier
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Planner, Rows, Session
 from sdcduck.methods.risk.closest import (
     ROUNDING,
     holdout_share,
@@ -26,8 +26,9 @@ from sdcduck.methods.risk.closest import (
     smaller,
 )
 from sdcduck.methods.risk.nearest import nearest
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import reads, shown_checkpoint
+from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.pattern import arrow
 
 _DISTANCES = ("gower", "buckets")
 _RANGES = ("all", "original")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
-from sdcduck.udfs.source import NUMBERS, Source, shared_columns, source
 
-from sdcduck.catalog import folded, literal
 from sdcduck.errors import SDCError
+from sdcduck.quoting import folded, literal
+from sdcduck.udfs.source import NUMBERS, Source, shared_columns, source
 
 _KINDS = {
     **dict.fromkeys(NUMBERS, "number"), "BIGNUM": "number", "BOOLEAN": "boolean",

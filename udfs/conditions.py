@@ -8,8 +8,9 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import first_row, folded, identifier
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.quoting import folded, identifier
 
 _KINDS = frozenset(
     (

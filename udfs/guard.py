@@ -10,15 +10,16 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
-from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy, folded
+from sdcduck.catalog import Policy
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
-from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.quoting import folded, folded_sql, identifier
+from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
+from sdcduck.udfs.source import Source, source
 
 METHODS = ("cell_key", "suppression", "threshold", "rounding")
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -145,7 +146,7 @@ def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, k
     if ptable is not None:
         modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
     parts = min(PARTS, modulus)
-    name, who = catalog.identifier(key), catalog.identifier(unit)
+    name, who = identifier(key), identifier(unit)
     counted = cursor.execute(
         f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
         f"SELECT any_value({name})::BIGINT % {modulus} AS key FROM {table.sql} GROUP BY {who}) GROUP BY ALL"
@@ -199,10 +200,10 @@ def _preview(session: Session, table: Source, text: str, shown: Sequence[str], s
     records = {policy.name for policy in catalog.policies(cursor) if policy.label == "unit-level"} | {table.text}
     behind = cursor.get_table_names(f"FROM {made_up.sql}")
     for name in sorted(records):
-        if behind & cursor.get_table_names(f"FROM {catalog.identifier(name)}"):
+        if behind & cursor.get_table_names(f"FROM {identifier(name)}"):
             raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
     if summed:  # by dimensions alone made-up rows are like records
-        listed = ", ".join(f"{catalog.identifier(name)}::VARCHAR" for name in (*shown, *summed))
+        listed = ", ".join(f"{identifier(name)}::VARCHAR" for name in (*shown, *summed))
         alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"
         found = catalog.first_row(
             cursor, f"SELECT (SELECT count(*) FROM ({alike})) * 2 > (SELECT count(*) FROM {made_up.sql})"
@@ -227,12 +228,12 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
             f"argument '{argument}' must name a table or view of the main schema, by its name alone, in double quotes "
             "where SQL needs them; for any other make a view: CREATE VIEW name AS FROM .."
         )
-    table = replace(table, text=name, sql=catalog.identifier(name))
+    table = replace(table, text=name, sql=identifier(name))
     # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
-    name = catalog.folded(table.text)
+    name = folded(table.text)
     views = f"""SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views()
-        WHERE {catalog.folded_sql("view_name")} = ?"""
-    tables = f"SELECT count(*) = 0 FROM duckdb_tables() WHERE {catalog.folded_sql('table_name')} = ?"
+        WHERE {folded_sql("view_name")} = ?"""
+    tables = f"SELECT count(*) = 0 FROM duckdb_tables() WHERE {folded_sql('table_name')} = ?"
     if cursor.execute(f"SELECT ({views}) AND ({tables})", [name, name]).fetchall() == [(True,)]:
         raise SDCError(f"'{table.text}' is a view of DuckDB's own catalog, which tells of all tables")
     return table
@@ -243,7 +244,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")+)"')
 
 def _name_alone(table: Source) -> str | None:
     """The name of a relation that was written without a schema, as SQL means it; None: it was not, or has odd signs."""
-    if table.sql == catalog.identifier(table.text) or table.text.replace("_", "a").isalnum():
+    if table.sql == identifier(table.text) or table.text.replace("_", "a").isalnum():
         name = table.text
     elif quoted := _QUOTED.fullmatch(table.text):
         name = quoted[1].replace('""', '"')
@@ -257,10 +258,10 @@ def _check_place(cursor: duckdb.DuckDBPyConnection, here: Sequence[str]) -> None
     """Refuse names where they mean another table than that of the main schema, which is the one that has policies."""
     home = (catalog.current_database(cursor), "main")
     if tuple(map(folded, here)) != tuple(map(folded, home)):
-        told = ".".join(map(catalog.identifier, here))
+        told = ".".join(map(identifier, here))
         raise SDCError(
             f"policies are for tables and views of the main schema, and a name means one of {told} here: "
-            f"USE {'.'.join(map(catalog.identifier, home))} first; for a table of another schema make a view in main"
+            f"USE {'.'.join(map(identifier, home))} first; for a table of another schema make a view in main"
         )
 
 
@@ -271,7 +272,7 @@ def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     failing = []
     for column in table.columns:
         try:
-            cursor.execute(f"SELECT max(hash({catalog.identifier(column)})) FROM {table.sql}").fetchall()
+            cursor.execute(f"SELECT max(hash({identifier(column)})) FROM {table.sql}").fetchall()
         except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
             failing.append(column)
     if failing:

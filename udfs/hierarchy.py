@@ -14,11 +14,12 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import first_row, folded, identifier, literal
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
-from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.source import Source, source
 
 _MOST_LEVELS = 100
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+from sdcduck import catalog
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.pattern import resolve
 from sdcduck.udfs.publication import Measure, Publication, clusters
 from sdcduck.udfs.rules import Rules, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.source import source
-
-from sdcduck import catalog
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError, unknown
-from sdcduck.registry import Family, Planner, Rows, Session
 
 _ZEROS = ("fail", "review", "ignore")
 _ADDED = ("level", "status", "why")

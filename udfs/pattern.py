@@ -12,19 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import (
-    RULES,
-    Rules,
-    checked_condition,
-    marked_cells,
-    read_rules,
-    with_structural_zeros,
-)
 
 from sdcduck import catalog
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
+from sdcduck.functions.registry import Session
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.patterns import (
     Choice,
@@ -35,8 +27,16 @@ from sdcduck.methods.suppression.patterns import (
     choose_cells,
 )
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
-from sdcduck.registry import Session
-from sdcduck.running import checkpoint, reads, shown_checkpoint
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
+from sdcduck.udfs.rules import (
+    RULES,
+    Rules,
+    checked_condition,
+    marked_cells,
+    read_rules,
+    with_structural_zeros,
+)
 
 OPTIONS = {
     "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",

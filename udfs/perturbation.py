@@ -10,12 +10,11 @@ from typing import Any, Literal, cast
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sdcduck.udfs.source import Source, source
-from sdcduck.udfs.sums import total
 
 from sdcduck import catalog
-from sdcduck.catalog import StoredPTable, folded, identifier, literal
+from sdcduck.catalog import StoredPTable
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
 from sdcduck.methods.perturbation.intervals import Intervals, ons_intervals, ptable_intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.ptable import (
@@ -26,7 +25,9 @@ from sdcduck.methods.perturbation.ptable import (
     magnitude_ptable,
     modify_ptable,
 )
-from sdcduck.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.sums import total
 
 _FINGERPRINT = b"sdcduck: fingerprint of the secret"
 

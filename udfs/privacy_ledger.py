@@ -9,11 +9,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from sdcduck.udfs.source import Source, source
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
-from sdcduck.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.udfs.source import Source, source
 
 NEIGHBOURS = {
     "add_remove": "tables that differ by one record, there or not there",

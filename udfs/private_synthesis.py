@@ -11,12 +11,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
-from sdcduck.udfs.synthesis import Cells
 
 from sdcduck import catalog
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import checkpoint, confirm, reads
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.synthesis.private_synthesis import (
     MECHANISMS,
     drawn,
@@ -30,8 +29,9 @@ from sdcduck.methods.synthesis.private_synthesis import (
     signal_share,
     total_of,
 )
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, confirm, reads
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
+from sdcduck.udfs.synthesis import Cells
 
 MOST_CELLS = 10**7
 """Cells of a whole table, empty ones counted: each is held in memory."""

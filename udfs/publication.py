@@ -14,8 +14,9 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import first_row, folded, identifier
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
+from sdcduck.quoting import folded, identifier
 
 _MOST_DIMENSIONS = 62  # GROUPING_ID has as many bits
 _Node = dict[str, Any]

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.methods.risk.linking import People, expected_matches, expected_pairs, link, people_in_reach
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
-
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError
-from sdcduck.methods.risk.linking import People, expected_matches, expected_pairs, link, people_in_reach
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
 
 _MOST_COMBINATIONS = 1_000_000
 

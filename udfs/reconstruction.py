@@ -10,12 +10,10 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-from sdcduck.udfs.compared import check_kinds, kind_of
-from sdcduck.udfs.seeds import seed_of
-from sdcduck.udfs.source import Source, is_number, source
 
-from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import checkpoint, reads
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.risk.reconstruction import (
     Reported,
     TooMany,
@@ -28,8 +26,10 @@ from sdcduck.methods.risk.reconstruction import (
     unique_lists,
     verdict,
 )
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, reads
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.compared import check_kinds, kind_of
+from sdcduck.udfs.seeds import seed_of
+from sdcduck.udfs.source import Source, is_number, source
 
 _STATISTICS = ("mean_sd", "quartiles", "median_min_max")
 _MOST_LISTS = 1_000_000

@@ -9,11 +9,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
-from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import checkpoint, reads
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.synthesis.record_swapping import (
     NO_DONOR_LEFT,
     NO_SIMILAR,
@@ -22,8 +21,9 @@ from sdcduck.methods.synthesis.record_swapping import (
     smallest_counts,
     swap_records,
 )
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, reads
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.source import Source, source
 
 _ADDED = ("swapped_with", "swap_level", "at_risk_level")
 

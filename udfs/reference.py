@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sdcduck.errors import unknown
-from sdcduck.reference import sql_functions
-from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.functions.reference import sql_functions
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 
 _COLUMNS = ("name", "family", "kind", "signature", "summary", "description", "example", "output", "source")
 

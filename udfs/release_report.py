@@ -13,14 +13,14 @@ from functools import partial
 
 import duckdb
 import pyarrow as pa
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.quoting import literal
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import shared_columns
-
-from sdcduck.catalog import literal
-from sdcduck.errors import SDCError
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import reads, shown_checkpoint
 
 _COLUMNS = {
     "section": "VARCHAR", "measure": "VARCHAR", "about": "VARCHAR", "value": "DOUBLE", "low": "DOUBLE",

@@ -11,14 +11,14 @@ from itertools import combinations
 
 import duckdb
 import pyarrow as pa
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Family, Planner, Scalar, Session
+from sdcduck.methods.risk.individual import class_risk
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
-
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError
-from sdcduck.methods.risk.individual import class_risk
-from sdcduck.registry import Family, Planner, Scalar, Session
 
 _NULLS = ("category", "drop", "match")
 _NULLS_OF_VALUES = ("category", "drop", "skip")

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import duckdb
-from sdcduck.udfs.conditions import check_reads_columns_only
-from sdcduck.udfs.publication import Measure, Publication
 
-from sdcduck.catalog import first_row, identifier, literal
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.conditions import check_reads_columns_only
+from sdcduck.udfs.publication import Measure, Publication
 
 RULES = {
     "max_count": "DOUBLE", "protect_zeros": "BOOLEAN", "min_contributors": "BIGINT", "dominance": "VARCHAR",

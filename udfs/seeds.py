@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 
 from sdcduck.errors import SDCError
-from sdcduck.registry import Session
+from sdcduck.functions.registry import Session
 
 
 def seed_of(text: str | None) -> int | None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog import first_row, folded, identifier
+from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
+from sdcduck.quoting import folded, identifier
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip

@@ -13,15 +13,15 @@ from itertools import combinations
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sdcduck.udfs.risk import Classes
-from sdcduck.udfs.source import is_number
 
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, reads, shown_checkpoint
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.risk import Classes
+from sdcduck.udfs.source import is_number
 
 _MOST_SETS = 2_000_000
 _NULLS = ("category", "ignore")

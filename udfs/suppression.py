@@ -11,6 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from sdcduck import catalog
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import checkpoint, confirm, portion, reads, shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
+from sdcduck.methods.suppression.decimals import decimals
+from sdcduck.methods.suppression.determined import determined
+from sdcduck.methods.suppression.optimal import optimal_suppression
+from sdcduck.methods.suppression.rounding import (
+    below_threshold,
+    controlled_rounding,
+    random_rounding,
+    small_count_rounding,
+)
+from sdcduck.methods.suppression.stencil import stencil
+from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.pattern import (
     ARGUMENTS,
     Call,
@@ -40,23 +57,6 @@ from sdcduck.udfs.publication import (
 from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.suppression_exchange import plan_sdmx
 from sdcduck.udfs.suppression_export import plan_export
-
-from sdcduck import catalog
-from sdcduck.catalog import folded, identifier
-from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
-from sdcduck.methods.suppression.decimals import decimals
-from sdcduck.methods.suppression.determined import determined
-from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.rounding import (
-    below_threshold,
-    controlled_rounding,
-    random_rounding,
-    small_count_rounding,
-)
-from sdcduck.methods.suppression.stencil import stencil
-from sdcduck.registry import Family, Planner, Rows, Session
-from sdcduck.running import checkpoint, confirm, portion, reads, shown_checkpoint
 
 
 def plan_primary(

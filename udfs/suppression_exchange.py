@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from sdcduck.udfs.pattern import Call, choose_pattern, pattern_table, read_call, unchanged
 
-from sdcduck.catalog import identifier, literal
-from sdcduck.registry import Rows, Session
+from sdcduck.functions.registry import Rows, Session
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.pattern import Call, choose_pattern, pattern_table, read_call, unchanged
 
 _COLUMNS = ("measure", "obs_value", "obs_status", "conf_status")
 _TOTAL, _UNKNOWN = "_T", "_U"

@@ -21,15 +21,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
-from sdcduck.udfs.publication import Measure
 
 from sdcduck import catalog
-from sdcduck.catalog import EXPORT, EXPORT_SAYS, folded, identifier, literal
+from sdcduck.catalog import EXPORT, EXPORT_SAYS
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import confirm
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stand_ins, stencil
-from sdcduck.registry import Rows, Session
-from sdcduck.running import confirm
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
+from sdcduck.udfs.publication import Measure
 
 _STORAGE = "v1.0.0"
 _MOST_DECIMALS = 4

@@ -13,13 +13,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.compared import check_kinds
-from sdcduck.udfs.conditions import check_reads_columns_only
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
-from sdcduck.udfs.source import Source, source
 
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import reads
+from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
 from sdcduck.methods.synthesis.draws import LARGEST_MEAN, draw_counts, random_bits
 from sdcduck.methods.synthesis.laws import MODELS, Law, student_quantiles
 from sdcduck.methods.synthesis.tau import (
@@ -31,8 +28,11 @@ from sdcduck.methods.synthesis.tau import (
     expected_tau,
     tune,
 )
-from sdcduck.registry import Family, Planner, Rows, Scalar, Session
-from sdcduck.running import reads
+from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.compared import check_kinds
+from sdcduck.udfs.conditions import check_reads_columns_only
+from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.source import Source, source
 
 MOST_RECORDS = 10**18
 """Of one cell: what fits into whole numbers of 64 bits."""

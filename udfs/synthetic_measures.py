@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import duckdb
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Planner, Session
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
-
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError
-from sdcduck.registry import Planner, Session
 
 
 def _both(

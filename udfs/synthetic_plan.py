@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import duckdb
+
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.registry import Session
+from sdcduck.methods.synthesis.records import METHODS
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.synthetic_columns import Encoding, encoding_of
-
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.synthesis.records import METHODS
-from sdcduck.registry import Session
 
 
 @dataclass(frozen=True)

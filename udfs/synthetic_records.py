@@ -20,6 +20,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from sdcduck import catalog
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.jobs import confirm, reads, shown_checkpoint
+from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.methods.synthesis.noise import bandwidths
+from sdcduck.methods.synthesis.records import (
+    CLIPPED,
+    Column,
+    Model,
+    Treatment,
+    canonical_order,
+    draw,
+    fit,
+    random_subset,
+    stratum_of,
+)
+from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
+from sdcduck.quoting import folded, identifier
 from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
@@ -35,25 +54,6 @@ from sdcduck.udfs.synthetic_plan import (
     bounded_by_rules,
     read_plan,
 )
-
-from sdcduck import catalog
-from sdcduck.catalog import folded, identifier
-from sdcduck.errors import SDCError, unknown
-from sdcduck.methods.synthesis.noise import bandwidths
-from sdcduck.methods.synthesis.records import (
-    CLIPPED,
-    Column,
-    Model,
-    Treatment,
-    canonical_order,
-    draw,
-    fit,
-    random_subset,
-    stratum_of,
-)
-from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
-from sdcduck.registry import Family, Planner, Rows, Scalar, Session
-from sdcduck.running import confirm, reads, shown_checkpoint
 
 _MOST_STRATA = 10_000
 _MOST_ROWS = 10**12

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Family, Planner, Scalar, Session
+from sdcduck.quoting import folded, literal
 from sdcduck.udfs import closest_records
 from sdcduck.udfs.closest_records import overlap_warning
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.sums import total
-
-from sdcduck.catalog import folded, literal
-from sdcduck.errors import SDCError
-from sdcduck.registry import Family, Planner, Scalar, Session
 
 _DENOMINATORS = ("original", "synthetic")
 _WEIGHTINGS = ("original", "synthetic")

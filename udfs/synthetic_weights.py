@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Planner, Session
+from sdcduck.quoting import identifier
 from sdcduck.udfs.seeds import need_seed_or_secret, seed_of
 from sdcduck.udfs.source import source
-
-from sdcduck.catalog import identifier
-from sdcduck.errors import SDCError
-from sdcduck.registry import Planner, Session
 
 _UNITS = 2**30  # what the largest weight is laid out as: so many records of it fit into 128 bits, times 64 random ones
 _NEAR = 1e-9  # 0.2 times the sum of five weights is one record, whatever the last digit says

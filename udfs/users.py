@@ -6,9 +6,9 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
+from sdcduck.catalog.passwords import read_verifier, salt_of, verifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.passwords import read_verifier, salt_of, verifier
-from sdcduck.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Planner, Rows, Session
 
 _LONGEST = 63
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sdcduck.functions.registry import Family
 from sdcduck.udfs import (
     utility_accuracy,
     utility_measures,
@@ -10,8 +11,6 @@ from sdcduck.udfs import (
     utility_regression,
     utility_samples,
 )
-
-from sdcduck.registry import Family
 
 FAMILY = Family(
     name="utility",

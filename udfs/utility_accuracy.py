@@ -14,10 +14,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.utility_columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Planner, Rows, Session
 from sdcduck.methods.utility.margins import (
     Counts,
     Distances,
@@ -27,8 +28,7 @@ from sdcduck.methods.utility.margins import (
     subsets_of,
     worst_cells,
 )
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import reads, shown_checkpoint
+from sdcduck.udfs.utility_columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
 
 _BUCKETS = {1: 100, 2: 10, 3: 5}  # of Platzer and Reutterer (2021)
 _MEMORY = 1 << 28  # bytes of counts of one side; with more margins the records are read again

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count, quantile_breaks
+from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 MOST_BUCKETS = 250  # a code has one byte, and two more codes stand for what is outside and for NULL
 _KINDS = {"number": "numbers", "time": "dates or times", "category": "categories"}

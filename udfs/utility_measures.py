@@ -12,17 +12,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.seeds import seed_of
-from sdcduck.udfs.utility_columns import MOST_BUCKETS, Compared, shown_number
-from sdcduck.udfs.utility_records import Column, Floats, Grouped, columns_of, special_values
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Planner, Rows, Session
 from sdcduck.methods.utility.logit import Design
 from sdcduck.methods.utility.propensity import Propensity, Tree, propensity
 from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, most_frequent, table_measures
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import reads, shown_checkpoint
+from sdcduck.udfs.seeds import seed_of
+from sdcduck.udfs.utility_columns import MOST_BUCKETS, Compared, shown_number
+from sdcduck.udfs.utility_records import Column, Floats, Grouped, columns_of, special_values
 
 _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")

@@ -10,6 +10,12 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import reads
+from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.methods.utility.propensity import Tree
+from sdcduck.methods.utility.tables import table_measures
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import (
@@ -23,12 +29,6 @@ from sdcduck.udfs.utility_measures import (
     threads_of,
 )
 from sdcduck.udfs.utility_records import Column, columns_of, special_values
-
-from sdcduck.errors import SDCError
-from sdcduck.methods.utility.propensity import Tree
-from sdcduck.methods.utility.tables import table_measures
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import reads
 
 _CONTRADICTION = 3.0
 _GOOD, _BAD, _FAR = 3.0, 30.0, 0.1

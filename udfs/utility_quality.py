@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Planner, Session
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
-
-from sdcduck.catalog import folded, identifier, literal
-from sdcduck.errors import SDCError
-from sdcduck.registry import Planner, Session
 
 _LOW, _SMALL, _PRECISE = 1.0, 1000, 0.30  # per cent; contributors; relative standard error
 _LEAST, _MOST = 0.5, 1.5

@@ -10,13 +10,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sdcduck.udfs.utility_columns import Compared, Side
 
-from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count
 from sdcduck.methods.utility.logit import Term
 from sdcduck.methods.utility.tables import group_breaks
+from sdcduck.quoting import folded
+from sdcduck.udfs.utility_columns import Compared, Side
 
 Floats = NDArray[np.float64]
 _MOST_LEVELS = 1000  # of a category in a regression

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import checkpoint, reads
+from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.methods.utility.coefficients import compared_coefficients
+from sdcduck.methods.utility.logit import Design, Fit, fit_regression
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import table_of
 from sdcduck.udfs.utility_records import Column, columns_of
-
-from sdcduck.errors import SDCError
-from sdcduck.methods.utility.coefficients import compared_coefficients
-from sdcduck.methods.utility.logit import Design, Fit, fit_regression
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import checkpoint, reads
 
 _FAMILIES = ("gaussian", "binomial")
 _INTERVALS = ("original", "population")

@@ -14,19 +14,19 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import shown_checkpoint
+from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.methods.utility.coefficients import compared_coefficients
+from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
+from sdcduck.methods.utility.logit import Fit
+from sdcduck.quoting import folded
 from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import check_groups, read_columns, roc_row, table_of
 from sdcduck.udfs.utility_records import Column, Grouped
 from sdcduck.udfs.utility_regression import Regression, regression_of
-
-from sdcduck.catalog import folded
-from sdcduck.errors import SDCError
-from sdcduck.methods.utility.coefficients import compared_coefficients
-from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
-from sdcduck.methods.utility.logit import Fit
-from sdcduck.registry import Planner, Rows, Session
-from sdcduck.running import shown_checkpoint
 
 _METRICS = ("roc1", "roc2", "cio", "utility", "tcap")
 _UTILITY = ("roc1", "roc2", "cio")

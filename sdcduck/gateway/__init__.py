@@ -1,6 +1,5 @@
-"""The PostgreSQL gateway: any PostgreSQL client asks, the guard answers.
+"""The gateway: any client of PostgreSQL or Arrow Flight SQL asks, the guard answers.
 
-``protocol`` are the messages, ``types``, ``texts``, ``rows`` and ``parameters`` the values in them; ``statements`` and
-``postgres_sql`` read what clients send, ``system_catalog`` answers what they ask about the database itself; ``session``
-is one client and ``server`` all of them.
+``serving`` makes it of a file; ``house`` is what its doors share: users, limits, passwords. ``postgres/`` and ``flight/``
+are the doors, and ``system/`` answers what clients ask about the database itself.
 """

@@ -13,15 +13,15 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
-from sdcduck.catalog import folded
-from sdcduck.gateway.patterns import described, with_patterns
-from sdcduck.gateway.statements import Explain
-from sdcduck.gateway.system_catalog import SystemCatalog
-from sdcduck.gateway.system_queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
-from sdcduck.gateway.types import OID, TEXT, Type, array_of, type_of
+from sdcduck.gateway.postgres.patterns import described, with_patterns
+from sdcduck.gateway.postgres.statements import Explain
+from sdcduck.gateway.postgres.types import OID, TEXT, Type, array_of, type_of
+from sdcduck.gateway.system.catalog import SystemCatalog
+from sdcduck.gateway.system.queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
 from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of, written_down
 from sdcduck.guard.running import begun
+from sdcduck.quoting import folded
 
 Columns = list[tuple[str, Type]]
 Parameters = Mapping[str, object]

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sdcduck.catalog import folded
+from sdcduck.catalog.passwords import Verifier
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.metrics import Counts
 from sdcduck.gateway.throttle import Throttle
 from sdcduck.gateway.tls import Certificate
-from sdcduck.passwords import Verifier
+from sdcduck.quoting import folded
 
 CUSTODIAN = "custodian"
 """The role whose users may be shown records as they are, where the gateway was started so."""

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from sdcduck import catalog
-from sdcduck.audit_log import AuditLog
-from sdcduck.catalog import folded
+from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.passwords import read_verifier
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seats
 from sdcduck.gateway.metrics import MetricsPage
-from sdcduck.gateway.server import Gateway, Options
-from sdcduck.gateway.system_catalog import SystemCatalog
+from sdcduck.gateway.postgres.server import Gateway, Options
+from sdcduck.gateway.system.catalog import SystemCatalog
 from sdcduck.guard import guard
-from sdcduck.passwords import read_verifier
+from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
     from sdcduck.gateway.flight.server import FlightGateway

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sdcduck.audit_log import AuditLog, verify_log
+from sdcduck.catalog.audit_log import AuditLog, verify_log
 from sdcduck.guard.guard import Explanation, Guard, guard
 from sdcduck.guard.origins import Origin
 from sdcduck.guard.refusals import REASONS, Refused

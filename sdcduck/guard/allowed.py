@@ -13,12 +13,12 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import folded
 from sdcduck.guard.calls import OF_NUMBERS, is_plain
 from sdcduck.guard.own_names import TableName, unknown_tables
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import in_memory
 from sdcduck.guard.written import Written
+from sdcduck.quoting import folded
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
 
-from sdcduck.catalog import Policy, folded, identifier
+from sdcduck.catalog import Policy
 from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import SETS, Numbered, both, with_numbers
 from sdcduck.guard.figures import FIGURES
@@ -54,6 +54,7 @@ from sdcduck.guard.shapes import (
 )
 from sdcduck.guard.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.unit_windows import with_windows
+from sdcduck.quoting import folded, identifier
 
 if TYPE_CHECKING:
     from sdcduck.guard.protect import Protection

@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from sdcduck.catalog import folded
+from sdcduck.quoting import folded
 
 _KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
 _MAKE_INTERVALS = frozenset(

@@ -22,8 +22,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from sdcduck import catalog
-from sdcduck.audit_log import OVER_QUOTA, AuditLog, OverQuota
-from sdcduck.catalog import Policy, folded, identifier
+from sdcduck.catalog import Policy
+from sdcduck.catalog.audit_log import OVER_QUOTA, AuditLog, OverQuota
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.allowed import TYPES, check_query, check_rewritten, read
 from sdcduck.guard.expression_types import EXPRESSION_TYPES
@@ -55,6 +55,7 @@ from sdcduck.guard.templates import Templates, asked
 from sdcduck.guard.unnamed import name_all, name_subqueries, output_names
 from sdcduck.guard.using import note_using, refuse_other_using
 from sdcduck.guard.written import words_of, written
+from sdcduck.quoting import folded, identifier
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200

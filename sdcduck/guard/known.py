@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
-from sdcduck.catalog import BUILT_IN, Policy, folded, identifier, stencil_table
+from sdcduck.catalog import BUILT_IN, Policy, stencil_table
 from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
@@ -23,6 +23,7 @@ from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
+from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import has_aggregate, is_aggregate, is_query
 from sdcduck.guard.stars import Names
+from sdcduck.quoting import folded
 
 
 def settle_names(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Total, both, chosen
 from sdcduck.guard.methods import Method, cell_key_of_units
 from sdcduck.guard.shapes import bounded
+from sdcduck.quoting import identifier
 
 UNITS = "_sdc_u"
 """The alias of the units of a group, their rows brought together."""

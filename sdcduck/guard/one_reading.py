@@ -11,9 +11,9 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import folded
 from sdcduck.guard.allowed import WORDS_OF_TIME, Reading, read
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
 
 _PLACES = frozenset(
     ["query_location", "query_location_length", "qualified_name", "syntax_type", "is_operator", "is_implicit"]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy, folded
+from sdcduck.catalog import Policy
 from sdcduck.guard.shapes import RELEASED, by_name
+from sdcduck.quoting import folded
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""

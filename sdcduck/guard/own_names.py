@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy, folded
+from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
 
 _WITH = "_sdc_with_"
 _SCHEMAS = ("", "sdc")

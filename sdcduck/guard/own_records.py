@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.semijoins import PLAIN
 from sdcduck.guard.shapes import aggregates, conjuncts, owner, text, typed
+from sdcduck.quoting import folded
 
 LOOKED_FOR = "_sdc_e"
 """What relations are called that records are looked for in."""

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Relation, Role
 from sdcduck.guard.shapes import bounded, case, duckdb_name, family, is_aggregate, is_wide, is_zero, text, without_nulls
+from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
     from sdcduck.guard.block import Block

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sdcduck.catalog import folded, literal
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.written import words_of
+from sdcduck.quoting import folded, literal
 
 MOST_COLUMNS = 200
 """That PIVOT makes."""

@@ -10,10 +10,10 @@ from itertools import count, product
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.unnamed import default_name, number_repeated
+from sdcduck.quoting import folded
 
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
 _UNPIVOT = frozenset(["this", "expressions", "fields", "into", "include_nulls", "alias", "with_"])

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy, folded, identifier
+from sdcduck.catalog import Policy
+from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy, folded
+from sdcduck.catalog import Policy
 from sdcduck.guard.block import Block
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.own_records import Tied, without_ties
@@ -41,6 +41,7 @@ from sdcduck.guard.shapes import (
 )
 from sdcduck.guard.unit_windows import without_distinct_on
 from sdcduck.guard.written import unknown_name
+from sdcduck.quoting import folded
 
 
 @dataclass

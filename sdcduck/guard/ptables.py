@@ -7,8 +7,9 @@ import json
 import duckdb
 import numpy as np
 
-from sdcduck.catalog import StoredPTable, first_row, literal, scales_by_digits, stored_ptables
+from sdcduck.catalog import StoredPTable, first_row, scales_by_digits, stored_ptables
 from sdcduck.errors import SDCError
+from sdcduck.quoting import literal
 
 FINGERPRINT = """
 SELECT sum(h) FROM (

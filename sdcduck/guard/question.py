@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import duckdb
 import pyarrow as pa
 
-from sdcduck.audit_log import OVER_QUOTA
+from sdcduck.catalog.audit_log import OVER_QUOTA
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import Parameters, begun, watched

@@ -11,8 +11,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _BEFORE_A_TEXT = frozenset(_DUCKDB.parser_class.TYPE_TOKENS) - {TokenType.INTERVAL} | {TokenType.R_PAREN, TokenType.VAR}

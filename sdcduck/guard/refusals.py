@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from sdcduck.catalog import folded
 from sdcduck.errors import SDCError
+from sdcduck.quoting import folded
 
 REASONS = {
     "SDC001": ("not valid SQL", "Correct the statement."),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sdcduck.catalog import Policy, folded, identifier
+from sdcduck.catalog import Policy
+from sdcduck.quoting import folded, identifier
 
 RAW = "raw"
 """The method of relations that are shown as they are to whoever may see the records themselves (`Guard`)."""

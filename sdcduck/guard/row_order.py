@@ -21,10 +21,10 @@ from enum import IntEnum
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import aggregates, by_name, has_unknown_aggregate, is_query, tables_of
+from sdcduck.quoting import folded
 
 _ROW = "_sdc_row"
 _AS_THEY_COME = (

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from sdcduck.catalog import identifier, literal
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.sizes import TOO_LONG, check_parameters
 from sdcduck.guard.wide_numbers import without_wrong_signs
+from sdcduck.quoting import identifier, literal
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")

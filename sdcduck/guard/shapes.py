@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded, identifier
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded, identifier
 
 _MOST_SETS = 4096
 RELEASED = "_sdc"

@@ -20,8 +20,8 @@ from math import inf
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
 
 LONGEST_PARAMETER = 10_000
 """Characters: longer values for parameters are not taken."""

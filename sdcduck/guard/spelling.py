@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.shapes import by_name, tables_of
+from sdcduck.quoting import folded
 
 _SPELLED = "spelled"
 Names = dict[str, str]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded, identifier, literal
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.shapes import by_name, tables_of
+from sdcduck.quoting import folded, identifier, literal
 
 Ask = Callable[[str], tuple[list[str], list[int]]]
 """Asks DuckDB for the names of the columns of a query, and for its row of numbers."""

@@ -15,9 +15,9 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import digits, duckdb_name, family
+from sdcduck.quoting import folded
 
 TRIED = "_sdc_try"
 """The macro around what could fail."""

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role
 from sdcduck.guard.shapes import aggregates, duckdb_name, family, function_of, text
 from sdcduck.guard.total import TRIED
+from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
     from sdcduck.guard.block import Block

@@ -7,8 +7,8 @@ from collections import Counter
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.shapes import by_name
+from sdcduck.quoting import folded
 
 _WORD = re.compile(r"\w+")
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
-from sdcduck.catalog import folded
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.shapes import column_names, tables_of
 from sdcduck.guard.stars import cte_of
+from sdcduck.quoting import folded
 
 _TIED = "tied"
 _NATURAL = "natural"

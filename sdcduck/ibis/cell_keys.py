@@ -21,7 +21,7 @@ import numpy as np
 from sdcduck import catalog
 from sdcduck.catalog import StoredPTable
 from sdcduck.errors import SDCError, unknown
-from sdcduck.session import connect
+from sdcduck.functions.install import connect
 
 _MOST_INTERVALS = 2_000
 _GRID = 10_000.0

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ibis.backends.duckdb import Backend
 from ibis.common.exceptions import TableNotFound
 
-from sdcduck.catalog import identifier
+from sdcduck.quoting import identifier
 
 
 class _Result:

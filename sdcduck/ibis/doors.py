@@ -16,9 +16,9 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 from ibis.formats.pyarrow import PyArrowType
 
-from sdcduck.catalog import folded, identifier
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS, Guard, Refused
+from sdcduck.quoting import folded, identifier
 
 
 class Door(Protocol):

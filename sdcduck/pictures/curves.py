@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.install import install
 from sdcduck.pictures.svg import COLOURS, SOFT, Panel, Picture, Scale, even_scale, picture, short
-from sdcduck.session import install
 from sdcduck.udfs.source import source as resolved
 
 _MOST_LINES = len(COLOURS)

@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog import identifier
 from sdcduck.errors import SDCError
+from sdcduck.functions.install import install
 from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture
-from sdcduck.session import install
+from sdcduck.quoting import identifier
 from sdcduck.udfs.source import NUMBERS, Source, is_number, shared_columns
 from sdcduck.udfs.source import source as resolved
 

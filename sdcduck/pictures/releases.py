@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import duckdb
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.install import install
 from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture
-from sdcduck.session import install
 
 _MOST_COLUMNS = 30
 _FINE, _BINS, _SHOWN = 1000, 24, 0.995

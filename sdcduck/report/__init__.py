@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 
-import sdcduck
 from sdcduck.report.cells import read_report
 from sdcduck.report.page import page
 from sdcduck.report.release import assess
@@ -41,7 +40,9 @@ def report(
         SDCError: an unknown rule.
         duckdb.Error: whatever is wrong with the publication or the rules.
     """
-    sdcduck.install(con)
+    from sdcduck.functions.install import install  # with all methods, which a gateway does without
+
+    install(con)
     found = read_report(con, publication, rules, audit=audit, custodian=custodian)
     file = Path(path)
     file.write_text(page(found), encoding="utf-8")

@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 
 from sdcduck import catalog
-from sdcduck.catalog import identifier, literal
 from sdcduck.errors import SDCError, unknown
-from sdcduck.reference import sql_functions
+from sdcduck.functions.reference import sql_functions
+from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.publication import Publication, read_publication
 
 STATUSES = ("open", "forced", "primary", "secondary")

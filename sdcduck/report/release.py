@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import duckdb
 
-import sdcduck
-from sdcduck.catalog import literal
 from sdcduck.errors import SDCError
+from sdcduck.quoting import literal
 from sdcduck.report.html import document, grid, td, th, written
 from sdcduck.udfs.source import shared_columns, source
+
+if TYPE_CHECKING:
+    from sdcduck.pictures import Picture
 
 _SECTIONS = {
     "re-identification": "Who could be found",
@@ -58,7 +60,11 @@ def assess(
     Raises:
         duckdb.Error: whatever is wrong with the arguments; nothing is written then.
     """
-    sdcduck.install(con)
+    # With all methods, which a gateway does without.
+    from sdcduck import pictures
+    from sdcduck.functions.install import install
+
+    install(con)
     given = [original, release, holdout, list(columns)]
     rows = con.execute(
         "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
@@ -71,23 +77,23 @@ def assess(
         "It is made from the original records: it is for the office, not for the public.</p>",
         _warnings(rows),
         "<h2>Risk and utility</h2>",
-        _picture(lambda: sdcduck.pictures.risk_utility(
+        _picture(lambda: pictures.risk_utility(
             con, _map(rows), method="who", risk="risk", loss="1 - accuracy", panel="measure")),
     ]  # fmt: skip
     for section, of_section in groupby(rows, key=lambda row: row[0]):
         parts.append(f"<h2>{escape(_SECTIONS.get(section, section))}</h2>")
         parts.append(_measures([row[1:] for row in of_section]))
         if section == "copies":
-            parts.append(_picture(lambda: sdcduck.pictures.closest_records(con, original, release, holdout, columns)))
+            parts.append(_picture(lambda: pictures.closest_records(con, original, release, holdout, columns)))
     parts.append("<h2>Tables and columns</h2>")
     tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
     compared = shared_columns(tables, columns)
     parts.append(_worst_cells(con, original, release, compared))
     shown = compared[:_MOST_COLUMNS]
     for draw in (
-        lambda: sdcduck.pictures.accuracy_map(con, original, release, shown),
-        lambda: sdcduck.pictures.marginals(con, original, release, shown),
-        lambda: sdcduck.pictures.associations(con, original, release, shown),
+        lambda: pictures.accuracy_map(con, original, release, shown),
+        lambda: pictures.marginals(con, original, release, shown),
+        lambda: pictures.associations(con, original, release, shown),
     ):
         parts.append(_picture(draw))
     file = Path(path)
@@ -170,7 +176,7 @@ def _worst_cells(con: duckdb.DuckDBPyConnection, original: str, release: str, co
     return grid("Cells that differ most", ["table", "cell", "original", "release", "difference of shares"], cells)
 
 
-def _picture(draw: Callable[[], sdcduck.pictures.Picture]) -> str:
+def _picture(draw: Callable[[], Picture]) -> str:
     """A picture, or why there is none."""
     try:
         return f'<div class="scroll">{draw().svg}</div>'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sdcduck.catalog import folded
 from sdcduck.guard.allowed import FUNCTIONS
+from sdcduck.quoting import folded
 from sdcduck.shell.results import MODES
 from sdcduck.shell.shell import COMMANDS
 from sdcduck.shell.sources import Table

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from sdcduck.catalog import literal
+from sdcduck.quoting import literal
 from sdcduck.shell.boxes import WITHHELD, Column, Row, box, clean, legend
 
 

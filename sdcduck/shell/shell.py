@@ -14,10 +14,10 @@ import duckdb
 import pyarrow as pa
 from rich.console import Console
 
-from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS
 from sdcduck.guard.origins import Origin
+from sdcduck.quoting import folded
 from sdcduck.shell.boxes import Column, clean
 from sdcduck.shell.results import FORMS, MODES, Boxed, Texts, Writer
 from sdcduck.shell.running import Cancelled, wait

@@ -11,11 +11,11 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog import folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Origin, guard
 from sdcduck.guard.guard import locked
 from sdcduck.guard.relations import about, use_of
+from sdcduck.quoting import folded
 
 ANALYST = "analyst"
 """The role of users who were given none."""

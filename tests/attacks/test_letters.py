@@ -18,8 +18,8 @@ import pytest
 from served_gateway import PASSWORD, Served, start
 
 import sdcduck
-from sdcduck.catalog import folded
 from sdcduck.guard import Refused, guard
+from sdcduck.quoting import folded
 
 SECRET = "the secret of the tests"
 METHODS = {

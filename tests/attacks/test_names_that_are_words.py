@@ -13,9 +13,9 @@ from attacked_database import LONG, Attacked
 from fixtures_of_attacks import attacked, show
 from sqlglot.dialects.dialect import Dialect
 
-from sdcduck.catalog import identifier
 from sdcduck.guard import Guard, Refused, guard
 from sdcduck.guard.allowed import FUNCTIONS, WORDS_OF_TIME
+from sdcduck.quoting import identifier
 
 OF_A_NAME = ("{}", "{} + 0", "abs({})", "{}::VARCHAR", "CASE WHEN {} > 0 THEN {} END")
 OF_A_LIST = (

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sdcduck
-from sdcduck.audit_log import read_log
+from sdcduck.catalog.audit_log import read_log
 
 PASSWORD = "correct horse battery"
 ROWS = 200_000
@@ -75,8 +75,8 @@ class Served:
 
 
 _GRACE = """
-import functools, sdcduck.gateway.house, sdcduck.gateway.server
-for where, what in ((sdcduck.gateway.house, "Place"), (sdcduck.gateway.server, "Options")):
+import functools, sdcduck.gateway.house, sdcduck.gateway.postgres.server
+for where, what in ((sdcduck.gateway.house, "Place"), (sdcduck.gateway.postgres.server, "Options")):
     setattr(where, what, functools.partial(getattr(where, what), grace={}))
 """
 

@@ -21,15 +21,15 @@ import pytest
 from served_gateway import PASSWORD, Served, wait_for
 from test_bad_days import in_this_process
 
-from sdcduck.gateway import statements
+from sdcduck.catalog.passwords import verifier
 from sdcduck.gateway.house import Account, House, Limits, Seats
-from sdcduck.gateway.parameters import BadParameter, value_of, without_arrays
-from sdcduck.gateway.scram import Exchange, LoginFailed
-from sdcduck.gateway.server import Options
-from sdcduck.gateway.system_catalog import SystemCatalog
-from sdcduck.gateway.system_queries import is_system_query
-from sdcduck.gateway.types import BY_OID
-from sdcduck.passwords import verifier
+from sdcduck.gateway.postgres import statements
+from sdcduck.gateway.postgres.parameters import BadParameter, value_of, without_arrays
+from sdcduck.gateway.postgres.scram import Exchange, LoginFailed
+from sdcduck.gateway.postgres.server import Options
+from sdcduck.gateway.postgres.types import BY_OID
+from sdcduck.gateway.system.catalog import SystemCatalog
+from sdcduck.gateway.system.queries import is_system_query
 
 psycopg = pytest.importorskip("psycopg")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
@@ -503,7 +503,7 @@ SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 def test_one_address_keeps_no_others_out(register: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sockets that never log in are counted by address; those who have logged in are not among them."""
-    monkeypatch.setattr("sdcduck.gateway.server._MOST_FROM_ONE", 5)
+    monkeypatch.setattr("sdcduck.gateway.postgres.server._MOST_FROM_ONE", 5)
     login = {"host": "127.0.0.1", "user": "ann", "password": PASSWORD, "dbname": "own", "autocommit": True}
 
     def came(port: int, address: str) -> tuple[socket.socket, bytes]:

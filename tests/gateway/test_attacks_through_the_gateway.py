@@ -17,7 +17,7 @@ from served_gateway import PASSWORD, Served, start
 from test_uncaught_errors import FAILING, ORACLES
 
 import sdcduck
-from sdcduck.gateway.postgres_sql import to_duckdb
+from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.guard import Guard, Refused
 
 psycopg = pytest.importorskip("psycopg")

@@ -25,11 +25,11 @@ from effort import times
 from served_gateway import PASSWORD, Served, start, wait_for
 from typer.testing import CliRunner
 
-from sdcduck.audit_log import verify_log
+from sdcduck.catalog.audit_log import verify_log
 from sdcduck.cli import app
 from sdcduck.errors import SDCError
 from sdcduck.gateway.house import Limits, Place
-from sdcduck.gateway.server import Gateway, Options
+from sdcduck.gateway.postgres.server import Gateway, Options
 from sdcduck.gateway.serving import house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import from_files

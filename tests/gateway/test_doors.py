@@ -15,11 +15,11 @@ from served_gateway import PASSWORD, SLOW, Served, wait_for
 from typer.testing import CliRunner
 
 import sdcduck
-from sdcduck.audit_log import verify_log
+from sdcduck.catalog.audit_log import verify_log
+from sdcduck.catalog.passwords import read_verifier, verifier
 from sdcduck.cli import app
-from sdcduck.gateway.scram import Exchange, LoginFailed
+from sdcduck.gateway.postgres.scram import Exchange, LoginFailed
 from sdcduck.gateway.throttle import Throttle, TooManyFailures
-from sdcduck.passwords import read_verifier, verifier
 
 psycopg = pytest.importorskip("psycopg")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"

@@ -8,7 +8,7 @@ import pytest
 from served_gateway import PASSWORD, Served, start
 
 import sdcduck
-from sdcduck.catalog import identifier
+from sdcduck.quoting import identifier
 
 psycopg = pytest.importorskip("psycopg")
 

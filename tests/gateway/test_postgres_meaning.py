@@ -13,7 +13,7 @@ import pytest
 from served_gateway import PASSWORD, Served
 
 import sdcduck
-from sdcduck.gateway.postgres_sql import to_duckdb
+from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.guard import Guard, Refused
 
 

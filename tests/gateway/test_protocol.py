@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sdcduck.gateway import protocol
-from sdcduck.gateway.protocol import Decoder, ProtocolError
+from sdcduck.gateway.postgres import protocol
+from sdcduck.gateway.postgres.protocol import Decoder, ProtocolError
 
 NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
 VALUES = st.lists(st.none() | st.binary(max_size=20), max_size=5)

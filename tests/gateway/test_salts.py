@@ -13,8 +13,8 @@ from served_gateway import Served, start
 from typer.testing import CliRunner
 
 import sdcduck
+from sdcduck.catalog.passwords import verifier
 from sdcduck.cli import app
-from sdcduck.passwords import verifier
 
 NAMES = ("ann", "eve", "nobody", "Ann")
 

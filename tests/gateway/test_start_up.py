@@ -23,8 +23,8 @@ from urllib.parse import quote
 import pytest
 from served_gateway import PASSWORD, Served, wait_for
 
-from sdcduck.gateway import protocol
-from sdcduck.gateway.protocol import Decoder, ProtocolError
+from sdcduck.gateway.postgres import protocol
+from sdcduck.gateway.postgres.protocol import Decoder, ProtocolError
 
 _MODULES = os.environ.get("SDCDUCK_NODE_MODULES", "")
 _JAR = Path("/usr/share/java/postgresql.jar")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcduck.gateway import statements as s
-from sdcduck.gateway.postgres_sql import to_duckdb
-from sdcduck.gateway.statements import Unsupported, read, split
-from sdcduck.gateway.system_queries import is_system_query
+from sdcduck.gateway.postgres import statements as s
+from sdcduck.gateway.postgres.sql import to_duckdb
+from sdcduck.gateway.postgres.statements import Unsupported, read, split
+from sdcduck.gateway.system.queries import is_system_query
 
 
 @pytest.mark.parametrize(

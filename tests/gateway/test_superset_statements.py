@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import sdcduck
-from sdcduck.gateway.postgres_sql import to_duckdb
+from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.guard import Guard, Refused
 
 SPRING = (

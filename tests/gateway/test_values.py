@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdcduck.gateway.binary import numeric
-from sdcduck.gateway.parameters import BadParameter, parameter_types, value_of
-from sdcduck.gateway.rows import COPY_BINARY_HEAD, CopyText, copy_binary_rows, data_rows
-from sdcduck.gateway.types import (
+from sdcduck.gateway.postgres.binary import numeric
+from sdcduck.gateway.postgres.parameters import BadParameter, parameter_types, value_of
+from sdcduck.gateway.postgres.rows import COPY_BINARY_HEAD, CopyText, copy_binary_rows, data_rows
+from sdcduck.gateway.postgres.types import (
     BOOL,
     BYTEA,
     DATE,

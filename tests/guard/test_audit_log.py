@@ -14,7 +14,7 @@ import pytest
 
 import sdcduck
 from sdcduck import audit_log
-from sdcduck.audit_log import AuditLog, verify_log
+from sdcduck.catalog.audit_log import AuditLog, verify_log
 from sdcduck.guard import Refused, guard
 
 
@@ -61,7 +61,7 @@ def test_two_guards_of_one_process_take_turns(path: Path) -> None:
 
 WRITER = """
 import sys
-from sdcduck.audit_log import AuditLog
+from sdcduck.catalog.audit_log import AuditLog
 log = AuditLog(sys.argv[1])
 for turn in range(25):
     log.write(writer=sys.argv[2], turn=turn)
@@ -73,7 +73,7 @@ def test_many_writers_make_one_chain(path: Path, locks: str, monkeypatch: pytest
     program = WRITER
     if locks == "a second file":
         monkeypatch.setattr(audit_log, "_fcntl", None)
-        program = WRITER.replace("log = ", "import sdcduck.audit_log as one\none._fcntl = None\nlog = ")
+        program = WRITER.replace("log = ", "import sdcduck.catalog.audit_log as one\none._fcntl = None\nlog = ")
     others = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "ab"]
     logs = [AuditLog(path) for _ in range(2)]
     threads = [threading.Thread(target=lambda log=log: [log.write(turn=turn) for turn in range(25)]) for log in logs]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import sdcduck
-from sdcduck.audit_log import read_log
+from sdcduck.catalog.audit_log import read_log
 from sdcduck.guard import Guard, Refused
 from sdcduck.guard.running import begun, plans_once
 

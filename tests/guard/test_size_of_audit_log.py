@@ -19,7 +19,7 @@ import pytest
 
 import sdcduck
 from sdcduck import audit_log
-from sdcduck.audit_log import AuditLog, OverQuota, read_log, verify_log
+from sdcduck.catalog.audit_log import AuditLog, OverQuota, read_log, verify_log
 from sdcduck.guard import Guard, Refused, guard
 
 
@@ -485,7 +485,7 @@ def test_a_stop_between_two_files_loses_nothing(path: Path, stops: str, monkeypa
 
 WRITER = """
 import sys
-from sdcduck.audit_log import AuditLog
+from sdcduck.catalog.audit_log import AuditLog
 log = AuditLog(sys.argv[1], size=3_000)
 for turn in range(40):
     log.write(user=sys.argv[2], turn=turn, query=("x" if turn % 3 else "y") * 300)

@@ -11,8 +11,8 @@ import pytest
 from ibis import _
 
 import sdcduck
+from sdcduck.functions.reference import SQLFunction, sql_functions
 from sdcduck.ibis import functions as f
-from sdcduck.reference import SQLFunction, sql_functions
 
 OF_EXPRESSIONS = [
     function for function in sql_functions()

@@ -497,6 +497,6 @@ def test_a_machine_that_stands_still_adds_the_key_once(
 ) -> None:
     """Between two questions of the statement a minute passes, as where memory is swapped out."""
     clock = itertools.count(0.0, 60.0)
-    monkeypatch.setattr("sdcduck.running.monotonic", lambda: next(clock))
+    monkeypatch.setattr("sdcduck.functions.jobs.monotonic", lambda: next(clock))
     assert keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall() == [("record_key", 100, 100, 0)]
     assert one(keyed, "SELECT count(record_key) FROM people") == 100

@@ -11,8 +11,8 @@ import pytest
 
 import sdcduck
 from sdcduck import SDCError, pictures
+from sdcduck.functions.reference import EXAMPLE_SECRET
 from sdcduck.pictures.svg import Scale, even_scale
-from sdcduck.reference import EXAMPLE_SECRET
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TAUS = "(FROM sdc_tau('people', by := ['region', 'age'], sigma := [0, 0.5, 2], m := [1, 5], k := [1, 2], d := 0.5))"

@@ -22,11 +22,11 @@ from interrupting import again_and_again
 from rich.console import Console
 
 import sdcduck
+from sdcduck.functions.jobs import PATIENCE, SILENCE, Bar, Stopped, Work, checkpoint
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import modular_null_space, null_space
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.running import PATIENCE, SILENCE, Bar, Stopped, Work, checkpoint
 
 # Alone on a machine a statement stops within half a second, but the tests may share theirs with others: what they hold
 # against it is that it stopped long before it would have ended, which takes minutes.

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 import pyarrow.flight as flight
 
+from sdcduck.catalog.passwords import ITERATIONS, SALT_BYTES, Verifier
 from sdcduck.gateway.events import note
 from sdcduck.gateway.house import RAW_NEEDS_TLS, Account, House
 from sdcduck.gateway.throttle import TooManyFailures
-from sdcduck.passwords import ITERATIONS, SALT_BYTES, Verifier
 
 _LIFE = 24 * 3600.0
 _MOST_SESSIONS = 1000
@@ -73,7 +73,7 @@ class Sessions:
     def of(self, token: str, *, now: float) -> Session | None:
         """The session of a token; None: it is not, or no longer, good.
 
-        >>> from sdcduck.passwords import verifier
+        >>> from sdcduck.catalog.passwords import verifier
         >>> sessions = Sessions(60)
         >>> token = sessions.begin(Account("ann", "analyst", verifier("long enough")), now=0).token
         >>> sessions.of(token, now=59) is not None, sessions.of(token, now=200) is not None

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from sdcduck.catalog import folded, identifier
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.flight.messages import (
     Catalogs,
@@ -20,6 +19,7 @@ from sdcduck.gateway.flight.messages import (
     TableTypes,
     TypeInfo,
 )
+from sdcduck.quoting import folded, identifier
 
 _TABLE = "TABLE"
 _TEXT = pa.string()

@@ -22,19 +22,19 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from sdcduck.errors import SDCError
-from sdcduck.gateway import statements
 from sdcduck.gateway.answers import Answer, Explained, FromSystem, Guarded, Role
-from sdcduck.gateway.dialect import is_large
 from sdcduck.gateway.events import note
 from sdcduck.gateway.flight import messages, metadata
 from sdcduck.gateway.flight.login import Caller, Door, NoHandshake, Session, Sessions
 from sdcduck.gateway.flight.messages import BadMessage, Fields, message, named
 from sdcduck.gateway.flight.running import Cancelled, Running, Watch
 from sdcduck.gateway.house import RAW_NOTICE, House, Place, is_loopback
-from sdcduck.gateway.parameters import expanded, parameter_types
-from sdcduck.gateway.postgres_sql import to_duckdb
-from sdcduck.gateway.settings import VERSION_TEXT, BadSetting, Settings
-from sdcduck.gateway.system_queries import SessionValues, readable
+from sdcduck.gateway.postgres import statements
+from sdcduck.gateway.postgres.dialect import is_large
+from sdcduck.gateway.postgres.parameters import expanded, parameter_types
+from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
+from sdcduck.gateway.postgres.sql import to_duckdb
+from sdcduck.gateway.system.queries import SessionValues, readable
 from sdcduck.guard import Refused
 
 _UNREAD = 300.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Protocol
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.methods import cell_key, rounding, suppression, threshold
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import identifier
 
 
 class Method(Protocol):

@@ -6,8 +6,9 @@ import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sdcduck.catalog import Policy, folded, identifier, literal
+from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
+from sdcduck.quoting import folded, identifier, literal
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import parse_one
 
-from sdcduck.catalog import Policy, folded, identifier, stencil_table
+from sdcduck.catalog import Policy, stencil_table
 from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded, identifier
 
 
 @dataclass(frozen=True)

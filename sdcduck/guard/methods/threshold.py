@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sdcduck.catalog import Policy, identifier
+from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import identifier
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""How methods become SQL functions: what a family declares, and how it comes onto a connection."""

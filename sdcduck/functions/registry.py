@@ -1,0 +1,346 @@
+"""How a family of methods becomes SQL functions: the one pattern, used by every family.
+
+DuckDB lets Python add scalar functions only. A *table* function is therefore a macro over a planner::
+
+    CREATE OR REPLACE TEMP MACRO sdc_f(source, a := 1) AS TABLE SELECT * FROM query(_sdc_plan_f(source, a));
+
+The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
+A table that has to be computed is made in a thread of its own when the statement runs: the planner answers with `Rows`,
+and the registry plans a statement that asks for the table until it is there (`sdcduck.functions.jobs`). Planners must
+be cheap and without side effects, because a statement may be bound several times; whatever writes belongs in
+`Rows.make`.
+
+A family adds an entry: a `Family` with its SQL files, planners and scalar functions. Nothing else has to be touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from inspect import Parameter, Signature, signature
+from typing import Any, Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.jobs import Display, Stopped, Work
+from sdcduck.functions.shutdown import CALLS
+from sdcduck.quoting import literal
+
+
+class Session(Protocol):
+    """What a planner may use of the connection that it answers for."""
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A new cursor of the same database. It sees no temporary tables and no uncommitted rows of the caller."""
+
+    def secret(self) -> bytes | None:
+        """The secret of the record keys, if one was given."""
+
+    def display(self, title: str) -> Display | None:
+        """Where to show how far long work is, if at all."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table that is computed when the statement runs.
+
+    Attributes:
+        make: computes it, with the columns of the planner.
+        select: SQL text that answers the call, where ``{rows}`` stands for the computed table; for results whose
+            columns the data decide, such as those of a publication. None: the computed table itself.
+    """
+
+    make: Callable[[], pa.Table]
+    select: str | None = None
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The planner of one table function.
+
+    Attributes:
+        name: of the SQL function, ``sdc_..``; the planner is called as ``_sdc_plan_..``.
+        arguments: SQL types of the arguments, in order.
+        plan: ``plan(session, *arguments)``, SQL text or `Rows`.
+        columns: name and SQL type of the columns, for planners that return `Rows`.
+        further: names of the arguments that the planner takes without naming them (``*common``).
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    plan: Callable[..., str | Rows]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar function over Arrow arrays, called by macros: ``function(session, *arrays) -> array``.
+
+    Attributes:
+        volatile: DuckDB must not call it twice for a row, in a filter and in the result.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    returns: str
+    function: Callable[..., pa.Array]
+    volatile: bool = False
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family of SQL functions.
+
+    Attributes:
+        name: the same word on every floor.
+        stored: SQL files that are pure SQL and live in the database.
+        temporary: SQL files whose macros call Python and live as long as the connection.
+    """
+
+    name: str
+    stored: tuple[str, ...] = ()
+    temporary: tuple[str, ...] = ()
+    planners: tuple[Planner, ...] = ()
+    scalars: tuple[Scalar, ...] = ()
+
+
+def _raised_in(problem: BaseException) -> str:
+    """The module that raised an exception."""
+    traceback = problem.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__", ""))
+
+
+_KIND_OF_ERROR = re.compile(r"^[A-Z]\w*( \w+)* Error: ")
+
+
+def message_of(problem: BaseException, where: str) -> str:
+    """The text a user of SQL sees for an exception: the one place where errors are mapped."""
+    if isinstance(problem, SDCError):
+        return f"{where}: {problem}"
+    if isinstance(problem, Stopped):
+        return f"{where}: interrupted"
+    if isinstance(problem, duckdb.Error):
+        return f"{where}: {_KIND_OF_ERROR.sub('', str(problem))}"
+    if isinstance(problem, ValueError) and _raised_in(problem).startswith("sdcduck."):
+        return f"{where}: {problem}"
+    return f"{where}: internal error ({type(problem).__name__}); please report it"
+
+
+@cache
+def _sql_type(text: str) -> DuckDBPyType:
+    """A type of SQL; DuckDB reads its text as long as it takes to create a function."""
+    return DuckDBPyType(text)
+
+
+def create_functions(
+    con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]
+) -> dict[str, Callable[..., object]]:
+    """Create the Python functions of the families on a database; returns them by name.
+
+    Keep them as long as the database may call them.
+    """
+    created: dict[str, Callable[..., object]] = {}
+    running: dict[str, _Running] = {}
+
+    def create(
+        name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
+    ) -> None:
+        # The stubs name the accepted texts one by one; ours are checked by DuckDB itself.
+        create_function: Any = con.create_function
+        created[name] = _with_arity(CALLS.counted(function), len(arguments))
+        kinds = [_sql_type(kind) for kind in arguments]
+        create_function(name, created[name], kinds, _sql_type(returns), null_handling="special", **how)
+
+    for family in families:
+        for scalar in family.scalars:
+            function = partial(scalar.function, session)
+            create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow", side_effects=scalar.volatile)
+        for planner in family.planners:
+            tokens: dict[str, Rows] = {}
+            # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
+            taken = ["DOUBLE" if kind == "BIGINT" else kind for kind in planner.arguments]
+            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
+            if planner.columns:
+                name = planner.name[4:]
+                running[name] = _Running(session, planner, tokens)
+                create(
+                    f"_sdc_rows_{name}", running[name].rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
+                    type="arrow", side_effects=True,
+                )  # fmt: skip
+    if _STOPS_ASKING:
+        create(
+            "_sdc_done", lambda names, *asked: running[names[0].as_py()].done(*asked),
+            ["VARCHAR", "VARCHAR", "BIGINT", "BIGINT"], "BIGINT", type="arrow", side_effects=True,
+        )  # fmt: skip
+    return created
+
+
+def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
+    def plan(*given: object) -> str:
+        try:
+            arguments = _whole_numbers(planner, given)
+            answer = planner.plan(session, *arguments)
+        except Exception as problem:
+            # An error inside query() surfaces while binding, with our text alone and the place in the statement.
+            return f"SELECT * FROM query(error({literal(message_of(problem, planner.name))}))"
+        if isinstance(answer, str):
+            return answer
+        # The token depends on the arguments only: a prepared statement that is bound once finds its rows for good.
+        token = hashlib.sha256(json.dumps(arguments, default=str).encode()).hexdigest()
+        tokens[token] = answer
+        name = planner.name[4:]
+        asked = ""
+        if _STOPS_ASKING:
+            # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
+            asked = (
+                f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
+                f"WHERE _sdc_done('{name}', '{token}', txid_current()::BIGINT, time) = 1 LIMIT 1)"
+            )
+        rows = (
+            "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
+            f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer {asked})"
+        )
+        return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
+
+    return plan
+
+
+_LARGEST_WHOLE = 2.0**53
+_LARGE = " between -2^53 and 2^53"
+
+
+def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
+    """The arguments of a planner, those that are BIGINT as whole numbers."""
+    arguments: list[object] = []
+    for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True)):
+        if kind == "BIGINT" and isinstance(value, float):
+            if not value.is_integer() or abs(value) > _LARGEST_WHOLE:
+                raise SDCError(
+                    f"{_called(planner, place)} must be a whole number{_LARGE if value.is_integer() else ''}, "
+                    f"not {value:.17g}"
+                )
+            arguments.append(int(value))
+        else:
+            arguments.append(value)
+    return arguments
+
+
+def _called(planner: Planner, place: int) -> str:
+    """What a message calls an argument; the first parameter of a planner is the session."""
+    parameters = signature(planner.plan).parameters.items()
+    named = [name for name, one in parameters if one.kind != Parameter.VAR_POSITIONAL][1:]
+    names = [*named, *planner.further]
+    return f"argument '{names[place]}'" if place < len(names) else "an argument"
+
+
+def _with_arity(function: Callable[..., object], arity: int) -> Callable[..., object]:
+    """The function with a signature of so many parameters: DuckDB counts them and takes no ``*arguments``."""
+
+    def called(*arguments: object) -> object:
+        return function(*arguments)
+
+    called.__signature__ = _signature(arity)  # type: ignore[attr-defined]
+    return called
+
+
+@cache
+def _signature(arity: int) -> Signature:
+    return Signature([Parameter(f"argument{place}", Parameter.POSITIONAL_ONLY) for place in range(arity)])
+
+
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "DOUBLE[]": pa.list_(pa.float64()),
+    "BOOLEAN": pa.bool_(),
+}
+
+
+def _rows_type(columns: Mapping[str, str]) -> str:
+    fields = ", ".join(f'"{name}" {sql_type}' for name, sql_type in columns.items())
+    return f"STRUCT(error VARCHAR, rows STRUCT({fields})[])"
+
+
+_ENDLESS = 10**15
+_STOPS_ASKING = not duckdb.__version__.startswith("1.")  # DuckDB 1 goes on with the range for seconds after LIMIT 1
+_TURN = 0.004  # seconds that one question waits: after Ctrl-C DuckDB asks up to a hundred times more
+
+
+class _Running:
+    """The work for the statements that are running, of one planner.
+
+    A statement is known by its token and the number of its transaction; where one statement makes the same call twice,
+    either may get the answer first, and the other has it made again.
+    """
+
+    def __init__(self, session: Session, planner: Planner, tokens: Mapping[str, Rows]) -> None:
+        self._session, self._planner, self._tokens = session, planner, tokens
+        self._row_type = pa.struct([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
+        self._works: dict[tuple[str, int], Work] = {}
+        self._lock = threading.Lock()
+
+    def _begin(self, token: str) -> Work:
+        return Work(self._tokens[token].make, self._session.display(self._planner.name))
+
+    def _work(self, key: tuple[str, int]) -> Work:
+        """The work of a statement; begun if it has none, and again if it was given up.
+
+        Of other statements, what nobody has asked for in long is dropped. A statement that asks is there, however long
+        a machine that swaps kept it from asking: work that writes must not be done twice, so what was given up is
+        begun again when it has ended.
+        """
+        with self._lock:
+            self._works = {
+                known: work for known, work in self._works.items() if known == key or not work.forsaken
+            }  # fmt: skip
+            work = self._works.get(key)
+            if work is None or (work.stopped and work.over):
+                work = self._works[key] = self._begin(key[0])
+            return work
+
+    def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, _times: pa.ChunkedArray) -> pa.Array:
+        """1 in the first row of the chunk if the work is over, else 0 in all; it waits for a turn.
+
+        Numbers of 64 bits, because DuckDB takes them as they are: as long as it needs the answer, the array is there.
+        """
+        key = (token_column[0].as_py(), transactions[0].as_py())
+        answer = np.zeros(len(token_column), dtype=np.int64)
+        try:
+            work = self._work(key)
+            # Work given up in the very moment of the question is begun again by the next one.
+            answer[0] = work.wait(_TURN) and not work.stopped
+        except KeyboardInterrupt:
+            # Only where the main thread runs the statement; DuckDB would call this an error in a function.
+            work = self._work(key)
+            work.stop()
+            answer[0] = 1
+        work.answered(answer)
+        return pa.Array.from_buffers(pa.int64(), len(answer), [None, pa.py_buffer(answer)])
+
+    def rows(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
+        """The table that was made, or why there is none."""
+        key = (token_column[0].as_py(), transactions[0].as_py())
+        with self._lock:
+            work = self._works.pop(key, None)
+        error, table = None, pa.array([], self._row_type)
+        try:
+            made = (work or self._begin(key[0])).result()
+            chunks = made.cast(pa.schema(list(self._row_type))).to_struct_array().chunks
+            table = pa.concat_arrays(chunks) if chunks else table
+        except Exception as problem:
+            error = message_of(problem, self._planner.name)
+        lists = pa.ListArray.from_arrays(pa.array([0, len(table)], pa.int32()), table)
+        return pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])

@@ -1,0 +1,341 @@
+"""Parameters: which types they have where the client does not say, and their values."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, number_of
+from sdcduck.gateway.postgres.types import (
+    BOOL,
+    BY_OID,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    NUMERIC,
+    OID,
+    REGCLASS,
+    REGTYPE,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    Type,
+    array_of,
+    type_of,
+)  # fmt: skip
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
+from sdcduck.quoting import folded
+
+_MOST_NODES = 5_000
+
+
+class BadParameter(Exception):
+    """A value that is none of its type."""
+
+
+def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Sequence[int]) -> tuple[Type, ...]:
+    """The type of each parameter of a query: as the client says, else as what it stands beside, else text.
+
+    Args:
+        sql: in the dialect of DuckDB.
+        schema: DuckDB types of the columns, by table.
+        given: numbers of types, 0 where the client leaves it to us.
+
+    >>> kinds = parameter_types("SELECT $2::date FROM t WHERE n > $1 LIMIT $3", {"t": {"n": "BIGINT"}}, ())
+    >>> [kind.name for kind in kinds]
+    ['int8', 'date', 'int8']
+    """
+    if "$" not in sql or is_large(sql):
+        return tuple(BY_OID.get(oid, TEXT) for oid in given)
+    found: dict[int, Type] = {}
+    for node in _tree(sql, schema).find_all(exp.Parameter, exp.Placeholder):
+        number = number_of(node)
+        if number is not None and 0 < number <= 65_535 and found.get(number, TEXT) is TEXT:
+            found[number] = _beside(node)
+    count = max([len(given), *found])
+    said = [*given, *[0] * (count - len(given))]
+    return tuple(
+        BY_OID[oid] if oid in BY_OID and oid != UNKNOWN.oid else found.get(place + 1, TEXT)
+        for place, oid in enumerate(said)
+    )
+
+
+def _tree(sql: str, schema: Mapping[str, Mapping[str, str]]) -> exp.Expr:
+    try:
+        tree = sqlglot.parse_one(ended(sql), read="duckdb")
+    except UNREADABLE:
+        return exp.Select()
+    if sum(1 for _ in tree.walk()) > _MOST_NODES:
+        return tree
+    columns = {name: {folded(column): kind for column, kind in known.items()} for name, known in schema.items()}
+    known = MappingSchema({**columns}, dialect="duckdb", normalize=False)  # else names would be read as SQL
+    try:
+        qualified = qualify(tree.copy(), schema=known, dialect="duckdb")
+        return annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect="duckdb")
+    except Exception:  # whatever the optimizer stumbles over, the guard says what is wrong with the query
+        return tree
+
+
+def _beside(node: exp.Expr) -> Type:
+    """The type that a parameter must have for the sake of what it stands beside."""
+    parent = node.parent
+    if isinstance(parent, exp.Paren | exp.Neg):
+        return _beside(parent)
+    if isinstance(parent, exp.Cast) and parent.this is node:
+        said = type_of(_plain_name(parent.to))
+        return TEXT if said.category == "S" else said
+    if isinstance(parent, exp.Limit | exp.Offset):
+        return INT8
+    if isinstance(parent, exp.Any):
+        other = parent.parent
+        return array_of(_known(other.this)) if isinstance(other, exp.Binary) and other.expression is parent else TEXT
+    if isinstance(parent, exp.Like | exp.ILike | exp.DPipe | exp.RegexpLike):
+        return TEXT
+    if isinstance(parent, exp.Binary):
+        return _known(parent.expression if parent.this is node else parent.this)
+    if isinstance(parent, exp.Between | exp.In):
+        others = [parent.this, *parent.expressions] if isinstance(parent, exp.In) else list(parent.args.values())
+        return next((kind for other in others if other is not node and (kind := _known(other)) is not TEXT), TEXT)
+    if isinstance(parent, exp.Coalesce):
+        return next((kind for other in [parent.this, *parent.expressions] if (kind := _known(other)) is not TEXT), TEXT)
+    return TEXT
+
+
+def _plain_name(kind: exp.DataType) -> str:
+    """The name of a type without the schema that some drivers write before it: ``$1::pg_catalog.int8``."""
+    written: str = kind.sql("duckdb")
+    if "." not in written:
+        return written
+    try:
+        return exp.DataType.build(written.rpartition(".")[2], dialect="postgres").sql("duckdb")
+    except SqlglotError:
+        return written
+
+
+def _known(node: Any) -> Type:
+    kind = node.type if isinstance(node, exp.Expr) else None
+    if kind is None or kind.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+        return TEXT
+    found = type_of(kind.sql("duckdb"))
+    return TEXT if found.category == "S" else found
+
+
+def value_of(data: bytes | None, kind: Type, form: int) -> object:
+    """The value of a parameter.
+
+    Raises:
+        BadParameter: the bytes are no value of the type.
+    """
+    if data is None:
+        return None
+    try:
+        return _binary(data, kind) if form else _text(data.decode(), kind)
+    except (ValueError, InvalidOperation, struct.error, OverflowError):
+        raise BadParameter(kind.name) from None
+
+
+def _text(text: str, kind: Type) -> object:
+    if kind.element is not None:
+        return [None if part is None else _text(part, kind.element) for part in _parts(text)]
+    return _FROM_TEXT.get(kind.oid, _as_is)(text.strip() if kind.category != "S" else text)
+
+
+def _as_is(text: str) -> object:
+    return text
+
+
+def _bool(text: str) -> bool:
+    word = text.lower()
+    if word in ("t", "true", "1", "on", "y", "yes"):
+        return True
+    if word in ("f", "false", "0", "off", "n", "no"):
+        return False
+    raise ValueError("neither true nor false")
+
+
+_ZONE = re.compile(r"\s?[+-]\d{2}(:?\d{2})?(:?\d{2})?$")
+
+
+def _date(text: str) -> datetime.date:
+    # Some drivers send a date with a time zone.
+    return datetime.date.fromisoformat(_ZONE.sub("", text)[:10] if len(text) > 10 else text)
+
+
+def _timestamp(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text[:10] + _ZONE.sub("", text[10:]))
+
+
+def _timestamptz(text: str) -> datetime.datetime:
+    zone = _ZONE.search(text[10:])
+    plain = datetime.datetime.fromisoformat(text[:10] + _ZONE.sub("", text[10:]))
+    if zone is None:
+        return plain.replace(tzinfo=datetime.UTC)
+    digits = zone[0].strip().replace(":", "")
+    offset = datetime.timedelta(hours=int(digits[1:3]), minutes=int(digits[3:5] or 0))
+    return plain.replace(tzinfo=datetime.timezone(-offset if digits[0] == "-" else offset))
+
+
+def _time(text: str) -> datetime.time:
+    return datetime.time.fromisoformat(_ZONE.sub("", text))
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:]) if text.startswith("\\x") else text.encode()
+
+
+_FROM_TEXT: Mapping[int, Callable[[str], object]] = {
+    BOOL.oid: _bool, BYTEA.oid: _bytes, INT2.oid: int, INT4.oid: int, INT8.oid: int, OID.oid: int, REGTYPE.oid: int,
+    REGCLASS.oid: int, FLOAT4.oid: float, FLOAT8.oid: float, NUMERIC.oid: Decimal, DATE.oid: _date, TIME.oid: _time,
+    TIMESTAMP.oid: _timestamp, TIMESTAMPTZ.oid: _timestamptz, UUID.oid: uuid.UUID,
+}  # fmt: skip
+
+
+_PART = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*|([^",{}]+)', re.S)
+
+
+def _parts(text: str) -> list[str | None]:
+    """The values of an array in text.
+
+    >>> _parts('{1,NULL,"a,\\\\"b"}')
+    ['1', None, 'a,"b']
+    """
+    if not (text.startswith("{") and text.endswith("}")):
+        raise ValueError("no array")
+    inside, place = text[1:-1], 0
+    parts: list[str | None] = []
+    while inside and not inside.isspace():
+        found = _PART.match(inside, place)
+        if found is None:
+            raise ValueError("no array")
+        if found[1] is not None:
+            parts.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.S))
+        elif word := found[2].strip():
+            parts.append(None if word.upper() == "NULL" else word)
+        else:
+            raise ValueError("no array")
+        place = found.end() + 1
+        if place > len(inside):
+            return parts
+        if inside[place - 1] != ",":
+            raise ValueError("no array")
+    return parts
+
+
+_EPOCH = datetime.datetime(2000, 1, 1)
+_FORMS = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", FLOAT4.oid: "!f", FLOAT8.oid: "!d",
+          BOOL.oid: "!?", REGCLASS.oid: "!I", REGTYPE.oid: "!I"}  # fmt: skip
+
+
+def _binary(data: bytes, kind: Type) -> object:
+    if kind.oid in _FORMS:
+        # Some drivers send a wider or narrower integer than they were told of.
+        if _FORMS[kind.oid] in ("!h", "!i", "!q"):
+            if len(data) not in (2, 4, 8):
+                raise ValueError("no integer")
+            return int.from_bytes(data, "big", signed=True)
+        return struct.unpack(_FORMS[kind.oid], data)[0]
+    if kind.oid == BYTEA.oid:
+        return data
+    if kind.oid == DATE.oid:
+        return (_EPOCH + datetime.timedelta(days=struct.unpack("!i", data)[0])).date()
+    if kind.oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
+        moment = _EPOCH + datetime.timedelta(microseconds=struct.unpack("!q", data)[0])
+        return moment.replace(tzinfo=datetime.UTC) if kind.oid == TIMESTAMPTZ.oid else moment
+    if kind.oid == TIME.oid:
+        return (_EPOCH + datetime.timedelta(microseconds=struct.unpack("!q", data)[0])).time()
+    if kind.oid == NUMERIC.oid:
+        return _numeric(data)
+    if kind.oid == UUID.oid:
+        return uuid.UUID(bytes=data)
+    if kind.oid == INTERVAL.oid:
+        microseconds, days, months = struct.unpack("!qii", data)
+        return f"{months} months {days} days {microseconds} microseconds"
+    if kind.element is not None:
+        return _array(data, kind.element)
+    return data.decode()
+
+
+def _numeric(data: bytes) -> Decimal:
+    count, weight, sign, _ = struct.unpack_from("!hhHh", data)
+    if sign == 0xC000:
+        return Decimal("NaN")
+    groups = struct.unpack_from(f"!{count}h", data, 8)
+    number = int("".join(f"{group:04}" for group in groups) or "0")
+    return Decimal((int(sign == 0x4000), tuple(map(int, str(number))), 4 * (weight + 1 - count)))
+
+
+def _array(data: bytes, element: Type) -> list[object]:
+    dimensions, _, oid = struct.unpack_from("!iii", data)
+    if dimensions == 0:
+        return []
+    if dimensions != 1:
+        raise ValueError("only arrays of one dimension")
+    count, _ = struct.unpack_from("!ii", data, 12)
+    place, found = 20, []
+    for _ in range(count):
+        (length,) = struct.unpack_from("!i", data, place)
+        place += 4
+        if length < -1 or place + max(length, 0) > len(data):
+            raise ValueError("an array ends too early")
+        found.append(None if length == -1 else _binary(data[place : place + length], BY_OID.get(oid, element)))
+        place += max(length, 0)
+    return found
+
+
+_KIND = r"[\w\[\]]+(?:\s+[\w\[\]]+)*"
+_ANY = re.compile(rf"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d{{1,5}})(?:::\s*{_KIND}|\s+AS\s+{_KIND}\s*\))?\s*\)", re.I)
+
+
+def expanded(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
+    """A question with its values by name; ``= ANY ($1)`` becomes a list of parameters, which the guard understands.
+
+    >>> expanded("SELECT count(*) FROM t WHERE a = ANY($1) AND b = $2", [[7, 8], 9])
+    ('SELECT count(*) FROM t WHERE a IN ($3, $4) AND b = $2', {'2': 9, '3': 7, '4': 8})
+    """
+    _, named = by_name(sql, values)
+    if not any(isinstance(value, list) for value in values):
+        return sql, named
+    used: set[str] = set()
+
+    def listed(found: re.Match[str]) -> str:
+        array = named.get(found[1])
+        if not isinstance(array, list):
+            return found[0]
+        first = max(map(int, named)) + 1
+        places = [str(first + place) for place in range(len(array))]
+        named.update(zip(places, array, strict=True))
+        used.add(found[1])
+        return f"IN ({', '.join(f'${place}' for place in places) or 'NULL'})"
+
+    written = _ANY.sub(listed, sql)
+    return written, {name: value for name, value in named.items() if name not in used}
+
+
+def by_name(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
+    """A question with its values by name."""
+    return sql, {str(place): value for place, value in enumerate(values, 1)}
+
+
+def without_arrays(sql: str) -> str:
+    """A question with the same columns and no arrays among its parameters."""
+    return _ANY.sub("IN (NULL)", sql)
