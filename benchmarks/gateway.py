@@ -154,7 +154,7 @@ def latencies(file: Path, con: psycopg.Connection[tuple[object, ...]]) -> Iterat
 
 def added(file: Path, con: psycopg.Connection[tuple[object, ...]], times: int = 1000) -> Iterator[tuple[str, str]]:
     """What the gateway adds to a guarded query: each way in turn, with an audit log of its own beside the other."""
-    guard = sdcduck.guard(file, role="analyst", log=file.with_suffix(".guard.jsonl"))
+    guard = sdcduck.open_guard(file, role="analyst", log=file.with_suffix(".guard.jsonl"))
     ways: dict[str, Callable[[], object]] = {
         "simple": lambda: con.pgconn.exec_(GUARDED.encode()),
         "extended": lambda: con.execute(GUARDED).fetchall(),

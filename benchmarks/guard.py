@@ -100,7 +100,7 @@ def beside(con: duckdb.DuckDBPyConnection, one: Guard, query: str) -> tuple[Call
 
 def bench_looking_up(con: duckdb.DuckDBPyConnection, runs: int) -> None:
     """Rewriting where the database may change between two questions, so that everything is looked up for each."""
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     seconds = interleaved(
         {"fresh": lambda: one.rewrite(fresh(one, TYPICAL)), "from cache": lambda: one.rewrite(TYPICAL)}, 20 * runs
     )
@@ -245,12 +245,12 @@ def main() -> None:
             console.print(f"data made in {time.perf_counter() - start:.0f} s")
             if not options.profile:
                 bench_looking_up(con, runs)
-        one = sdcduck.guard(path)
+        one = sdcduck.open_guard(path)
         if options.profile:
             profile(one)
             return
         plain = duckdb.connect(str(path), read_only=True, config=locked())  # the instance that the guard asks
-        bench_rewriting(plain, one, sdcduck.guard(path), runs, goals)
+        bench_rewriting(plain, one, sdcduck.open_guard(path), runs, goals)
         bench_answers(plain, one, runs, goals)
         bench_stencil(plain, one, rows, runs, goals)
         plain.close()

@@ -3,7 +3,7 @@
 import sdcduck
 from sdcduck.guard import Refused
 
-guard = sdcduck.guard("register.duckdb", role="analyst", seconds=30)
+guard = sdcduck.open_guard("register.duckdb", role="analyst", seconds=30)
 
 answer = guard.sql("""
     SELECT climate, count(*) AS people, avg(income) AS income

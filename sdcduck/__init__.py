@@ -6,18 +6,43 @@
 [(True,)]
 """
 
+import sys
+import warnings
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sdcduck.errors import SDCError
-from sdcduck.guard import guard
-from sdcduck.report import assess, report
+from sdcduck.guard import open_guard
+from sdcduck.report import assess, publication_report
 
 if TYPE_CHECKING:
     from sdcduck import pictures as pictures
     from sdcduck.functions.install import connect, install, new_secret, set_secret, uninstall
 
-__all__ = ["SDCError", "assess", "connect", "guard", "install", "new_secret", "report", "set_secret", "uninstall"]
+__all__ = [
+    "SDCError", "assess", "connect", "install", "new_secret", "open_guard", "publication_report", "set_secret",
+    "uninstall",
+]  # fmt: skip
+
+_CALLED_NOW: dict[str, Callable[..., Any]] = {
+    "sdcduck.guard": open_guard,
+    "sdcduck.report": publication_report,
+}
+
+
+class _WasAFunction(ModuleType):
+    """A package that was hidden by its function, which can be called by the old name until 0.3."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        called = _CALLED_NOW[self.__name__]
+        warnings.warn(f"{self.__name__} is called sdcduck.{called.__name__} now", DeprecationWarning, stacklevel=2)
+        return called(*arguments, **named)
+
+
+for _name in _CALLED_NOW:
+    sys.modules[_name].__class__ = _WasAFunction
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 -- The table function that reads the audit log of a guard. It calls Python, so it is temporary.
 
 --| sdc_audit_log(path, first := 1) -> TABLE
---| Reads the audit log of a guard, `sdcduck.guard(.., log := path)`: one row a question, answered or not.
+--| Reads the audit log of a guard, `sdcduck.open_guard(.., log := path)`: one row a question, answered or not.
 --|
 --| The chain of hashes is looked at first: where a line was changed, removed or put in there is one error that names it, and
 --| no rows. That the last lines are there is known from the small file beside the log, `<path>.last`: move both together.

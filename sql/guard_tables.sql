@@ -3,7 +3,7 @@
 --| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
---| Nothing changes for whoever holds the connection. `sdcduck.guard(con)` answers analysts under the policy: they see the
+--| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
 --| dimensions and measures only, and get protected numbers only. Whatever can be wrong is looked for now: columns that are
 --| not there, NULL units, keys that are missing or out of range, a view that fails for some of its rows. Replaces an
 --| earlier policy of the table.
@@ -21,7 +21,7 @@
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
 --|      identifiers for the same units, may be joined on the unit. NULL: with no other table
---| @arg role VARCHAR: whom the policy is for (`sdcduck.guard(con, role=..)`); '': everybody without a policy of their own
+--| @arg role VARCHAR: whom the policy is for (`sdcduck.open_guard(con, role=..)`); '': everybody without a policy of their own
 --| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
 --|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does
 --| @column name VARCHAR: the table or view

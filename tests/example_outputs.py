@@ -37,7 +37,7 @@ def example_connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _write_questions(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'])").fetchall()
-    guard = sdcduck.guard(con, log="questions.jsonl")
+    guard = sdcduck.open_guard(con, log="questions.jsonl")
     guard.sql("SELECT region, count(*) FROM people GROUP BY region", user="ann")
     with contextlib.suppress(sdcduck.SDCError):
         guard.sql("SELECT * FROM people", user="bob")

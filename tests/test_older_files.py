@@ -30,7 +30,7 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("asked", ANSWERS, ids=range(len(ANSWERS)))
 def test_a_question_has_the_answer_of_then(register: Path, asked: dict[str, list[str]], read_only: bool) -> None:
     with sdcduck.connect(register, secret="the secret of the stored file", read_only=read_only) as con:
-        answer = sdcduck.guard(con, role=asked["role"]).sql(asked["question"])
+        answer = sdcduck.open_guard(con, role=asked["role"]).sql(asked["question"])
     assert sorted(" | ".join(map(repr, row.values())) for row in answer.to_pylist()) == asked["answer"]
     assert asked["answer"]
 
@@ -46,7 +46,7 @@ def test_a_hidden_column_is_not_shown_under_the_name_of_another(register: Path, 
     copy = tmp_path / "register.duckdb"
     shutil.copyfile(register, copy)
     with sdcduck.connect(copy, secret="the secret of the stored file") as con:
-        one = sdcduck.guard(con)
+        one = sdcduck.open_guard(con)
         assert one.sql("SELECT count(*) AS n FROM people").num_rows == 1
         con.execute("ALTER TABLE people RENAME region TO was_region; ALTER TABLE people RENAME id TO region")
         with pytest.raises(Refused, match="renamed or removed"):

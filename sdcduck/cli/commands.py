@@ -32,7 +32,7 @@ from sdcduck.cli.terminal import one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.reference import SQLFunction, render, sql_functions
 from sdcduck.report import assess as write_assessment
-from sdcduck.report import report as write_report
+from sdcduck.report import publication_report
 
 Rows = Sequence[Sequence[object]]
 
@@ -264,7 +264,7 @@ def report(
         _check_file(file, create=False, read_only=True)
         text = sys.stdin.read() if publication == "-" else publication
         with opened(file, read_only=True) as con:
-            written = write_report(con, text, output, audit=audit, custodian=custodian, **rules)
+            written = publication_report(con, text, output, audit=audit, custodian=custodian, **rules)
         typer.echo(f"wrote {written}")
 
 

@@ -21,7 +21,7 @@ from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seat
 from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.postgres.server import Gateway, Options
 from sdcduck.gateway.system.catalog import SystemCatalog
-from sdcduck.guard import guard
+from sdcduck.guard import open_guard
 from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def house(
     try:
         for name in sorted({folded(account.role) for account in accounts.values()}):
             raw = custodian_raw and name == CUSTODIAN
-            guarded = guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
+            guarded = open_guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
             users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
             roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
     except BaseException:

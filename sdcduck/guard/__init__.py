@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from sdcduck.catalog.audit_log import AuditLog, verify_log
-from sdcduck.guard.guard import Explanation, Guard, guard
+from sdcduck.guard.guard import Explanation, Guard, open_guard
 from sdcduck.guard.origins import Origin
 from sdcduck.guard.refusals import REASONS, Refused
 
-__all__ = ["REASONS", "AuditLog", "Explanation", "Guard", "Origin", "Refused", "guard", "verify_log"]
+guard = open_guard
+
+__all__ = [
+    "REASONS", "AuditLog", "Explanation", "Guard", "Origin", "Refused", "guard", "open_guard", "verify_log",
+]  # fmt: skip

@@ -569,7 +569,7 @@ class Guard:
         )
 
 
-def guard(
+def open_guard(
     database: duckdb.DuckDBPyConnection | str | Path,
     *,
     role: str = "",
@@ -995,4 +995,4 @@ def _named_in(text: str) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-__all__ = ["Explanation", "Guard", "guard"]
+__all__ = ["Explanation", "Guard", "open_guard"]

@@ -26,8 +26,7 @@ from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
 from ibis.formats.pyarrow import PyArrowType
 
 from sdcduck.errors import SDCError
-from sdcduck.guard import Guard, Refused
-from sdcduck.guard import guard as open_guard
+from sdcduck.guard import Guard, Refused, open_guard
 from sdcduck.guard.guard import LOCKED, NOTICE
 from sdcduck.ibis.doors import Door, Gateway, InProcess
 from sdcduck.ibis.rendering import GuardCompiler
@@ -246,7 +245,7 @@ def connect(
             ``postgresql://user:password@host/database`` or ``sdcduck://..``.
         user: who asks: for the audit log, or at the gateway.
         password: at the gateway.
-        options: of `sdcduck.guard`, with a file or a connection.
+        options: of `sdcduck.open_guard`, with a file or a connection.
 
     Raises:
         SDCError: it cannot be asked.

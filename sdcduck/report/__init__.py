@@ -11,10 +11,10 @@ from sdcduck.report.cells import read_report
 from sdcduck.report.page import page
 from sdcduck.report.release import assess
 
-__all__ = ["assess", "report"]
+__all__ = ["assess", "publication_report"]
 
 
-def report(
+def publication_report(
     con: duckdb.DuckDBPyConnection,
     publication: str,
     path: str | Path,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard import Origin, guard
+from sdcduck.guard import Origin, open_guard
 from sdcduck.guard.guard import locked
 from sdcduck.guard.relations import about, use_of
 from sdcduck.quoting import folded
@@ -134,7 +134,7 @@ class OfFile:
 
     def __init__(self, file: Path, who: Asker, log: Path | None = None) -> None:
         self._file, self._asker = file, who
-        self._guard = guard(file, role=who.role, log=log)
+        self._guard = open_guard(file, role=who.role, log=log)
 
     @property
     def who(self) -> str:

@@ -1,7 +1,7 @@
 """Attacks that fail at the guard, made through the gateway: under each method they fail there in the same way.
 
 There is a table for each method, and one with the same people stored in another order. Whatever an attack gets is what
-`sdcduck.guard` of the same file says, so that neither the protocol nor the reading of PostgreSQL's SQL opens anything.
+`sdcduck.open_guard` of the same file says, so that neither the protocol nor the reading of PostgreSQL's SQL opens anything.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def con(attacked_file: Served) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def guarded(attacked_file: Served) -> Iterator[Guard]:
-    made = sdcduck.guard(attacked_file.log.parent.with_name("h.duckdb"))
+    made = sdcduck.open_guard(attacked_file.log.parent.with_name("h.duckdb"))
     yield made
     made.close()
 

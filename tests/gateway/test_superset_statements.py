@@ -32,7 +32,7 @@ def asked() -> Iterator[Guard]:
             "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'joined'], "
             "measures := ['income'])"
         ).fetchall()
-        yield sdcduck.guard(con)
+        yield sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize(

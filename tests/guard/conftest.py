@@ -22,7 +22,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="session")
 def exact(plain: duckdb.DuckDBPyConnection) -> Guard:
     """A guard with nothing to hide."""
-    return sdcduck.guard(plain)
+    return sdcduck.open_guard(plain)
 
 
 @pytest.fixture
@@ -41,4 +41,4 @@ def same_as_duckdb(exact: Guard, plain: duckdb.DuckDBPyConnection) -> Callable[[
 def noisy() -> Iterator[Guard]:
     """A guard under cell keys."""
     with made("cell_key") as con:
-        yield sdcduck.guard(con)
+        yield sdcduck.open_guard(con)

@@ -18,7 +18,7 @@ _ASK = """
 import json, sys, duckdb, sdcduck
 from test_both_versions import questions
 with sdcduck.connect(sys.argv[1], read_only=True, secret="the secret of the tests") as con:
-    guard = sdcduck.guard(con, role=sys.argv[2])
+    guard = sdcduck.open_guard(con, role=sys.argv[2])
     answers = [[repr(row) for row in guard.sql(question).to_pylist()] for question in questions(sys.argv[2])]
 print(json.dumps([duckdb.__version__, answers]))
 """

@@ -87,11 +87,11 @@ CHANGES = [
 def test_what_is_remembered_makes_no_difference(
     con: duckdb.DuckDBPyConnection, change: str, ask: Callable[[Guard, str], object]
 ) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for question in QUESTIONS:
         ask(one, question)
     con.execute(change)
-    fresh = [outcome(ask, sdcduck.guard(con), question) for question in QUESTIONS]
+    fresh = [outcome(ask, sdcduck.open_guard(con), question) for question in QUESTIONS]
     for _ in range(2):
         assert [outcome(ask, one, question) for question in QUESTIONS] == fresh
     assert not any("SDC090" in str(found) for found in fresh)
@@ -99,7 +99,7 @@ def test_what_is_remembered_makes_no_difference(
 
 @pytest.mark.parametrize("question", ["FROM regions", "FROM regions LIMIT 0", JOINED])
 def test_a_public_table_that_was_removed_is_named(con: duckdb.DuckDBPyConnection, question: str) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     one.sql(question)
     con.execute("DROP TABLE regions")
     with pytest.raises(Refused, match=r"SDC060: .*\(regions: the table was removed\)"):
@@ -111,11 +111,11 @@ def test_a_public_table_that_was_removed_is_named(con: duckdb.DuckDBPyConnection
 
 def test_a_table_that_became_a_view_is_joined_as_a_view(con: duckdb.DuckDBPyConnection) -> None:
     """An expression of a view may fail, and must not do so for single records."""
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     before = one.rewrite(JOINED)
     con.execute("ALTER TABLE regions RENAME TO places; CREATE VIEW regions AS SELECT region, name FROM places")
     after = one.rewrite(JOINED)
-    assert before != after == sdcduck.guard(con).rewrite(JOINED)
+    assert before != after == sdcduck.open_guard(con).rewrite(JOINED)
 
 
 def test_a_file_that_was_replaced_is_answered_as_it_was(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_file_that_was_replaced_is_answered_as_it_was(tmp_path: Path) -> None:
     with sdcduck.connect(other, secret="a secret for the tests of changes") as con:
         declared(con)
         con.execute("DROP VIEW shown; DROP TABLE regions")
-    one = sdcduck.guard(path)
+    one = sdcduck.open_guard(path)
     before = [outcome(_asked, one, question) for question in QUESTIONS]
     other.replace(path)
     assert [outcome(_asked, one, question) for question in QUESTIONS] == before
     one.close()
     with pytest.raises(Refused, match="the table was removed"):
-        sdcduck.guard(path).sql("FROM regions")
+        sdcduck.open_guard(path).sql("FROM regions")

@@ -910,7 +910,7 @@ def test_a_view_that_fails_for_some_rows_cannot_be_declared() -> None:
             assert "'x'" not in str(problem.value)
         assert con.execute("FROM sdc_policies()").fetchall() == []
         con.execute(protect.format("good")).fetchall()
-        assert sdcduck.guard(con).sql("SELECT side, count(*) AS n FROM good GROUP BY side").num_rows == 2
+        assert sdcduck.open_guard(con).sql("SELECT side, count(*) AS n FROM good GROUP BY side").num_rows == 2
 
 
 def test_tables_must_stay_as_they_were_declared(con: duckdb.DuckDBPyConnection) -> None:

@@ -43,9 +43,9 @@ def guards(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[pa.Table], Gu
         con.execute("""FROM sdc_protect('people', unit := 'person', dimensions := ['region'],
             measures := ['always', 'often', 'mixed', 'below', 'price'])""").fetchall()
         con.execute("FROM sdc_public('areas')").fetchall()
-        connected = sdcduck.guard(con)
+        connected = sdcduck.open_guard(con)
         answered = [connected.sql(question) for question in QUESTIONS]
-    return answered, sdcduck.guard(path)
+    return answered, sdcduck.open_guard(path)
 
 
 @pytest.mark.parametrize("place", range(len(QUESTIONS)))
@@ -71,7 +71,7 @@ def test_a_connection_may_change_its_data() -> None:
         con.execute("CREATE TABLE t AS SELECT i AS id, i % 2 AS side, 1 AS y FROM range(40) t(i)")
         con.execute("FROM sdc_add_record_key('t', unit := 'id')").fetchall()
         con.execute("FROM sdc_protect('t', unit := 'id', dimensions := ['side'], measures := ['y'])").fetchall()
-        one = sdcduck.guard(con)
+        one = sdcduck.open_guard(con)
         question = "SELECT side, sum(y) AS y, count(y) AS n FROM t GROUP BY side ORDER BY side"
         before = rows(one, question)
         con.execute("UPDATE t SET y = NULL WHERE side = 1")
@@ -87,7 +87,7 @@ def test_an_empty_table_tells_nothing(tmp_path: Path) -> None:
         con.execute(
             "FROM sdc_protect('t', unit := 'id', dimensions := ['side'], measures := ['y'], record_key := 'record_key')"
         )
-    one = sdcduck.guard(path)
+    one = sdcduck.open_guard(path)
     assert rows(one, "SELECT side, sum(y) AS y FROM t GROUP BY side") == []
     with pytest.raises(Refused, match="SDC010"):
         one.sql("SELECT stats(y) FROM t")

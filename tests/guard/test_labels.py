@@ -22,7 +22,7 @@ def guarded() -> Iterator[Guard]:
             "FROM sdc_protect('people', unit := 'id', dimensions := ['village', 'lived'], measures := ['income'], "
             "method := 'threshold', min_units := 5)"
         ).fetchall()
-        yield sdcduck.guard(con)
+        yield sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize(

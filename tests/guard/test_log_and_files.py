@@ -169,9 +169,9 @@ def test_half_of_the_memory_is_the_limit_where_nothing_is_said(file: Path) -> No
 def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("{}")
     with pytest.raises(sdcduck.SDCError, match="the file is no database"):
-        sdcduck.guard(tmp_path / "lines.jsonl")
+        sdcduck.open_guard(tmp_path / "lines.jsonl")
     with pytest.raises(sdcduck.SDCError, match="no such database file"):
-        sdcduck.guard(tmp_path)
+        sdcduck.open_guard(tmp_path)
     with pytest.raises(sdcduck.SDCError, match="no such database file"):
         guard(tmp_path / "nothing.duckdb")
     con = sdcduck.connect()

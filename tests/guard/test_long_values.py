@@ -91,7 +91,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def one(con: duckdb.DuckDBPyConnection) -> Guard:
-    return sdcduck.guard(con)
+    return sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize("name", MADE_LONG)

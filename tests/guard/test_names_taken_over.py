@@ -56,8 +56,8 @@ def test_a_macro_of_another_connection_does_not_run_in_place_of_a_function(
     lasting: duckdb.DuckDBPyConnection, macro: str, query: str, asked_before: bool, door: str
 ) -> None:
     ask = ASKED[door]
-    wanted = ask(sdcduck.guard(lasting), query)
-    one = sdcduck.guard(lasting)
+    wanted = ask(sdcduck.open_guard(lasting), query)
+    one = sdcduck.open_guard(lasting)
     if asked_before:
         assert ask(one, query) == wanted
     lasting.cursor().execute(f"CREATE MACRO {macro}")
@@ -68,7 +68,7 @@ def test_a_macro_of_another_connection_does_not_run_in_place_of_a_function(
 
 
 def test_records_are_not_judged_by_a_macro(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     one.sql(COUNTED)
     con.execute("CREATE MACRO min(x) AS 1; CREATE MACRO max(x) AS 1")  # by which keys of a unit would be compared
     con.execute("INSERT INTO people SELECT id, region, income, (record_key + 1) % 1000000 FROM people WHERE id = 7")
@@ -84,7 +84,7 @@ def test_records_are_not_judged_by_a_macro(con: duckdb.DuckDBPyConnection) -> No
 def test_a_public_name_is_not_that_of_the_records_after_they_were_renamed(
     con: duckdb.DuckDBPyConnection, asked_before: bool, door: str
 ) -> None:
-    ask, one = ASKED[door], sdcduck.guard(con)
+    ask, one = ASKED[door], sdcduck.open_guard(con)
     if asked_before:
         ask(one, "FROM alike")
         ask(one, COUNTED)
@@ -105,17 +105,17 @@ def test_a_guard_made_later_does_not_show_the_records_under_a_public_name(
     con: duckdb.DuckDBPyConnection, left: str
 ) -> None:
     con.execute(f"ALTER TABLE regions RENAME TO regions_before; ALTER TABLE people RENAME TO regions; {left}")
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for query in ("FROM regions", "SELECT region FROM regions", "SELECT count(*) AS n FROM regions"):
         with pytest.raises(Refused, match=r"SDC060: .*regions: it has the columns of people, which has them no more"):
             one.sql(query)
     con.execute("ALTER TABLE regions RENAME TO away")
     con.execute("CREATE OR REPLACE TABLE regions AS SELECT 1 AS region")
-    assert sdcduck.guard(con).sql("FROM regions").to_pylist() == [{"region": 1}]
+    assert sdcduck.open_guard(con).sql("FROM regions").to_pylist() == [{"region": 1}]
 
 
 def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     one.sql("FROM regions")
     con.execute("CREATE OR REPLACE TABLE regions AS SELECT 1 AS region, 'new' AS name")
     assert one.sql("SELECT name FROM regions").to_pylist() == [{"name": "new"}]
@@ -141,7 +141,7 @@ def test_a_name_is_declared_where_it_means_the_table_of_the_main_schema(
     with pytest.raises(duckdb.Error, match=r'USE "memory"\."main" first; for a table of another schema make a view'):
         con.execute(f"FROM {declare}")
     with pytest.raises(Refused, match="SDC020"):
-        sdcduck.guard(con).sql("SELECT count(*) AS n FROM info")
+        sdcduck.open_guard(con).sql("SELECT count(*) AS n FROM info")
     con.execute("USE memory.main")
     con.execute(f"FROM {declare}")
-    assert len(sdcduck.guard(con).sql("SELECT count(*) AS n FROM info")) == 1
+    assert len(sdcduck.open_guard(con).sql("SELECT count(*) AS n FROM info")) == 1

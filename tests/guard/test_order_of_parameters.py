@@ -40,9 +40,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_parameters_are_those_of_duckdb(con: duckdb.DuckDBPyConnection, query: str, values: list[object]) -> None:
     wanted = con.execute(query, values).fetchall()
     assert wanted
-    assert [tuple(row.values()) for row in sdcduck.guard(con).sql(query, values).to_pylist()] == wanted
+    assert [tuple(row.values()) for row in sdcduck.open_guard(con).sql(query, values).to_pylist()] == wanted
 
 
 def test_parameters_of_two_kinds_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Refused, match="SDC005"):
-        sdcduck.guard(con).sql("SELECT $1 AS a, ? AS b, count(*) AS n FROM people", [1, 2])
+        sdcduck.open_guard(con).sql("SELECT $1 AS a, ? AS b, count(*) AS n FROM people", [1, 2])

@@ -25,14 +25,14 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income']);
             FROM sdc_public('regions');
         """).fetchall()
-        con.register("answer", sdcduck.guard(con).sql(RELEASED))
+        con.register("answer", sdcduck.open_guard(con).sql(RELEASED))
         con.execute("CREATE TABLE released AS FROM answer").fetchall()
         yield con
 
 
 @pytest.fixture(scope="module")
 def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
-    return sdcduck.guard(con)
+    return sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_distinct_on_takes_what_is_not_shown(con: duckdb.DuckDBPyConnection, key
     con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income'], "
         "method := 'threshold', min_units := 1, role := 'all')").fetchall()  # fmt: skip
     query = f"SELECT DISTINCT ON ({keys}) age, count(*) AS n FROM people GROUP BY region, age ORDER BY age, region"
-    found = sdcduck.guard(con, role="all").sql(query).to_pylist()
+    found = sdcduck.open_guard(con, role="all").sql(query).to_pylist()
     assert [tuple(row.values()) for row in found] == con.execute(query).fetchall()
 
 

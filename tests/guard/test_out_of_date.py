@@ -42,9 +42,9 @@ class Database:
 
     def guard(self, kind: str) -> Guard:
         if kind == "connection":
-            return sdcduck.guard(self.con)
+            return sdcduck.open_guard(self.con)
         self.con.close()
-        return sdcduck.guard(self.path)
+        return sdcduck.open_guard(self.path)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_sums_of_floating_point_numbers_do_not_look_like_changes(database: Datab
         PROTECT.format("large"),
         "SET threads = 4",
     )
-    one, question = sdcduck.guard(database.con), PUBLISHED.replace("published", "large")
+    one, question = sdcduck.open_guard(database.con), PUBLISHED.replace("published", "large")
     for _ in range(5):
         assert one.sql(question).num_rows == 5
         assert database.con.execute("SELECT count(*) FROM sdc_suppress('p')").fetchall()

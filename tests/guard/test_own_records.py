@@ -97,7 +97,7 @@ def test_records_of_other_populations_are_none_of_this_unit() -> None:
             "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], population := 'firms')"
         ).fetchall()
         with pytest.raises(Refused, match="SDC035"):
-            sdcduck.guard(con).sql(
+            sdcduck.open_guard(con).sql(
                 "SELECT count(*) FROM patients p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.id = p.id AND p.age > 50)"
             )
 
@@ -109,4 +109,4 @@ def test_the_stricter_of_two_tables_holds() -> None:
             "method := 'threshold', min_units := 1000)"
         ).fetchall()
         query = "SELECT count(*) AS n FROM patients p WHERE EXISTS (FROM visits v WHERE v.id = p.id AND p.age > 0)"
-        assert sdcduck.guard(con).sql(query).to_pylist() == [{"n": None}]
+        assert sdcduck.open_guard(con).sql(query).to_pylist() == [{"n": None}]

@@ -248,11 +248,11 @@ def test_units_of_other_populations_and_methods_are_no_units_of_this_one(plain: 
             "population := 'persons')"
         ).fetchall()
         with pytest.raises(Refused, match=r"SDC035.*protected in different ways"):
-            sdcduck.guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
+            sdcduck.open_guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
         con.execute("FROM sdc_add_record_key('firms', unit := 'id')").fetchall()
         con.execute("FROM sdc_protect('firms', unit := 'id', dimensions := ['size'], population := 'firms')").fetchall()
         with pytest.raises(Refused, match=r"SDC035.*different units"):
-            sdcduck.guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
+            sdcduck.open_guard(con).sql("SELECT count(*) FROM patients WHERE id IN (SELECT id FROM firms)")
 
 
 def test_no_cast_of_duckdb_tells_who_is_there(exact: Guard) -> None:
@@ -274,7 +274,7 @@ def test_the_stricter_of_two_tables_holds_in_on(join: str) -> None:
             "population := 'persons', method := 'threshold', min_units := 1000)"
         ).fetchall()
         query = f"SELECT count(*) AS n FROM patients a {join} a.id IN (SELECT id FROM visits WHERE diagnosis = 'flu')"
-        assert sdcduck.guard(con).sql(query).to_pylist() == [{"n": None}]
+        assert sdcduck.open_guard(con).sql(query).to_pylist() == [{"n": None}]
 
 
 def test_sums_of_sums_that_cancel_have_the_noise_of_the_sum() -> None:
@@ -282,7 +282,7 @@ def test_sums_of_sums_that_cancel_have_the_noise_of_the_sum() -> None:
         con.execute("""CREATE TABLE visits AS SELECT i // 4 AS id, i % 2 AS y, CASE WHEN i % 4 < 2 THEN 1 ELSE -1 END * (50 + i // 4) AS cost
             FROM range(400) t(i) UNION ALL SELECT i, 5, 1000 + i FROM range(90) t(i)""")
         protect(con, "visits", "['y']", "['cost']", "cell_key")
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         wanted = answer(guard, "SELECT sum(cost) FROM visits")
         for by in ("id", "id, y", "ALL"):
             inner = f"SELECT id, {'y, ' if by != 'id' else ''}sum(cost) AS a FROM visits GROUP BY {by}"
@@ -295,7 +295,7 @@ def test_the_stricter_of_two_tables_holds() -> None:
             "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost'], "
             "population := 'persons', method := 'threshold', min_units := 1000)"
         ).fetchall()
-        one = sdcduck.guard(con)
+        one = sdcduck.open_guard(con)
         assert one.sql("SELECT count(*) AS n FROM patients").to_pylist() == [{"n": 700}]
         for condition in ("IN (SELECT id FROM visits)", "NOT IN (SELECT id FROM visits WHERE diagnosis = 'flu')"):
             assert one.sql(f"SELECT count(*) AS n FROM patients WHERE id {condition}").to_pylist() == [{"n": None}]
@@ -313,7 +313,7 @@ def test_a_table_with_one_row_for_each_unit_has_the_same_answers(noisy: Guard) -
 def test_ties_are_decided_by_what_is_there(plain: duckdb.DuckDBPyConnection) -> None:
     # DuckDB's arg_min takes whichever row comes first, which threads decide.
     query = "SELECT d, count(*) AS n FROM (SELECT id, arg_min(diagnosis, year(day)) AS d FROM visits GROUP BY id) GROUP BY d"
-    found = sdcduck.guard(plain).sql(query)
+    found = sdcduck.open_guard(plain).sql(query)
     wanted = (
         plain.cursor()
         .execute("""
@@ -345,7 +345,7 @@ def one_is_rare(request: pytest.FixtureRequest) -> Iterator[Guard]:
         con.execute("FROM sdc_add_record_key('visits', unit := 'id')").fetchall()
         con.execute(f"""FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'nth'], measures := ['cost'],
             method := '{request.param}', min_units := 10)""").fetchall()
-        yield sdcduck.guard(con)
+        yield sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize("query", FILLED)
@@ -405,7 +405,7 @@ def test_values_that_are_equal_and_not_the_same_do_not_hang_on_the_order_of_rows
             con.execute(f"""CREATE TABLE visits AS SELECT i // 2 AS id, ['0.0', '-0.0'][1 + i % 2]::DOUBLE AS x,
                 [INTERVAL 30 DAY, INTERVAL 1 MONTH][1 + i % 2] AS y FROM range(40) t(i) ORDER BY {order}""")
             protect(con, "visits", "['x', 'y']", "[]", "threshold")
-            guard = sdcduck.guard(con)
+            guard = sdcduck.open_guard(con)
             for by in ("SELECT DISTINCT id, x FROM visits", "SELECT id, x FROM visits GROUP BY id, x"):
                 answers.append(guard.sql(f"SELECT x::VARCHAR AS x, count(*) AS n FROM ({by}) GROUP BY 1").to_pylist())
             with pytest.raises(Refused, match=r"SDC050.*number of days"):
@@ -425,7 +425,7 @@ def test_numbers_of_many_digits_are_compared_digit_by_digit_or_not_at_all() -> N
         con.execute("FROM sdc_public('public')").fetchall()
         protect(con, "a", "['d', 'e']", "[]", "threshold")
         protect(con, "b", "['d', 'e', 'h']", "[]", "threshold")
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         for condition in (
             "(SELECT count(*) FROM b c WHERE c.id = b.id AND c.{0} = b.{0}) > 0",
             "EXISTS (SELECT 1 FROM a WHERE a.id = b.id AND a.{0} = b.{0})",

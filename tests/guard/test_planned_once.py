@@ -18,7 +18,7 @@ from sdcduck.catalog.audit_log import read_log
 from sdcduck.guard import Guard, Refused
 from sdcduck.guard.running import begun, plans_once
 
-asking = importlib.import_module("sdcduck.guard.question")  # the name `sdcduck.guard` is a function
+asking = importlib.import_module("sdcduck.guard.question")  # the name `sdcduck.open_guard` is a function
 
 GROUPED = (
     "SELECT region, count(*) AS n, sum(income) AS y FROM people GROUP BY region ORDER BY n DESC LIMIT 3",
@@ -44,7 +44,7 @@ def one() -> Iterator[Guard]:
         con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'sex'], measures := ['income'])")
         con.execute("FROM sdc_public('numbers')").fetchall()
-        yield sdcduck.guard(con)
+        yield sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize("question", [*GROUPED, *LARGER])
@@ -118,7 +118,7 @@ def test_what_is_asked_for_each_time(one: Guard, question: str) -> None:
 
 
 def test_each_time_it_is_written_down(one: Guard, tmp_path: Path) -> None:
-    logged = sdcduck.guard(one._con, log=tmp_path / "log.jsonl")
+    logged = sdcduck.open_guard(one._con, log=tmp_path / "log.jsonl")
     for _ in range(3):
         assert logged.stream("SELECT 1 AS a", user="ann").read_all().to_pylist() == [{"a": 1}]
     lines = read_log(tmp_path / "log.jsonl")

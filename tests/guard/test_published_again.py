@@ -45,11 +45,11 @@ def test_missing_values_that_came_are_not_counted(con: duckdb.DuckDBPyConnection
     """The mean would be the sum of those who have an income, over the number of all."""
     publish(con, "count(*) AS n, sum(income) AS income")
     protect(con)
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     assert answered(one, MEAN) == plain(con, MEAN)
     con.execute("UPDATE people SET income = NULL WHERE id % 2 = 0")
     publish(con, "count(*) AS n, sum(income) AS income")
-    for each in (one, sdcduck.guard(con)):
+    for each in (one, sdcduck.open_guard(con)):
         with pytest.raises(Refused, match=r"SDC052: .*missing values"):
             each.sql(MEAN)
         assert answered(each, COUNT) == plain(con, COUNT)
@@ -59,7 +59,7 @@ def test_missing_values_that_went_refuse_nothing(con: duckdb.DuckDBPyConnection)
     con.execute("UPDATE people SET income = NULL WHERE id % 2 = 0")
     publish(con, "count(*) AS n, sum(income) AS income")
     protect(con)
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     with pytest.raises(Refused, match=r"SDC052: .*missing values"):
         one.sql(MEAN)
     con.execute("UPDATE people SET income = 5 WHERE income IS NULL")
@@ -71,13 +71,13 @@ def test_records_are_counted_by_what_counts_records(con: duckdb.DuckDBPyConnecti
     con.execute("UPDATE people SET income = NULL WHERE id % 2 = 0")
     publish(con, "count(income) AS earning, count(*) FILTER (id > 9) AS later, count(*) AS n, sum(income) AS income")
     protect(con)
-    assert answered(sdcduck.guard(con), COUNT) == plain(con, COUNT)
+    assert answered(sdcduck.open_guard(con), COUNT) == plain(con, COUNT)
 
 
 def test_columns_of_other_kinds_answer_nothing_wrong(con: duckdb.DuckDBPyConnection) -> None:
     publish(con, "count(*) AS n, sum(income) AS income")
     protect(con)
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     before = answered(one, COUNT)
     publish(con, "sum(income) AS n, count(*) AS records, sum(income) AS income")
     assert answered(one, COUNT) == before

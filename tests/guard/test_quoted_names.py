@@ -30,15 +30,15 @@ def test_a_name_in_quotes_is_a_name(name: str, argument: str) -> None:
                 "FROM sdc_protect(?, unit := 'person_id', dimensions := ['region'], measures := ['income'])", [told]
             ).fetchall()
             asked = f"SELECT t.region, count(*), sum(income) FROM {table} AS t GROUP BY ALL ORDER BY ALL"
-            answers.append([tuple(row.values()) for row in sdcduck.guard(con).sql(asked).to_pylist()])
+            answers.append([tuple(row.values()) for row in sdcduck.open_guard(con).sql(asked).to_pylist()])
             with pytest.raises(Refused, match="SDC040"):
-                sdcduck.guard(con).sql(f"SELECT income FROM {table}")
+                sdcduck.open_guard(con).sql(f"SELECT income FROM {table}")
         assert answers[0] == answers[1]
         con.execute("FROM sdc_unprotect(?)", [argument]).fetchall()
         with pytest.raises(Refused, match="SDC020"):
-            sdcduck.guard(con).sql(f"SELECT count(*) FROM {quoted}")
+            sdcduck.open_guard(con).sql(f"SELECT count(*) FROM {quoted}")
         con.execute("FROM sdc_public(?)", [argument]).fetchall()
-        assert sdcduck.guard(con).sql(f"SELECT count(*) AS n FROM {quoted}").to_pylist() == [{"n": 300}]
+        assert sdcduck.open_guard(con).sql(f"SELECT count(*) AS n FROM {quoted}").to_pylist() == [{"n": 300}]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_name_is_not_read_as_sql(name: str) -> None:
                 "FROM sdc_protect(?, unit := 'person_id', dimensions := [?], measures := ['income'], population := 'p')",
                 [table, dimension],
             ).fetchall()
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         plain = guard.sql("SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region").to_pylist()
         expected = [(row["region"], row["n"]) for row in plain]
         for asked in (
@@ -125,7 +125,7 @@ def test_a_view_with_a_column_called_rowid_is_looked_at_again() -> None:
         con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'])").fetchall()
         con.execute("FROM sdc_public('shown')").fetchall()
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         assert guard.sql("SELECT income FROM shown").to_pylist() == [{"income": 2}]
         con.execute("CREATE OR REPLACE VIEW shown AS SELECT 1::BIGINT AS rowid, income FROM people")
         with pytest.raises(Refused, match="SDC060"):

@@ -321,7 +321,7 @@ def nothing_hidden() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_what_is_answered_is_what_duckdb_says(nothing_hidden: duckdb.DuckDBPyConnection) -> None:
-    guard, questions, answered = sdcduck.guard(nothing_hidden), Questions(SEED), 0
+    guard, questions, answered = sdcduck.open_guard(nothing_hidden), Questions(SEED), 0
     for _ in range(QUESTIONS):
         query = questions.question()
         code = _code(guard, query)
@@ -341,7 +341,11 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
         database("cell_key") as one,
         database("cell_key", order="i * 7919 % 421") as other,
     ):
-        exact, guards, questions = sdcduck.guard(plain), (sdcduck.guard(one), sdcduck.guard(other)), Questions(SEED + 1)
+        exact, guards, questions = (
+            sdcduck.open_guard(plain),
+            (sdcduck.open_guard(one), sdcduck.open_guard(other)),
+            Questions(SEED + 1),
+        )
         for _ in range(times(25, 50)):
             query = questions.question()
             codes = {_code(guard, query) for guard in (exact, *guards)}
@@ -353,7 +357,7 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
 
 def test_no_count_hangs_on_a_measure(nothing_hidden: duckdb.DuckDBPyConnection) -> None:
     with database("threshold", cost="7 * (i % 3)") as twin:
-        guards, questions = (sdcduck.guard(nothing_hidden), sdcduck.guard(twin)), Questions(SEED + 2)
+        guards, questions = (sdcduck.open_guard(nothing_hidden), sdcduck.open_guard(twin)), Questions(SEED + 2)
         for _ in range(times(30, 75)):
             query = re.sub(r", sum\(r\.\w+\)", "", questions.question())
             if not _code(guards[0], query):

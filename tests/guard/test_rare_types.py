@@ -58,7 +58,7 @@ ANSWERED = [
 def test_answered(con: duckdb.DuckDBPyConnection, query: str) -> None:
     if "place" in query and "place" not in TYPES:
         return
-    assert answer(sdcduck.guard(con), query) == answer_of_duckdb(con, query) != []
+    assert answer(sdcduck.open_guard(con), query) == answer_of_duckdb(con, query) != []
 
 
 REFUSED = {
@@ -77,4 +77,4 @@ def test_refused_with_a_lesson(con: duckdb.DuckDBPyConnection, query: str) -> No
     if "place" in query and "place" not in TYPES:
         return
     with pytest.raises(Refused, match=REFUSED[query]):
-        sdcduck.guard(con).sql(query)
+        sdcduck.open_guard(con).sql(query)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import sdcduck
 from sdcduck.guard import Guard, Refused
 
-plain_text = importlib.import_module("sdcduck.guard.guard").plain_text  # the name `sdcduck.guard` is a function
+plain_text = importlib.import_module("sdcduck.guard.guard").plain_text  # the name `sdcduck.open_guard` is a function
 
 PIECES = [
     "SELECT", "1", "a", "b", ",", "(", ")", "*", "/", "-", "+", "<", "=", ".", ";", "'", "''", "'x'", "' -- y'", '"', '"c"', "FROM", "t",
@@ -85,7 +85,7 @@ def register() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def one(register: duckdb.DuckDBPyConnection) -> Guard:
-    return sdcduck.guard(register)
+    return sdcduck.open_guard(register)
 
 
 def test_one_question_is_rewritten_once(one: Guard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_the_stricter_of_two_tables_holds() -> None:
             "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost'], "
             "population := 'persons', method := 'threshold', min_units := 1000)"
         ).fetchall()
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         query = f"SELECT count(*) AS n FROM patients p WHERE (SELECT count(*) {_VISITS_OF}) > 0"
         assert guard.sql(query).to_pylist() == [{"n": None}]
         assert guard.sql("SELECT count(*) AS n FROM patients").to_pylist() == [{"n": 700}]

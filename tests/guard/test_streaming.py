@@ -133,7 +133,7 @@ import resource, sdcduck
 con = sdcduck.connect(secret="the secret of the tests")
 con.execute("CREATE TABLE numbers AS SELECT range AS n FROM range(4000)")
 con.execute("FROM sdc_public('numbers')").fetchall()
-guarded = sdcduck.guard(con)
+guarded = sdcduck.open_guard(con)
 query = "SELECT a.n AS a, b.n AS b FROM numbers a CROSS JOIN numbers b"
 guarded.stream("SELECT n FROM numbers").read_all()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

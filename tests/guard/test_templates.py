@@ -97,39 +97,39 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_it_is_answered_as_by_a_guard_that_heard_nothing_before(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for region in (*REGIONS, "nowhere", *REGIONS, "unnest", "north''s"):
         question = BY_AGE.format(region)
-        assert one.sql(question).equals(sdcduck.guard(con).sql(question))
+        assert one.sql(question).equals(sdcduck.open_guard(con).sql(question))
     assert has_template(one, BY_AGE.format("north"))
 
 
 def test_what_runs_is_written_down(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for region in ("a", "b", "c"):
         assert f"'{region}'" in one.rewrite(BY_AGE.format(region))
-        assert one.explain(BY_AGE.format(region)).notes == sdcduck.guard(con).explain(BY_AGE.format(region)).notes
+        assert one.explain(BY_AGE.format(region)).notes == sdcduck.open_guard(con).explain(BY_AGE.format(region)).notes
 
 
 def test_policies_and_tables_that_change(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for region in (*REGIONS, "nowhere"):
         one.sql(BY_AGE.format(region))
     con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'day'])")
     assert becomes(one, BY_AGE.format("a")) == "SDC030"
     declared(con, "threshold")
     for region in ("b", "c", "d", "e"):
-        assert becomes(one, BY_AGE.format(region)) == becomes(sdcduck.guard(con), BY_AGE.format(region))
+        assert becomes(one, BY_AGE.format(region)) == becomes(sdcduck.open_guard(con), BY_AGE.format(region))
     assert "cell_key" not in str(becomes(one, BY_AGE.format("f")))
     con.execute(
         "CREATE TABLE others AS FROM people; DROP TABLE people; CREATE VIEW people AS SELECT *, 1 AS new FROM others"
     )
     for region in ("g", "h", "i"):
-        assert becomes(one, BY_AGE.format(region)) == becomes(sdcduck.guard(con), BY_AGE.format(region))
+        assert becomes(one, BY_AGE.format(region)) == becomes(sdcduck.open_guard(con), BY_AGE.format(region))
 
 
 def test_constants_that_are_the_same_are_so_in_another_question(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     question = "SELECT age > {} AS old, count(*) AS n FROM people WHERE age < {} GROUP BY age > {}"
     for age in (10, 20, 30):
         assert one.sql(question.format(age, 7, age)).num_rows == 1
@@ -176,37 +176,37 @@ def test_values_that_are_the_same_as_one_that_is_no_constant(
         FROM sdc_add_record_key('visits', unit := 'id');
         FROM sdc_protect('visits', unit := 'id', dimensions := ['age']);
     """)
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for table in ("people", "visits"):
         question = f"SELECT count(*) FROM {table} GROUP BY GROUPING SETS ((mod(age, 2) = {{}}), ({elsewhere}))"
         for other in others:
             becomes(one, question.format(other))
-        assert becomes(one, question.format(value)) == becomes(sdcduck.guard(con), question.format(value))
+        assert becomes(one, question.format(value)) == becomes(sdcduck.open_guard(con), question.format(value))
     assert becomes(one, question.format(value)) in ("SDC005", "SDC001")
 
 
 def test_a_value_that_decides_whether_rows_are_asked_for(con: duckdb.DuckDBPyConnection) -> None:
     """1 = 5 is never so, 1 = 1 always: a says which, as an alias does in WHERE."""
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for question in (
         "SELECT 1 AS a, region, count(*) AS n FROM people WHERE a = {} GROUP BY region",
         "SELECT 1 AS a, 0 AS b, id FROM people WHERE a = {}",
     ):
         for value in (5, 6, 7, 1, 0):
             text = question.format(value)
-            assert becomes(one, text) == becomes(sdcduck.guard(con), text), text
+            assert becomes(one, text) == becomes(sdcduck.open_guard(con), text), text
 
 
 @pytest.mark.parametrize("value", ["unnest", "a == b", "UNNEST", "=="])
 def test_values_that_are_found_in_a_text(con: duckdb.DuckDBPyConnection, value: str) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for question in (
         "SELECT region, count(*) AS n FROM people WHERE region = '{}' GROUP BY region",
         "SELECT n ** 2 AS n FROM (SELECT count(*) AS n FROM people WHERE region = '{}') AS t",
         "SELECT region AS \"it's\", count(*) AS n FROM people WHERE region = '{}' GROUP BY region",
     ):
         for text in map(question.format, (*REGIONS, "nowhere", value)):
-            assert becomes(one, text) == becomes(sdcduck.guard(con), text), text
+            assert becomes(one, text) == becomes(sdcduck.open_guard(con), text), text
 
 
 @pytest.mark.parametrize(
@@ -225,17 +225,17 @@ def test_no_text_takes_long_to_be_searched(text: str) -> None:
 def test_a_text_that_is_too_long_is_not_searched(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, long = sdcduck.guard(con), f"SELECT count(*) FROM people WHERE {20_000 * 'age = 5 AND '} true"
+    one, long = sdcduck.open_guard(con), f"SELECT count(*) FROM people WHERE {20_000 * 'age = 5 AND '} true"
     assert asked(long) is not None
     monkeypatch.setattr(importlib.import_module("sdcduck.guard.guard"), "asked", pytest.fail)
     assert becomes(one, long) == "SDC002"
 
 
 def test_a_value_in_a_name(con: duckdb.DuckDBPyConnection) -> None:
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     for age in (10, 20, 30):
         question = f"SELECT sum((SELECT count(*) FROM people WHERE age > {age}))"
-        assert one.sql(question).column_names == sdcduck.guard(con).sql(question).column_names
+        assert one.sql(question).column_names == sdcduck.open_guard(con).sql(question).column_names
         assert str(age) in one.sql(question).column_names[0]
         assert not has_template(one, question)
 

@@ -51,14 +51,14 @@ def test_the_total_of_nobody_has_a_row_where_duckdb_has_one(method: str) -> None
                 assert len(wanted) == (
                     "ROLLUP (region)," not in asked and ("()" in asked or "ROLLUP" in asked or "CUBE" in asked)
                 )
-                assert answer(sdcduck.guard(con), query) == wanted
+                assert answer(sdcduck.open_guard(con), query) == wanted
 
 
 @pytest.mark.parametrize("rules", ["method := 'cell_key', min_units := 11", "method := 'threshold', min_units := 11"])
 @pytest.mark.parametrize("table", ["people", "stays"])
 def test_the_total_of_few_looks_like_that_of_nobody(rules: str, table: str) -> None:
     with made(rules) as con:
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         few, nobody = (
             answer(guard, f"SELECT region, count(*) AS n, sum(income) AS s FROM {table} WHERE age = {age} AND region = 's' "
                    "AND sex = 'f' GROUP BY ROLLUP (region)")
@@ -71,7 +71,7 @@ def test_the_total_of_few_looks_like_that_of_nobody(rules: str, table: str) -> N
 
 def test_somebody_published_as_nobody_looks_like_nobody() -> None:
     with made(METHODS["cell_key"]) as con:
-        guard, hidden = sdcduck.guard(con), 0
+        guard, hidden = sdcduck.open_guard(con), 0
         for age in range(50):
             for table in ("people", "stays"):
                 asked = f"FROM {table} WHERE age = {age} AND region = 'n' AND sex = 'm'"
@@ -88,7 +88,7 @@ def test_somebody_published_as_nobody_looks_like_nobody() -> None:
 @pytest.mark.parametrize("table", ["people", "stays", "known"])
 def test_one_expression_is_no_two_keys_of_subtotals(table: str) -> None:
     with made(METHODS["cell_key"]) as con:
-        guard = sdcduck.guard(con)
+        guard = sdcduck.open_guard(con)
         for keys in ("ROLLUP (1, 2)", "CUBE (a, b)", "GROUPING SETS ((1), (b))", "ROLLUP ((1, 2), 3)"):
             with pytest.raises(Refused, match=r"SDC005.*take it once"):
                 guard.sql(

@@ -32,7 +32,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-guard_of = lru_cache(1)(sdcduck.guard)
+guard_of = lru_cache(1)(sdcduck.open_guard)
 
 
 def compared(con: duckdb.DuckDBPyConnection, query: str) -> None:
@@ -52,7 +52,7 @@ def test_over_public_tables_it_is_that_of_duckdb(con: duckdb.DuckDBPyConnection,
 
 
 def test_2_to_the_63_has_all_its_digits(con: duckdb.DuckDBPyConnection) -> None:
-    answer = sdcduck.guard(con).sql("SELECT min(large) AS n, sum(i) FILTER (WHERE i < 3) AS s FROM numbers")
+    answer = sdcduck.open_guard(con).sql("SELECT min(large) AS n, sum(i) FILTER (WHERE i < 3) AS s FROM numbers")
     assert answer.schema.types == [pa.decimal128(38, 0), pa.decimal128(38, 0)]
     assert list(map(int, answer.to_pylist()[0].values())) == [2**63, 3]
 
@@ -87,4 +87,4 @@ def test_a_protected_sum_has_the_type_that_its_method_says(method: str, kinds: l
         con.execute(
             f"FROM sdc_protect('people', unit := 'id', dimensions := ['r'], measures := {measures}, method := '{method}'{more})"
         ).fetchall()
-        assert sdcduck.guard(con).sql(f"SELECT {sums} FROM people").schema.types == kinds
+        assert sdcduck.open_guard(con).sql(f"SELECT {sums} FROM people").schema.types == kinds

@@ -46,11 +46,11 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 )
 def test_names_types_and_rows_are_those_of_duckdb(con: duckdb.DuckDBPyConnection, query: str) -> None:
     plain = con.execute(f"DESCRIBE {query}").fetchall()
-    one = sdcduck.guard(con)
+    one = sdcduck.open_guard(con)
     assert one.columns(query) == [row[:2] for row in plain]
     assert [tuple(row.values()) for row in one.sql(query).to_pylist()] == con.execute(query).fetchall()
 
 
 def test_two_of_one_name_have_none_to_ask_for(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Refused, match="SDC030"):
-        sdcduck.guard(con).sql('SELECT "count_star()" FROM (SELECT count(*), count(*) FROM people)')
+        sdcduck.open_guard(con).sql('SELECT "count_star()" FROM (SELECT count(*), count(*) FROM people)')

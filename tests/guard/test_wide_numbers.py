@@ -29,9 +29,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 )
 def test_what_is_too_large_is_refused(con: duckdb.DuckDBPyConnection, shown: str) -> None:
     with pytest.raises(SDCError, match=r"SDC090.*2\^127 or more.*CAST it to VARCHAR"):
-        sdcduck.guard(con).sql(f"SELECT {shown} AS x FROM wide")
+        sdcduck.open_guard(con).sql(f"SELECT {shown} AS x FROM wide")
     with pytest.raises(SDCError, match=r"2\^127 or more"):
-        sdcduck.guard(con).stream(f"SELECT {shown} AS x FROM wide").read_all()
+        sdcduck.open_guard(con).stream(f"SELECT {shown} AS x FROM wide").read_all()
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_what_is_too_large_is_refused(con: duckdb.DuckDBPyConnection, shown: str
     ],
 )  # fmt: skip
 def test_what_is_not_is_right(con: duckdb.DuckDBPyConnection, shown: str, wanted: object) -> None:
-    assert sdcduck.guard(con).sql(f"SELECT {shown} AS x FROM wide").to_pylist() == [{"x": wanted}]
+    assert sdcduck.open_guard(con).sql(f"SELECT {shown} AS x FROM wide").to_pylist() == [{"x": wanted}]

@@ -37,7 +37,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             FROM sdc_add_record_key('people', unit := 'id');
             FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income']);
         """).fetchall()
-        answer = sdcduck.guard(con).sql(RELEASED)
+        answer = sdcduck.open_guard(con).sql(RELEASED)
         con.register("answer", answer)
         con.execute("CREATE TABLE released AS FROM answer").fetchall()
         yield con
@@ -45,7 +45,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
-    return sdcduck.guard(con)
+    return sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -143,4 +143,6 @@ def test_a_formula_over_a_record_is_refused() -> None:
 
 def test_a_text_that_looks_like_a_name_stays_a_text(con: duckdb.DuckDBPyConnection) -> None:
     query = f"SELECT '\"{unknown_name()}\"' AS t, count(*) AS n FROM people"
-    assert [tuple(row.values()) for row in sdcduck.guard(con).sql(query).to_pylist()] == con.execute(query).fetchall()
+    assert [tuple(row.values()) for row in sdcduck.open_guard(con).sql(query).to_pylist()] == con.execute(
+        query
+    ).fetchall()

@@ -41,7 +41,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def guarded(con: duckdb.DuckDBPyConnection) -> Guard:
-    return sdcduck.guard(con)
+    return sdcduck.open_guard(con)
 
 
 FORMS = [
@@ -106,7 +106,7 @@ def test_nobody_and_few_are_both_null_where_few_are_hidden(method: str) -> None:
     with made(f"{method}, min_units := 3") as con:
         for table, measure in (("people", "income"), ("visits", "cost")):
             rows = answer(
-                sdcduck.guard(con),
+                sdcduck.open_guard(con),
                 f"SELECT town, sum(CASE WHEN sex = 'f' THEN {measure} ELSE 0 END) AS s, "
                 f"avg(coalesce({measure}, 0)) AS a FROM {table} WHERE town >= 't20' GROUP BY town",
             )
@@ -124,7 +124,7 @@ def test_with_nothing_to_hide_it_is_what_duckdb_says() -> None:
     with made(f"{THRESHOLD}, min_units := 1") as con:
         for form in FORMS:
             asked = f"SELECT town, {form.format('income')} AS s FROM people GROUP BY town"
-            assert answer(sdcduck.guard(con), asked) == answer_of_duckdb(con, asked)
+            assert answer(sdcduck.open_guard(con), asked) == answer_of_duckdb(con, asked)
 
 
 def test_under_suppression_0_is_of_groups_without_cells() -> None:
@@ -145,4 +145,4 @@ def test_under_suppression_0_is_of_groups_without_cells() -> None:
             "method := 'suppression', publication := 'f')"
         ).fetchall()
         asked = "SELECT county, sum(CASE WHEN kind = 'b' THEN turnover ELSE 0 END) AS s FROM firms GROUP BY county"
-        assert answer(sdcduck.guard(con), asked) == [("n", "0"), ("s", None), ("w", None)]
+        assert answer(sdcduck.open_guard(con), asked) == [("n", "0"), ("s", None), ("w", None)]

@@ -50,7 +50,7 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def guard(register: Path) -> Iterator[Guard]:
-    made = sdcduck.guard(register)
+    made = sdcduck.open_guard(register)
     yield made
     made.close()
 

@@ -96,7 +96,7 @@ def spellings(value: float) -> set[str]:
 
 
 def test_a_page_of_cross_tables_and_lists(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    path = sdcduck.report(con, QUERY, tmp_path / "page.html", max_count=2)
+    path = sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2)
     assert path == tmp_path / "page.html"
     page = Page(path)
     assert page.headings == ["Summary", "Suppressed by rule", "total", "sector", "geo", "sector x geo"]
@@ -123,7 +123,9 @@ def test_no_suppressed_number_is_in_the_file(con: duckdb.DuckDBPyConnection, tmp
     secret = suppressed_numbers(con, rules)
     assert len(secret) >= 4
     for audit in (False, True):
-        path = sdcduck.report(con, QUERY, tmp_path / "page.html", audit=audit, max_count=2, dominance=[(1, 40)])
+        path = sdcduck.publication_report(
+            con, QUERY, tmp_path / "page.html", audit=audit, max_count=2, dominance=[(1, 40)]
+        )
         source = path.read_text(encoding="utf-8")
         for value in secret:
             assert not any(text in source for text in spellings(value)), value
@@ -132,7 +134,7 @@ def test_no_suppressed_number_is_in_the_file(con: duckdb.DuckDBPyConnection, tmp
 
 def test_custodians_see_the_numbers_beside_the_marks(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     secret = suppressed_numbers(con, "max_count := 2")
-    page = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", custodian=True, max_count=2))
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", custodian=True, max_count=2))
     shown = {text for marked, _, text in page.cells() if marked in ("primary", "secondary")}
     for value in secret:
         assert shown & {f"{value:,.10g}P", f"{value:,.10g}S"}
@@ -140,13 +142,13 @@ def test_custodians_see_the_numbers_beside_the_marks(con: duckdb.DuckDBPyConnect
 
 
 def test_intervals_show_while_the_pointer_is_on_a_cell(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    page = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", audit=True, max_count=2))
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", audit=True, max_count=2))
     titles = {(marked, title) for marked, title, _ in page.cells() if marked in ("primary", "secondary")}
     audited = con.execute(f"SELECT DISTINCT lower, upper FROM sdc_audit($${QUERY}$$, max_count := 2)").fetchall()
     for lower, upper in audited:
         assert any(f"between {lower:g} and {upper:g}" in title for _, title in titles)
     assert all(": " not in title for _, title in titles)
-    without = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", max_count=2))
+    without = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2))
     assert not any("between" in title for _, title, _ in without.cells())
 
 
@@ -155,7 +157,7 @@ def test_a_number_that_forced_cells_give_away_is_not_written_down(
 ) -> None:
     # All cells of the row but one are forced, and so is their sum.
     rules = {"max_count": 2, "forced_if": "NOT (sector = 'A' AND geo = 'north') OR sector IS NULL OR geo IS NULL"}
-    path = sdcduck.report(con, QUERY, tmp_path / "page.html", audit=True, **rules)
+    path = sdcduck.publication_report(con, QUERY, tmp_path / "page.html", audit=True, **rules)
     [primary] = {title for marked, title, _ in Page(path).cells() if marked == "primary"}
     assert primary == "primary; max_count, follows from forced cells; follows exactly from published numbers"
     [(value,)] = con.execute("SELECT sum(turnover) FROM firms WHERE sector = 'A' AND geo = 'north'").fetchall()
@@ -165,7 +167,7 @@ def test_a_number_that_forced_cells_give_away_is_not_written_down(
 
 def test_names_of_categories_and_columns_are_text(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = """SELECT sector AS "<b>", count(*) AS "n & <i>" FROM firms GROUP BY CUBE ("<b>")"""
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=13, audit=True))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=13, audit=True))
     assert "<script" not in page.source
     assert "script" not in page.tags
     assert not {"b", "i"} & set(page.tags)
@@ -175,19 +177,19 @@ def test_names_of_categories_and_columns_are_text(con: duckdb.DuckDBPyConnection
 
 
 def test_the_page_needs_nothing_else(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    source = sdcduck.report(con, QUERY, tmp_path / "page.html", max_count=2).read_text()
+    source = sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2).read_text()
     assert not any(text in source for text in ("http:", "https:", "src=", "href=", "url(", "@import"))
 
 
 def test_shares_come_from_published_numbers(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    page = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", max_count=2))
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2))
     [(share,)] = con.execute(f"""
         SELECT sum(turnover) / (SELECT sum(turnover) FROM firms) FROM sdc_suppress($${QUERY}$$, max_count := 2)
         WHERE level = 'sector x geo'""").fetchall()
     assert page.tables[1][4][-1][3] == f"{100 * share:.1f} %"
     # Without a published total a share would tell it.
     query = QUERY.replace(", ())", ")")
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=2))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=2))
     assert {row[-1][3] for row in page.tables[1][1:-1]} == {"–"}
 
 
@@ -195,53 +197,55 @@ def test_three_dimensions_and_sparse_pairs_are_lists(con: duckdb.DuckDBPyConnect
     query = (
         "SELECT sector, geo, firm % 2 AS odd, count(*) AS n FROM firms GROUP BY GROUPING SETS ((sector, geo, odd), ())"
     )
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=1))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=1))
     assert [cell[3] for cell in page.tables[-1][0]] == ["sector", "geo", "odd", "n"]
     query = "SELECT firm, firm + 1 AS next, count(*) AS n FROM firms GROUP BY GROUPING SETS ((firm, next), ())"
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=1))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=1))
     assert [cell[3] for cell in page.tables[-1][0]] == ["firm", "next", "n"]
 
 
 def test_the_longer_dimension_goes_down_the_page(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = "SELECT geo, sector, count(*) AS n FROM firms GROUP BY GROUPING SETS ((geo, sector), ())"
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=0))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=0))
     assert page.tables[-1][0][0][3] == "sector \\ geo"
     assert [cell[3] for cell in next(row for row in page.tables[-1] if row[0][3] == "A")] == ["A", "6", "1", "6"]
 
 
 def test_a_stored_publication_keeps_its_rules(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     con.execute(f"FROM sdc_publish('firms', $${QUERY}$$, max_count := 2)").fetchall()
-    page = Page(sdcduck.report(con, "firms", tmp_path / "page.html"))
+    page = Page(sdcduck.publication_report(con, "firms", tmp_path / "page.html"))
     assert "<h1>Publication firms</h1>" in page.source
     assert "primary" in {marked for marked, _, _ in page.cells()}
 
 
 def test_zeros_that_no_record_has(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     con.execute("DELETE FROM firms WHERE sector = 'B' AND geo = 'east'")
-    page = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", max_count=2))
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2))
     assert ("none", "", "·") in page.cells()
-    page = Page(sdcduck.report(con, QUERY, tmp_path / "page.html", custodian=True, max_count=0, protect_zeros=True))
+    page = Page(
+        sdcduck.publication_report(con, QUERY, tmp_path / "page.html", custodian=True, max_count=0, protect_zeros=True)
+    )
     assert {text for marked, _, text in page.cells() if marked == "primary"} <= {"0P", "–P"}
 
 
 def test_an_empty_publication(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = "SELECT geo, count(*) AS n FROM firms WHERE false GROUP BY GROUPING SETS ((geo), ())"
-    page = Page(sdcduck.report(con, query, tmp_path / "page.html", max_count=2, audit=True))
+    page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=2, audit=True))
     assert page.headings == ["Summary", "total", "geo"]
 
 
 def test_what_is_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     with pytest.raises(sdcduck.SDCError, match="unknown rule 'max_cuont'; did you mean 'max_count'"):
-        sdcduck.report(con, QUERY, path, max_cuont=3)
+        sdcduck.publication_report(con, QUERY, path, max_cuont=3)
     with pytest.raises(sdcduck.SDCError, match="rule 'max_count' must be a number"):
-        sdcduck.report(con, QUERY, path, max_count=object())
+        sdcduck.publication_report(con, QUERY, path, max_count=object())
     with pytest.raises(sdcduck.SDCError, match="unknown publication 'frims'"):
-        sdcduck.report(con, "frims", path)
+        sdcduck.publication_report(con, "frims", path)
     with pytest.raises(duckdb.Error, match="argument 'max_count' must not be negative"):
-        sdcduck.report(con, QUERY, path, max_count=-1)
+        sdcduck.publication_report(con, QUERY, path, max_count=-1)
     with pytest.raises(sdcduck.SDCError, match=r"a grouping column cannot be called .total."):
-        sdcduck.report(con, "SELECT geo AS total, count(*) AS n FROM firms GROUP BY CUBE (total)", path)
+        sdcduck.publication_report(con, "SELECT geo AS total, count(*) AS n FROM firms GROUP BY CUBE (total)", path)
     assert not path.exists()
 
 
@@ -268,7 +272,7 @@ def test_the_command_writes_the_page(file: str, tmp_path: Path, con: duckdb.Duck
     assert call(file, QUERY, "-o", page, *options) == (0, f"wrote {page}\n", "")
     by_command = Path(page).read_text()
     rules = {"max_count": 2, "dominance": [(1, 40), (2, 90)], "contributor": "firm"}
-    assert sdcduck.report(con, QUERY, tmp_path / "other.html", **rules).read_text() == by_command
+    assert sdcduck.publication_report(con, QUERY, tmp_path / "other.html", **rules).read_text() == by_command
     assert call(file, "-", "-o", page, *options, stdin=QUERY)[0] == 0
     assert Path(page).read_text() == by_command
 

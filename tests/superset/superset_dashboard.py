@@ -457,7 +457,7 @@ def main(command: str, picture: Path | None) -> None:
         make_register(file)
         port = stack.enter_context(gateway(file))
         one = stack.enter_context(superset(command, folder))
-        guard = sdcduck.guard(file)
+        guard = sdcduck.open_guard(file)
         database = connect(one, port)
         source = dataset(one, database)
         ask_as_charts_do(one, source, guard)
