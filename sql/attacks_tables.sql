@@ -44,13 +44,6 @@
 --| --------+-------------+--------------+------+----------+----------
 --|       5 |         1.0 |          0.4 |  1.0 |    -0.01 |       1.0
 --| @source Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PoPETs; Francis (2022), PSD (modal guess)
-CREATE OR REPLACE TEMP MACRO sdc_attack_singling_out(
-    original, synthetic, control := NULL, columns := [], mode := 'univariate', terms := 3, attacks := 2000,
-    categorical := [], confidence := 0.95, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_attack_singling_out(
-        original::VARCHAR, synthetic::VARCHAR, control::VARCHAR, columns::VARCHAR[], mode::VARCHAR, terms, attacks,
-        categorical::VARCHAR[], confidence, seed::VARCHAR));
 
 --| sdc_attack_linkability(original, synthetic, control := NULL, aux := [], neighbours := 1, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Linkability: how often the synthetic data tell that two halves of a record belong to the same person.
@@ -91,13 +84,6 @@ CREATE OR REPLACE TEMP MACRO sdc_attack_singling_out(
 --| --------+-------------+--------------+---------------+------------+-----
 --|       6 |         1.0 |          0.0 |         0.167 |      0.167 |  1.0
 --| @source Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PoPETs; Francis (2022), PSD (modal guess)
-CREATE OR REPLACE TEMP MACRO sdc_attack_linkability(
-    original, synthetic, control := NULL, aux := [], neighbours := 1, attacks := 2000, categorical := [],
-    confidence := 0.95, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_attack_linkability(
-        original::VARCHAR, synthetic::VARCHAR, control::VARCHAR, to_json(aux)::VARCHAR, neighbours, attacks,
-        categorical::VARCHAR[], confidence, seed::VARCHAR));
 
 --| sdc_attack_inference(original, synthetic, control := NULL, secret := NULL, aux := [], tolerance := 0.05, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Inference: how often the nearest synthetic record tells a secret of a person of whom other columns are known.
@@ -140,13 +126,6 @@ CREATE OR REPLACE TEMP MACRO sdc_attack_linkability(
 --| --------+-------------+--------------+---------------+------------+-----
 --|       6 |         1.0 |          0.0 |         0.194 |      0.333 |  1.0
 --| @source Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PoPETs; Francis (2022), PSD (modal guess)
-CREATE OR REPLACE TEMP MACRO sdc_attack_inference(
-    original, synthetic, control := NULL, secret := NULL, aux := [], tolerance := 0.05, attacks := 2000,
-    categorical := [], confidence := 0.95, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_attack_inference(
-        original::VARCHAR, synthetic::VARCHAR, control::VARCHAR, secret::VARCHAR, aux::VARCHAR[], tolerance, attacks,
-        categorical::VARCHAR[], confidence, seed::VARCHAR));
 
 --| sdc_dcr_subsets(original, synthetic, holdout, columns := [], subsets := 20, size := NULL, records := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Whether the synthetic records are closer to the originals than to a holdout, in all columns or in some of them.
@@ -188,10 +167,3 @@ CREATE OR REPLACE TEMP MACRO sdc_attack_inference(
 --|      1 | correlated | ['region', 'age']        |   1.0 |      0.5 |         0.511 |   false
 --|      2 | random     | ['sex', 'age']           |   1.0 |      0.5 |         0.511 |   false
 --| @source Platzer and Reutterer (2021), Frontiers in Big Data; Minieri (2022)
-CREATE OR REPLACE TEMP MACRO sdc_dcr_subsets(
-    original, synthetic, holdout, columns := [], subsets := 20, size := NULL, records := 2000, categorical := [],
-    confidence := 0.95, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_dcr_subsets(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[], subsets, size, records,
-        categorical::VARCHAR[], confidence, seed::VARCHAR));

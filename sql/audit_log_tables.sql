@@ -35,5 +35,3 @@
 --|      1 | ann  | answered |    3 | SELECT region, count(*) FROM people GROUP BY region | ['cell_key']
 --|      2 | bob  | SDC040   |    0 | SELECT * FROM people                                | []
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_audit_log(path, first := 1) AS TABLE
-    SELECT * FROM query(_sdc_plan_audit_log(path::VARCHAR, first));

@@ -43,7 +43,7 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_protect(
         tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
-        ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units, base, publication::VARCHAR, population::VARCHAR,
+        ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units::VARCHAR, base::VARCHAR, publication::VARCHAR, population::VARCHAR,
         role::VARCHAR, preview::VARCHAR, [current_database(), current_schema()]));
 
 --| sdc_public(tbl, role := '') -> TABLE
@@ -76,5 +76,3 @@ CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE
 --| ------
 --| visits
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_unprotect(tbl, role := '') AS TABLE
-    SELECT * FROM query(_sdc_plan_unprotect(tbl::VARCHAR, role::VARCHAR));

@@ -30,8 +30,6 @@
 --| North | Mainland | North
 --| South | Mainland | South
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_levels(tbl, child := 'child', parent := 'parent', prefix := 'level_') AS TABLE
-    SELECT * FROM query(_sdc_plan_levels(tbl, child, parent, prefix));
 
 --| sdc_read_hrc(path, indent := '@') -> TABLE
 --| Reads a hierarchy file of tau-Argus (.hrc): one code a line, indented once a level.
@@ -57,8 +55,6 @@ CREATE OR REPLACE TEMP MACRO sdc_levels(tbl, child := 'child', parent := 'parent
 --| Islands  | NULL     |     1 |        4
 --| East     | Islands  |     2 |        5
 --| @source format of tau-Argus 4 (tau-Argus User's Manual 4.1)
-CREATE OR REPLACE TEMP MACRO sdc_read_hrc(path, indent := '@') AS TABLE
-    SELECT * FROM query(_sdc_plan_read_hrc(path, indent));
 
 --| sdc_read_rda(path) -> TABLE
 --| Reads a metadata file of tau-Argus (.rda): one row a variable.
@@ -98,8 +94,6 @@ CREATE OR REPLACE TEMP MACRO sdc_read_hrc(path, indent := '@') AS TABLE
 --| Region   |        1 |     2 | ['99']        |       true | [1, 1]      |   false |     NULL
 --| Turnover |        3 |     9 | ['999999999'] |      false | NULL        |    true |        2
 --| @source format of tau-Argus 4 (its Metadata.java)
-CREATE OR REPLACE TEMP MACRO sdc_read_rda(path) AS TABLE
-    SELECT * FROM query(_sdc_plan_read_rda(path));
 
 --| sdc_read_hst(path, separator := NULL, total := 'Total') -> TABLE
 --| Reads an a priori file of tau-Argus (.hst): what is known of cells beforehand, one line a cell.
@@ -129,8 +123,6 @@ CREATE OR REPLACE TEMP MACRO sdc_read_rda(path) AS TABLE
 --|    3 | ['East', None] | p      | NULL |             NULL |             NULL
 --|    4 | ['South', 'm'] | NULL   | 12.0 |             NULL |             NULL
 --| @source format of tau-Argus 4 (its TableSet.java)
-CREATE OR REPLACE TEMP MACRO sdc_read_hst(path, separator := NULL, total := 'Total') AS TABLE
-    SELECT * FROM query(_sdc_plan_read_hst(path, separator, total));
 
 CREATE OR REPLACE TEMP MACRO _sdc_apriori_in(path, dimensions, separator, total, statuses) AS
     '[' || list_aggregate(list_transform(dimensions::VARCHAR[], lambda name: '"' || replace(name, '"', '""') || '"::VARCHAR'), 'string_agg', ', ')

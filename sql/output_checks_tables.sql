@@ -43,13 +43,6 @@
 --| South  | f    |  3 | region x sex | pass   | NULL
 --| South  | m    |  2 | region x sex | pass   | NULL
 --| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs; Domingo-Ferrer (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_check_table(
-    publication, threshold := 10, max_share := 0.9, zeros := 'fail', dominance := [(2, 90)], p_percent := 10,
-    contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false, freq := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_table(
-        publication::VARCHAR, threshold, max_share, zeros::VARCHAR, dominance::VARCHAR, p_percent, contributor::VARCHAR,
-        weight::VARCHAR, structural_zeros::VARCHAR, hide, freq::VARCHAR));
 
 --| sdc_check_statistics(source, value := NULL, statistics := [], by := [], contributor := NULL, threshold := 10, max_share := 0.9) -> TABLE
 --| Whether extremes, percentiles, modes and spreads may leave: how many units stand behind each of them.
@@ -80,11 +73,6 @@ CREATE OR REPLACE TEMP MACRO sdc_check_table(
 --| max       |    12 |       1 | fail   | too few behind it
 --| sd        |    12 |      12 | pass   | NULL
 --| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs
-CREATE OR REPLACE TEMP MACRO sdc_check_statistics(
-    source, value := NULL, statistics := [], "by" := [], contributor := NULL, threshold := 10, max_share := 0.9
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_statistics(
-        source::VARCHAR, value::VARCHAR, statistics::VARCHAR[], "by"::VARCHAR[], contributor::VARCHAR, threshold, max_share));
 
 --| sdc_check_submit(name, checked, by, exception := NULL) -> TABLE
 --| Runs a check and stores what came of it, for somebody else to decide.
@@ -110,8 +98,6 @@ CREATE OR REPLACE TEMP MACRO sdc_check_statistics(
 --| ----------------+----------------------+--------+-------+--------+-------
 --| wage regression | sdc_check_regression | pass   |     1 |      0 |      0
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
-CREATE OR REPLACE TEMP MACRO sdc_check_submit(name, checked, "by", exception := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_submit(name::VARCHAR, checked::VARCHAR, "by"::VARCHAR, exception::VARCHAR));
 
 --| sdc_check_decide(name, decision, by, reason := NULL) -> TABLE
 --| Approves or rejects an output that was submitted: once, by somebody else, and with a reason unless it passed.
@@ -131,8 +117,6 @@ CREATE OR REPLACE TEMP MACRO sdc_check_submit(name, checked, "by", exception := 
 --| ----------------+--------+----------+----
 --| wage regression | pass   | approve  | bob
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
-CREATE OR REPLACE TEMP MACRO sdc_check_decide(name, decision, "by", reason := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_decide(name::VARCHAR, decision::VARCHAR, "by"::VARCHAR, reason::VARCHAR));
 
 --| sdc_check_drop(name) -> TABLE
 --| Takes an output off the record.
@@ -146,5 +130,3 @@ CREATE OR REPLACE TEMP MACRO sdc_check_decide(name, decision, "by", reason := NU
 --| ---------------
 --| wage regression
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_check_drop(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_drop(name::VARCHAR));

@@ -51,8 +51,6 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
 --| -----------+------+-------+------------
 --| record_key |    5 |     3 |           0
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, record_key := 'record_key', digits := 8) AS TABLE
-    SELECT * FROM query(_sdc_plan_add_record_key(tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, digits));
 
 --| sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
 --| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.
@@ -76,8 +74,6 @@ CREATE OR REPLACE TEMP MACRO sdc_add_record_key(tbl, unit := NULL, record_key :=
 --| -----+-----------+-------+------------------------
 --|    5 |         0 |     3 |                       2
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) AS TABLE
-    SELECT * FROM query(_sdc_plan_check_keys(tbl::VARCHAR, record_key::VARCHAR, unit::VARCHAR, digits));
 
 --| sdc_ptable(D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL, type := 'all', modified := false, threshold := 0.2, seed := 0) -> TABLE
 --| A perturbation table of maximum entropy: for each original value the probabilities of the noise.
@@ -125,7 +121,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_ptable(
         D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, step, icat::VARCHAR, type::VARCHAR, modified,
-        threshold, seed));
+        threshold, seed::VARCHAR));
 
 --| sdc_rounding_ptable(base := 3) -> TABLE
 --| A perturbation table that rounds counts to multiples of a base at random, without bias.
@@ -196,8 +192,6 @@ CREATE OR REPLACE TEMP MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| ------+--------+------+----------
 --| small | counts |    3 |        10
 --| @source R packages ptable and cellKey; tau-Argus manual; ONS cell-key perturbation
-CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_store_ptable(name::VARCHAR, source::VARCHAR, kind::VARCHAR));
 
 --| sdc_drop_ptable(name) -> TABLE
 --| Removes a stored p-table.
@@ -211,8 +205,6 @@ CREATE OR REPLACE TEMP MACRO sdc_store_ptable(name, source, kind := NULL) AS TAB
 --| -----
 --| small
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_drop_ptable(name::VARCHAR));
 
 --| sdc_ptable_check(name) -> TABLE
 --| Moments of the noise of a stored p-table, row by row.
@@ -237,8 +229,6 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_ptable(name) AS TABLE
 --| 4.0 | -1e-08 | 1.99999991 |  0.2811651 | true
 --| 5.0 |    0.0 | 1.99999996 | 0.28193748 | true
 --| @source R package ptable
-CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_ptable_check(name::VARCHAR));
 
 --| sdc_table_risk_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL) -> TABLE
 --| What a perturbed table gives away about single units, and what it lost, beside its original.
@@ -277,12 +267,6 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable_check(name) AS TABLE
 --| ------+--------+--------+-----------+-----------
 --|     6 | 0.6667 |    1.0 |     0.091 |          0
 --| @source Geyer et al. (2022)
-CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
-    original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_table_risk_utility(
-        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR, x::VARCHAR, x_hat::VARCHAR,
-        level::VARCHAR));
 
 --| sdc_count_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false) -> TABLE
 --| Distances between original and perturbed counts, cell by cell, as quantiles.
@@ -323,11 +307,6 @@ CREATE OR REPLACE TEMP MACRO sdc_table_risk_utility(
 --| d2      |     6 |    0.0 | 0.417 |   0.5 | 0.139
 --| d3      |     6 |    0.0 | 0.366 | 0.414 | 0.122
 --| @source R package cellKey (ck_cnt_measures)
-CREATE OR REPLACE TEMP MACRO sdc_count_utility(
-    original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_count_utility(
-        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR, exclude_zeros));
 
 --| sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') -> TABLE
 --| How often each noise occurs between original and perturbed counts.
@@ -350,6 +329,3 @@ CREATE OR REPLACE TEMP MACRO sdc_count_utility(
 --|    -1 |     2 | 0.3333
 --|     0 |     4 | 0.6667
 --| @source R package cellKey (ck_cnt_measures)
-CREATE OR REPLACE TEMP MACRO sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') AS TABLE
-    SELECT * FROM query(_sdc_plan_noise_distribution(
-        original::VARCHAR, perturbed::VARCHAR, keys::VARCHAR[], n::VARCHAR, n_hat::VARCHAR));

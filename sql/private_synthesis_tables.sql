@@ -50,15 +50,6 @@
 --| South  | f   |      true |      true
 --| South  | m   |      true |      true
 --| @source Raab (2022), PSD; Dwork, McSherry, Nissim & Smith (2006); Ghosh, Roughgarden & Sundararajan (2009); OpenDP
-CREATE OR REPLACE TEMP MACRO sdc_synth_dp(
-    source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric',
-    neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL,
-    prior_n := 0, total := NULL, rounded := false, tol := 1e-4, max_iter := 5000, zeros := false, records := false
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_dp(
-        source::VARCHAR, "by"::VARCHAR[], epsilon, method::VARCHAR, to_json(margins)::VARCHAR, mechanism::VARCHAR,
-        neighbours::VARCHAR, count::VARCHAR, to_json(domains)::VARCHAR, public_domains, structural_zeros::VARCHAR, prior_n,
-        total, rounded, tol, max_iter, zeros, records));
 
 --| sdc_synth_dp_statement(source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL) -> TABLE
 --| What `sdc_synth_dp` with the same arguments promises, table by table, and all that is not private.
@@ -101,15 +92,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp(
 --| errors               | that a record has a category or a combination that is not foreseen is told       |    NULL |   false
 --| repetition           | every call draws new noise and spends epsilon again, see sdc_synth_dp_ledger     |    NULL |    NULL
 --| @source Raab (2022), PSD; OpenDP
-CREATE OR REPLACE TEMP MACRO sdc_synth_dp_statement(
-    source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric',
-    neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL,
-    prior_n := 0, total := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_dp_statement(
-        source::VARCHAR, "by"::VARCHAR[], epsilon, method::VARCHAR, to_json(margins)::VARCHAR, mechanism::VARCHAR,
-        neighbours::VARCHAR, count::VARCHAR, to_json(domains)::VARCHAR, public_domains, structural_zeros::VARCHAR, prior_n,
-        total));
 
 --| sdc_synth_dp_preflight(source, by := [], epsilon := NULL, margins := 'twoway', neighbours := 'add_remove', count := NULL, domains := NULL, structural_zeros := NULL) -> TABLE
 --| How much of a differentially private table would be data, and how much noise: one row a method, before anything is drawn.
@@ -146,13 +128,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp_statement(
 --| catall |      1 |   1.0 |    72 |    60 |        0.286 | most of it would be noise
 --| ipf    |      3 |   3.0 |    72 |    60 |         0.25 | most of it would be noise
 --| @source Raab (2022), PSD; signal share: this project
-CREATE OR REPLACE TEMP MACRO sdc_synth_dp_preflight(
-    source, by := [], epsilon := NULL, margins := 'twoway', neighbours := 'add_remove', count := NULL, domains := NULL,
-    structural_zeros := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_dp_preflight(
-        source::VARCHAR, "by"::VARCHAR[], epsilon, to_json(margins)::VARCHAR, neighbours::VARCHAR, count::VARCHAR,
-        to_json(domains)::VARCHAR, structural_zeros::VARCHAR));
 
 --| sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove') -> TABLE
 --| Sets what all differentially private releases of a table may cost together; a release beyond it is refused.
@@ -173,5 +148,3 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_dp_preflight(
 --| -------+------------+-------
 --| people | add_remove |    4.0
 --| @source sequential composition: Dwork, McSherry, Nissim & Smith (2006)
-CREATE OR REPLACE TEMP MACRO sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove') AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_dp_budget(data::VARCHAR, epsilon, neighbours::VARCHAR));

@@ -31,8 +31,6 @@
 --| ann  |    1 |    2 |  true
 --| NULL |    1 |    3 |  NULL
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_link(records, external, match := [], near := NULL, tolerance := 1, id := 'id', "order" := [], slot := 'slot', draw := 'draw') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_link(records::VARCHAR, external::VARCHAR, match::VARCHAR[], near::VARCHAR, tolerance, id::VARCHAR, "order"::VARCHAR[], slot::VARCHAR, draw::VARCHAR));
 
 --| sdc_recon_designations(links, attribute := NULL, id := 'id') -> TABLE
 --| What every person is taken to be in the reconstructions: an attacker's harvest, by person and value.
@@ -55,8 +53,6 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_link(records, external, match := [], near
 --| ann | B    |     1 | 0.3333333333333333 | false
 --| bob | W    |     1 |                1.0 |  true
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_designations(links, attribute := NULL, id := 'id') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_designations(links::VARCHAR, attribute::VARCHAR, id::VARCHAR));
 
 --| sdc_recon_refutations(links, claim := 1, slot := 'slot', draw := 'draw', id := 'id') -> TABLE
 --| Whom else the records of one reconstruction are taken for in the others: a custodian's counter-examples to a claim.
@@ -76,8 +72,6 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_designations(links, attribute := NULL, id
 --|    1 | ann | ['bob'] |        1
 --|    2 | eve | []      |        0
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_refutations(links, claim := 1, slot := 'slot', draw := 'draw', id := 'id') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_refutations(links::VARCHAR, claim, slot::VARCHAR, draw::VARCHAR, id::VARCHAR));
 
 --| sdc_chance_match(source, unit := NULL, keys := [], near := NULL, tolerance := 0, attribute := NULL) -> TABLE
 --| How much of a reconstruction is right by luck: what a file drawn at random, that knows only the sizes of the units, hits.
@@ -106,5 +100,3 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_refutations(links, claim := 1, slot := 's
 --| --------+-------+--------------+---------+--------------+--------
 --|      12 |     3 |            2 |  0.9323 |       0.7324 |    NULL
 --| @source Francis (2022), PSD; Ruggles and Van Riper (2021)
-CREATE OR REPLACE TEMP MACRO sdc_chance_match(source, unit := NULL, keys := [], near := NULL, tolerance := 0, attribute := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_chance_match(source::VARCHAR, unit::VARCHAR, keys::VARCHAR[], near::VARCHAR, tolerance, attribute::VARCHAR));

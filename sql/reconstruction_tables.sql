@@ -25,8 +25,6 @@
 --|        1 | [1, 1, 2, 3, 4, 4, 5]
 --|        2 | [1, 2, 2, 2, 3, 5, 5]
 --| @source Derrick, Green, Ritchie and White (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_moment_solutions(n, mean := NULL, sd := NULL, low := NULL, high := NULL, mean_dp := 2, sd_dp := 2, median := NULL, max_solutions := 1000) AS TABLE
-    SELECT * FROM query(_sdc_plan_moment_solutions(n, mean, sd, low, high, mean_dp, sd_dp, median, max_solutions));
 
 --| sdc_unique_share(k, n, statistics := 'mean_sd', dp := 2, type := 7) -> TABLE
 --| Of all lists that n people may answer on a scale of k: how many are disclosed by their statistics.
@@ -46,8 +44,6 @@ CREATE OR REPLACE TEMP MACRO sdc_moment_solutions(n, mean := NULL, sd := NULL, l
 --| ------+--------------+------------------
 --|   126 |           79 | 0.626984126984127
 --| @source Derrick, Green, Ritchie and White (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_unique_share(k, n, statistics := 'mean_sd', dp := 2, type := 7) AS TABLE
-    SELECT * FROM query(_sdc_plan_unique_share(k, n, statistics::VARCHAR, dp, type));
 
 --| sdc_summary_risk(source, value := NULL, by := [], low := NULL, high := NULL, statistics := 'mean_sd', dp := 2, type := 7, max_solutions := 1000) -> TABLE
 --| By group, what its mean and standard deviation, or its quartiles, would give away of the answers behind them.
@@ -80,8 +76,6 @@ CREATE OR REPLACE TEMP MACRO sdc_unique_share(k, n, statistics := 'mean_sd', dp 
 --| North  | 5 |         1 | [1, 2, 3] | [1, 2, 3] | disclosed
 --| South  | 5 |         1 | [1, 2, 3] | [1, 2, 3] | disclosed
 --| @source Derrick, Green, Ritchie and White (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_summary_risk(source, value := NULL, "by" := [], low := NULL, high := NULL, statistics := 'mean_sd', dp := 2, type := 7, max_solutions := 1000) AS TABLE
-    SELECT * FROM query(_sdc_plan_summary_risk(source::VARCHAR, value::VARCHAR, "by"::VARCHAR[], low, high, statistics::VARCHAR, dp, type, max_solutions));
 
 --| sdc_modal_guess(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
 --| How well somebody does who only reads the released table and guesses the most frequent category of everybody's area.
@@ -115,8 +109,6 @@ CREATE OR REPLACE TEMP MACRO sdc_summary_risk(source, value := NULL, "by" := [],
 --| North  | m              |  false |            3.0 |        3.0 |       5.0 |      true |       0.6
 --| South  | f              |  false |            2.0 |        3.0 |       5.0 |      true |       0.6
 --| @source Francis (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_modal_guess(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') AS TABLE
-    SELECT * FROM query(_sdc_plan_modal_guess(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR));
 
 --| sdc_modal_guess_curve(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) -> TABLE
 --| For how many people the guess of the most frequent category is at least so good.
@@ -147,8 +139,6 @@ CREATE OR REPLACE TEMP MACRO sdc_modal_guess(released, truth, unit := NULL, cate
 --|               0.95 |     0.0 |                0.0
 --|                1.0 |     0.0 |                0.0
 --| @source Francis (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_modal_guess_curve(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) AS TABLE
-    SELECT * FROM query(_sdc_plan_modal_guess_curve(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR, grid::DOUBLE[]));
 
 --| sdc_modal_guess_summary(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
 --| How well the guess of the most frequent category does over all people.
@@ -176,8 +166,6 @@ CREATE OR REPLACE TEMP MACRO sdc_modal_guess_curve(released, truth, unit := NULL
 --| --------+---------+-------+-----------+--------------------+----------+----------------
 --|    12.0 |    10.0 |   6.0 |       0.6 | 0.8333333333333334 |      0.5 |               0
 --| @source Francis (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_modal_guess_summary(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') AS TABLE
-    SELECT * FROM query(_sdc_plan_modal_guess_summary(released::VARCHAR, truth::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, min_modal, gate::VARCHAR));
 
 --| sdc_attack_score(attack, released, unit := NULL, category := NULL, n := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) -> TABLE
 --| An attack beside the guess of the most frequent category, on the same people.
@@ -216,8 +204,6 @@ CREATE OR REPLACE TEMP MACRO sdc_modal_guess_summary(released, truth, unit := NU
 --|      12 |     12 |       6 |       0.5 | 0.5833333333333334 | -0.08333333333333337
 --|      12 |     12 |       6 |       0.5 | 0.5833333333333334 | -0.08333333333333337
 --| @source Francis (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_attack_score(attack, released, unit := NULL, category := NULL, n := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) AS TABLE
-    SELECT * FROM query(_sdc_plan_attack_score(attack::VARCHAR, released::VARCHAR, unit::VARCHAR, category::VARCHAR, n::VARCHAR, linked::VARCHAR, predicted::VARCHAR, actual::VARCHAR, size_bins::BIGINT[]));
 
 --| sdc_recon_bounds(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
 --| Between what the cells must lie that two published tables leave open: units by detail.
@@ -249,8 +235,6 @@ CREATE OR REPLACE TEMP MACRO sdc_attack_score(attack, released, unit := NULL, ca
 --| f   | East   |    3 |   0 |    1 |      false | 0.16666666666666666
 --| f   | North  |    1 |   0 |    2 |      false |                 0.5
 --| @source Muralidhar (2022), PSD; Fréchet bounds
-CREATE OR REPLACE TEMP MACRO sdc_recon_bounds(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_bounds(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR));
 
 --| sdc_recon_count(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
 --| How many files of records fit two published tables, and how many persons are determined all the same.
@@ -280,8 +264,6 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_bounds(fine, coarse, unit := NULL, detail
 --| f   |       6 |             1.778 |            12.0 |                  0
 --| m   |       6 |             1.778 |            12.0 |                  0
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_count(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_count(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR));
 
 --| sdc_reconstruct(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n', draws := 10, seed := NULL) -> TABLE
 --| Files of records that fit two published tables: what an attacker takes for the data.
@@ -312,8 +294,6 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_count(fine, coarse, unit := NULL, detail 
 --| f   | North  |    1 |    1 |    2
 --| f   | North  |    2 |    1 |    3
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_reconstruct(fine, coarse, unit := NULL, detail := NULL, "by" := [], n := 'n', draws := 10, seed := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_reconstruct(fine::VARCHAR, coarse::VARCHAR, unit::VARCHAR, detail::VARCHAR, "by"::VARCHAR[], n::VARCHAR, draws, seed::VARCHAR));
 
 --| sdc_recon_stability(links, slot := 'slot', draw := 'draw', id := 'id') -> TABLE
 --| For every record of a reconstruction, how often it got the same name.
@@ -335,8 +315,6 @@ CREATE OR REPLACE TEMP MACRO sdc_reconstruct(fine, coarse, unit := NULL, detail 
 --|    1 |       3 |        2 |   2 |             2
 --|    2 |       0 |        0 |   0 |             1
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_stability(links, slot := 'slot', draw := 'draw', id := 'id') AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_stability(links::VARCHAR, slot::VARCHAR, draw::VARCHAR, id::VARCHAR));
 
 --| sdc_recon_agreement(links, slot := 'slot', draw := 'draw', id := 'id', stable := 0.9) -> TABLE
 --| How far two draws of a reconstruction agree on who is who.
@@ -360,5 +338,3 @@ CREATE OR REPLACE TEMP MACRO sdc_recon_stability(links, slot := 'slot', draw := 
 --| --------+-------+---------------+-----------+---------------+---------------+-------------
 --|       2 |     2 |           1.0 |       0.5 |           0.5 |           0.5 |          0.5
 --| @source Muralidhar (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_recon_agreement(links, slot := 'slot', draw := 'draw', id := 'id', stable := 0.9) AS TABLE
-    SELECT * FROM query(_sdc_plan_recon_agreement(links::VARCHAR, slot::VARCHAR, draw::VARCHAR, id::VARCHAR, stable));

@@ -44,13 +44,6 @@
 --|        11 | East  | North  |            3 | region
 --|        12 | East  | South  |            8 | region
 --| @source De Wolf et al. (2019); Geyer, Tent, Reiffert & Giessing (2022), PSD; behaviour as recordSwap of R package sdcMicro
-CREATE OR REPLACE TEMP MACRO sdc_record_swap(
-    source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05,
-    carry_along := [], return_swapped_id := false, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_record_swap(
-        source::VARCHAR, household::VARCHAR, hierarchy::VARCHAR[], to_json("similar")::VARCHAR, risk_variables::VARCHAR[],
-        k_anonymity, swaprate, carry_along::VARCHAR[], return_swapped_id, seed::VARCHAR));
 
 --| sdc_record_swap_report(source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05, carry_along := [], seed := NULL) -> TABLE
 --| What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not.
@@ -85,10 +78,3 @@ CREATE OR REPLACE TEMP MACRO sdc_record_swap(
 --| region |         12 |       2 |               2 |          0 |             0 |       6 |   NULL |  0.5
 --| NULL   |         12 |       2 |               2 |          0 |             0 |       6 |      4 |  0.5
 --| @source De Wolf et al. (2019); Geyer, Tent, Reiffert & Giessing (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_record_swap_report(
-    source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05,
-    carry_along := [], seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_record_swap_report(
-        source::VARCHAR, household::VARCHAR, hierarchy::VARCHAR[], to_json("similar")::VARCHAR, risk_variables::VARCHAR[],
-        k_anonymity, swaprate, carry_along::VARCHAR[], seed::VARCHAR));

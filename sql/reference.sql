@@ -21,8 +21,6 @@
 --| ----------+-----------+-------------------------------------------------------------------------------------------------
 --| sdc_count | aggregate | The perturbed number of records in each cell: what `count(*)` becomes under the cell-key method.
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_functions(name := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_functions(name::VARCHAR));
 
 --| sdc_ptables() -> TABLE
 --| Lists the stored p-tables.

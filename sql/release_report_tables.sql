@@ -56,9 +56,3 @@
 --| attributes        | told rightly by a draw among records with the keys (DCAP) | age      |   0.5 |     0.08 | by always guessing the most frequent value
 --| attributes        | share of originals with a value disclosed rightly (DiSCO) | age      |  0.33 |     NULL | NULL
 --| @source Each function names its own
-CREATE OR REPLACE TEMP MACRO sdc_report(
-    original, release, holdout := NULL, keys := [], targets := [], columns := [], seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_report(
-        original::VARCHAR, release::VARCHAR, holdout::VARCHAR, keys::VARCHAR[], targets::VARCHAR[], "columns"::VARCHAR[],
-        seed::VARCHAR));

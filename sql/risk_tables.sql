@@ -25,8 +25,6 @@
 --| South  | f   |       3 |       NULL
 --| South  | m   |       2 |       NULL
 --| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3
-CREATE OR REPLACE TEMP MACRO sdc_classes(source, keys := [], weight := NULL, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_classes(source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, nulls::VARCHAR));
 
 --| sdc_k_anonymity(source, keys := [], k := 3, nulls := 'category') -> TABLE
 --| How anonymous a table is: the size of its smallest class, its uniques, and who is in a class of fewer than k.
@@ -54,8 +52,6 @@ CREATE OR REPLACE TEMP MACRO sdc_classes(source, keys := [], weight := NULL, nul
 --| --------+---------+---+---------+---------------------+---------+---------------+-----------+---------
 --|      12 |       6 | 1 |       2 | 0.16666666666666666 |       6 |           0.5 |       0.5 |      1.0
 --| @source Samarati and Sweeney (1998)
-CREATE OR REPLACE TEMP MACRO sdc_k_anonymity(source, keys := [], k := 3, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_k_anonymity(source::VARCHAR, keys::VARCHAR[], k, nulls::VARCHAR));
 
 --| sdc_l_diversity(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
 --| What can be learned without finding a record: how diverse the sensitive values are in the least diverse class.
@@ -82,8 +78,6 @@ CREATE OR REPLACE TEMP MACRO sdc_k_anonymity(source, keys := [], k := 3, nulls :
 --| --------+---------+------------+-----------+-------------+-------------+--------------------
 --|      12 |       6 |          1 |       1.0 |           1 |           2 | 0.16666666666666666
 --| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
-CREATE OR REPLACE TEMP MACRO sdc_l_diversity(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_l_diversity(source::VARCHAR, keys::VARCHAR[], sensitive::VARCHAR, c, nulls::VARCHAR));
 
 --| sdc_l_diversity_classes(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
 --| How diverse the sensitive values are in each class.
@@ -114,8 +108,6 @@ CREATE OR REPLACE TEMP MACRO sdc_l_diversity(source, keys := [], sensitive := NU
 --| South  | f   |       3 |          3 |       3.0 |           3
 --| South  | m   |       2 |          2 |       2.0 |           2
 --| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
-CREATE OR REPLACE TEMP MACRO sdc_l_diversity_classes(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_l_diversity_classes(source::VARCHAR, keys::VARCHAR[], sensitive::VARCHAR, c, nulls::VARCHAR));
 
 --| sdc_t_closeness(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
 --| What can be learned without finding a record: how far the sensitive values of a class are from those of all records.
@@ -139,8 +131,6 @@ CREATE OR REPLACE TEMP MACRO sdc_l_diversity_classes(source, keys := [], sensiti
 --| --------+---------+-------------------+--------------------
 --|      12 |       3 | 0.196969696969697 | 0.14015151515151517
 --| @source Li, Li and Venkatasubramanian (2007)
-CREATE OR REPLACE TEMP MACRO sdc_t_closeness(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_t_closeness(source::VARCHAR, keys::VARCHAR[], sensitive::VARCHAR, ordered, nulls::VARCHAR));
 
 --| sdc_t_closeness_classes(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
 --| How far the distribution of the sensitive values in each class is from that of all records.
@@ -169,8 +159,6 @@ CREATE OR REPLACE TEMP MACRO sdc_t_closeness(source, keys := [], sensitive := NU
 --| South  | f   |       3 |    0.091
 --| South  | m   |       2 |    0.288
 --| @source Li, Li and Venkatasubramanian (2007)
-CREATE OR REPLACE TEMP MACRO sdc_t_closeness_classes(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_t_closeness_classes(source::VARCHAR, keys::VARCHAR[], sensitive::VARCHAR, ordered, nulls::VARCHAR));
 
 --| sdc_class_risk(records, population, approximate := false) -> DOUBLE
 --| The risk of each record of a class: the chance that it is linked rightly with its person in the population.
@@ -228,11 +216,6 @@ CREATE OR REPLACE TEMP MACRO sdc_class_risk(records, population, approximate := 
 --|         3 | North  | f   |             2 |             80.0 | 0.02322 |   true
 --|         4 | North  | f   |             2 |             80.0 | 0.02322 |   true
 --| @source Benedetti and Franconi (1998); Hundepool et al., mu-ARGUS manual; R package sdcMicro (household risk)
-CREATE OR REPLACE TEMP MACRO sdc_individual_risk(
-    source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_individual_risk(
-        source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, household::VARCHAR, threshold, method::VARCHAR, nulls::VARCHAR));
 
 --| sdc_global_risk(source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category') -> TABLE
 --| The risk of a whole file: how many records are expected to be linked rightly, and how many are unsafe.
@@ -263,11 +246,6 @@ CREATE OR REPLACE TEMP MACRO sdc_individual_risk(
 --| --------+----------+--------+--------+--------
 --|      12 |    0.355 | 0.0296 |      6 |       2
 --| @source Benedetti and Franconi (1998); Hundepool et al., mu-ARGUS manual
-CREATE OR REPLACE TEMP MACRO sdc_global_risk(
-    source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_global_risk(
-        source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, household::VARCHAR, threshold, method::VARCHAR, nulls::VARCHAR));
 
 --| sdc_unsafe_combinations(source, keys := [], k := 3, dimensions := 3, nulls := 'category') -> TABLE
 --| Which variable makes records rare: how many are in a combination of few variables that fewer than k share.
@@ -296,8 +274,6 @@ CREATE OR REPLACE TEMP MACRO sdc_global_risk(
 --| region   |         2 |     12 |                 1.0
 --| sex      |         2 |     12 |                 1.0
 --| @source Hundepool et al., mu-ARGUS manual
-CREATE OR REPLACE TEMP MACRO sdc_unsafe_combinations(source, keys := [], k := 3, dimensions := 3, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_unsafe_combinations(source::VARCHAR, keys::VARCHAR[], k, dimensions, nulls::VARCHAR));
 
 --| sdc_marketer_risk(internal, external := NULL, keys := [], k := 11, nulls := 'category') -> TABLE
 --| The share of records that an attacker is expected to link rightly, under four assumptions about what is known.
@@ -338,8 +314,6 @@ CREATE OR REPLACE TEMP MACRO sdc_unsafe_combinations(source, keys := [], k := 3,
 --| --------+---------+-----+------+------+---+--------------
 --|      12 |       6 | 0.5 | 0.25 | 0.25 | 1 |         false
 --| @source Zhang et al. (2022), PSD; Dankar and El Emam (2010)
-CREATE OR REPLACE TEMP MACRO sdc_marketer_risk(internal, external := NULL, keys := [], k := 11, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_marketer_risk(internal::VARCHAR, external::VARCHAR, keys::VARCHAR[], k, nulls::VARCHAR));
 
 --| sdc_marketer_risk_classes(internal, external := NULL, keys := [], nulls := 'category') -> TABLE
 --| The classes behind `sdc_marketer_risk`: how many are released, how many are in the identified file, and the risk of each.
@@ -370,8 +344,6 @@ CREATE OR REPLACE TEMP MACRO sdc_marketer_risk(internal, external := NULL, keys 
 --| South  | f   |       3 |          6 |  true | 0.3333333333333333 | 0.16666666666666666 | 0.16666666666666666
 --| South  | m   |       2 |          4 |  true |                0.5 |                0.25 |                0.25
 --| @source Zhang et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_marketer_risk_classes(internal, external := NULL, keys := [], nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_marketer_risk_classes(internal::VARCHAR, external::VARCHAR, keys::VARCHAR[], nulls::VARCHAR));
 
 --| sdc_policy_risk(internal, external := NULL, policies := NULL, k := 11, date := NULL, as_of := NULL, nulls := 'category') -> TABLE
 --| Marketer risk for several ways to coarsen the keys, and for a file that grows: which can be released when.
@@ -417,8 +389,3 @@ CREATE OR REPLACE TEMP MACRO sdc_marketer_risk_classes(internal, external := NUL
 --| coarse |       3 | 0.25 | 2 |          true
 --| fine   |       6 |  0.5 | 1 |         false
 --| @source Zhang et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_policy_risk(
-    internal, external := NULL, policies := NULL, k := 11, date := NULL, as_of := NULL, nulls := 'category'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_policy_risk(
-        internal::VARCHAR, external::VARCHAR, to_json(policies)::VARCHAR, k, date::VARCHAR, as_of::DATE[], nulls::VARCHAR));

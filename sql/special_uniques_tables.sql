@@ -37,8 +37,6 @@
 --|         7 | South  | f   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
 --|        10 | South  | m   |       1 |        3 |  1.0 |   0.0141 | {'region': 100.0, 'sex': 100.0, 'band': 100.0}
 --| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002)
-CREATE OR REPLACE TEMP MACRO sdc_suda(source, keys := [], max_size := NULL, dis := 0.01, missing := NULL, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_suda(source::VARCHAR, keys::VARCHAR[], max_size, dis, missing::VARCHAR, nulls::VARCHAR));
 
 --| sdc_suda_contributions(source, keys := [], max_size := NULL, missing := NULL, nulls := 'category') -> TABLE
 --| Which key makes records special: its part in all SUDA scores of a table.
@@ -63,8 +61,6 @@ CREATE OR REPLACE TEMP MACRO sdc_suda(source, keys := [], max_size := NULL, dis 
 --| region   |       8 | 83.33333333333333
 --| sex      |       8 | 66.66666666666667
 --| @source Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008)
-CREATE OR REPLACE TEMP MACRO sdc_suda_contributions(source, keys := [], max_size := NULL, missing := NULL, nulls := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_suda_contributions(source::VARCHAR, keys::VARCHAR[], max_size, missing::VARCHAR, nulls::VARCHAR));
 
 --| sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') -> TABLE
 --| How many uniques of a sample are unique in the population, by a log-linear model of the classes.
@@ -99,5 +95,3 @@ CREATE OR REPLACE TEMP MACRO sdc_suda_contributions(source, keys := [], max_size
 --| --------+-------+---------+-------+-------+-------
 --|      12 |     6 |       2 | 0.037 | 0.491 |  0.245
 --| @source Skinner and Shlomo (2008)
-CREATE OR REPLACE TEMP MACRO sdc_model_risk(source, keys := [], weight := NULL, fraction := NULL, interactions := 2, trends := [], method := 'poisson') AS TABLE
-    SELECT * FROM query(_sdc_plan_model_risk(source::VARCHAR, keys::VARCHAR[], weight::VARCHAR, fraction, interactions, trends::VARCHAR[], method::VARCHAR));

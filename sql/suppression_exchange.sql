@@ -62,8 +62,8 @@ CREATE OR REPLACE TEMP MACRO sdc_sdmx(
     protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_sdmx(
-        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
         p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_export(publications, file, stencil := true, force := false) -> TABLE
@@ -97,5 +97,3 @@ CREATE OR REPLACE TEMP MACRO sdc_sdmx(
 --| ------------+-------+-------------+---------
 --| tables      |    12 |           6 |     NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
-CREATE OR REPLACE TEMP MACRO sdc_export(publications, file, stencil := true, force := false) AS TABLE
-    SELECT * FROM query(_sdc_plan_export(publications::VARCHAR, file, stencil, force));

@@ -58,7 +58,7 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
     not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_primary(
-        publication, extend_zeros, structural_zeros, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        publication, extend_zeros, structural_zeros, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
         p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
@@ -131,8 +131,8 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
     protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_suppress(
-        publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
         p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
@@ -196,8 +196,8 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
     protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_publish(
-        name, publication, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
-        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        name, publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR,
         dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
@@ -277,8 +277,8 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
     improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, insider, time_limit, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
-        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors,
+        publication, measure, insider, time_limit, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
+        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR,
         dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
@@ -338,7 +338,7 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_optimum(
         publication, time_limit, NULL, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors, dominance::VARCHAR,
+        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
         p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
@@ -399,9 +399,9 @@ CREATE OR REPLACE TEMP MACRO sdc_decimals(
     cost := NULL, improve := false, protect_intervals := false, after := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_decimals(
-        publication, mode, replicates, seed, k_disclosure, singleton, forced_if, hidden_if, secondary_zeros,
+        publication, mode, replicates::VARCHAR, seed::VARCHAR, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros,
         extend_zeros, structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros,
-        min_contributors, dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor,
+        min_contributors::VARCHAR, dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor,
         not_counted::VARCHAR[], weight));
 
 --| sdc_publication(name, query) -> TABLE
@@ -420,8 +420,6 @@ CREATE OR REPLACE TEMP MACRO sdc_decimals(
 --| --------+------------+-----------+-------
 --| incomes | region     | n, income |      2
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_publication(name, query) AS TABLE
-    SELECT * FROM query(_sdc_plan_publication(name, query));
 
 --| sdc_drop_publication(name) -> TABLE
 --| Removes a stored publication with its tables.
@@ -435,8 +433,6 @@ CREATE OR REPLACE TEMP MACRO sdc_publication(name, query) AS TABLE
 --| -------
 --| incomes
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_drop_publication(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_drop_publication(name));
 
 --| sdc_round_table(publication, base := 3, method := 'small_counts', freq := NULL, extend_zeros := false, seed := NULL) -> TABLE
 --| The counts of a publication rounded, so that no small count is shown: an alternative to suppression.
@@ -479,7 +475,3 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_publication(name) AS TABLE
 --| South  | f    |        3 |       3
 --| South  | m    |        2 |       3
 --| @source Langsrud and Heldal (2018), R package SmallCountRounding; Salazar-González (2006)
-CREATE OR REPLACE TEMP MACRO sdc_round_table(
-    publication, base := 3, method := 'small_counts', freq := NULL, extend_zeros := false, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_round_table(publication, base, method, freq, extend_zeros, seed));

@@ -41,13 +41,6 @@
 --| North  | m   |         2 |     1
 --| South  | f   |         2 |     7
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD; laws as in R package gamlss.dist
-CREATE OR REPLACE TEMP MACRO sdc_synth_table(
-    source, by := [], count := NULL, model := 'nbi', sigma := NULL, alpha := 0, nu := NULL, m := 1, size := 1,
-    domains := NULL, structural_zeros := NULL, seed := NULL, zeros := false, records := false
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_table(
-        source::VARCHAR, "by"::VARCHAR[], count::VARCHAR, model::VARCHAR, sigma, alpha, nu, m, size, to_json(domains)::VARCHAR,
-        structural_zeros::VARCHAR, seed::VARCHAR, zeros, records));
 
 --| sdc_draw_count(n, sigma, cell_key, replicate, seed, model := 'nbi', nu := NULL) -> BIGINT
 --| One synthetic count: the draw of `sdc_synth_table`, for tables that are made in SQL.
@@ -136,14 +129,6 @@ CREATE OR REPLACE TEMP MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed,
 --|   2.0 |  1 | 0.5 | 0.1925 | 0.3609 |     68.0
 --|   2.0 | 20 | 0.5 | 0.8387 | 0.7254 |      3.4
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD; exact law of the mean: this project
-CREATE OR REPLACE TEMP MACRO sdc_tau(
-    source, by := [], count := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL,
-    model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, k := 1, d := 0, method := 'exact'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_tau(
-        source::VARCHAR, "by"::VARCHAR[], count::VARCHAR, cells::VARCHAR, cells_total, to_json(domains)::VARCHAR,
-        structural_zeros::VARCHAR, model::VARCHAR, to_json(sigma)::VARCHAR, nu, alpha, to_json(m)::VARCHAR, size,
-        to_json(k)::VARCHAR, to_json(d)::VARCHAR, method::VARCHAR));
 
 --| sdc_tune(target, source, by := [], count := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL, parameter := 'sigma', model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, method := 'exact') -> TABLE
 --| The mildest synthesis that keeps a promise, such as "at most half of what looks like a unique is one".
@@ -183,15 +168,6 @@ CREATE OR REPLACE TEMP MACRO sdc_tau(
 --| ----------+--------+---------
 --| sigma     | 0.5202 |      0.4
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_tune(
-    target, source, by := [], count := NULL, cells := NULL, cells_total := NULL, domains := NULL,
-    structural_zeros := NULL, parameter := 'sigma', model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1,
-    size := 1, method := 'exact'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_tune(
-        target::VARCHAR, source::VARCHAR, "by"::VARCHAR[], count::VARCHAR, cells::VARCHAR, cells_total,
-        to_json(domains)::VARCHAR, structural_zeros::VARCHAR, parameter::VARCHAR, model::VARCHAR, sigma, nu, alpha, m, size,
-        method::VARCHAR));
 
 --| sdc_tau_observed(original, synthetic, by := [], count := NULL, synthetic_count := 'count', m := NULL, cells_total := NULL, k := 1, d := 0) -> TABLE
 --| The measures of `sdc_tau`, counted in a synthesis that has been drawn.
@@ -224,13 +200,6 @@ CREATE OR REPLACE TEMP MACRO sdc_tune(
 --| 1 | 1.0 |     6 | 0.6666666666666666 | 0.3333333333333333 |  1.0 |  0.5
 --| 3 | 1.0 |     6 | 0.3333333333333333 | 0.3333333333333333 |  0.5 |  0.5
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_tau_observed(
-    original, synthetic, by := [], count := NULL, synthetic_count := 'count', m := NULL, cells_total := NULL, k := 1,
-    d := 0
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_tau_observed(
-        original::VARCHAR, synthetic::VARCHAR, "by"::VARCHAR[], count::VARCHAR, synthetic_count::VARCHAR, m, cells_total,
-        to_json(k)::VARCHAR, to_json(d)::VARCHAR));
 
 -- DuckDB 1.5 has an error of its own for values that are not finite, or too large.
 CREATE OR REPLACE TEMP MACRO _sdc_variance_between(q) AS var_samp(CASE WHEN abs(q::DOUBLE) <= 1e140 THEN q::DOUBLE END);

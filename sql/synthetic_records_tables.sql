@@ -61,10 +61,10 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
     NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_records(
-        source::VARCHAR, targets::VARCHAR[], rows, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR,
-        "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR, to_json(predictors)::VARCHAR, minbucket,
-        to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[], to_json(bounds)::VARCHAR, non_negative::VARCHAR[],
-        to_json(round_to)::VARCHAR, redraws, to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
+        source::VARCHAR, targets::VARCHAR[], rows::VARCHAR, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR::VARCHAR,
+        "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR, to_json(predictors)::VARCHAR, minbucket::VARCHAR,
+        to_json(smoothing)::VARCHAR, groups::VARCHAR, exclude::DOUBLE[], to_json(bounds)::VARCHAR, non_negative::VARCHAR[],
+        to_json(round_to)::VARCHAR, redraws::VARCHAR, to_json(derived)::VARCHAR, train_rows::VARCHAR, max_categories::VARCHAR, count_zero, joint::VARCHAR[],
         to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
 --| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, replace := false, seed := NULL) -> TABLE
@@ -118,9 +118,9 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_model(
 ) AS TABLE
     SELECT * FROM query(_sdc_plan_synth_model(
         name::VARCHAR, source::VARCHAR, seed::VARCHAR, replace, "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR,
-        to_json(predictors)::VARCHAR, minbucket, to_json(smoothing)::VARCHAR, groups, exclude::DOUBLE[],
-        to_json(bounds)::VARCHAR, non_negative::VARCHAR[], to_json(round_to)::VARCHAR, redraws,
-        to_json(derived)::VARCHAR, train_rows, max_categories, count_zero, joint::VARCHAR[],
+        to_json(predictors)::VARCHAR, minbucket::VARCHAR, to_json(smoothing)::VARCHAR, groups::VARCHAR, exclude::DOUBLE[],
+        to_json(bounds)::VARCHAR, non_negative::VARCHAR[], to_json(round_to)::VARCHAR, redraws::VARCHAR,
+        to_json(derived)::VARCHAR, train_rows::VARCHAR, max_categories::VARCHAR, count_zero, joint::VARCHAR[],
         to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
 --| sdc_drop_synth_model(name) -> TABLE
@@ -135,8 +135,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_model(
 --| -------
 --| persons
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_drop_synth_model(name) AS TABLE
-    SELECT * FROM query(_sdc_plan_drop_synth_model(name::VARCHAR));
 
 --| sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) -> TABLE
 --| Survey records drawn again, with replacement and in proportion to their weights, so that all of a stratum weigh the same.
@@ -164,9 +162,6 @@ CREATE OR REPLACE TEMP MACRO sdc_drop_synth_model(name) AS TABLE
 --| North  |       5 | 273.0
 --| South  |       5 | 280.0
 --| @source Bowen et al. (2022), PSD, section on the preparation of the records
-CREATE OR REPLACE TEMP MACRO sdc_synth_equal_weights(source, weight, by := [], max_rate := NULL, seed := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_equal_weights(
-        source::VARCHAR, weight::VARCHAR, "by"::VARCHAR[], max_rate, seed::VARCHAR));
 
 --| sdc_synth_replicas(original, synthetic, columns := [], small := 3) -> TABLE
 --| How many original records have a copy among the synthetic ones, on chosen columns.
@@ -196,8 +191,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_equal_weights(source, weight, by := [], m
 --| ----------+---------------------+------------------+-----------------+-----------------
 --|         4 |                   4 |                2 |               4 |                1
 --| @source Bowen et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_synth_replicas(original, synthetic, columns := [], small := 3) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_replicas(original::VARCHAR, synthetic::VARCHAR, columns::VARCHAR[], small));
 
 --| sdc_synth_diversity(synthetic, threshold := 3) -> TABLE
 --| Of each column, how many synthetic values came from leaves with few different ones.
@@ -220,8 +213,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_replicas(original, synthetic, columns := 
 --| sex      | 12 |  12 |      0.0
 --| age      | 12 |   0 |      1.0
 --| @source Bowen et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_synth_diversity(synthetic, threshold := 3) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_diversity(synthetic::VARCHAR, threshold));
 
 --| sdc_synth_diversity_records(synthetic, threshold := 3) -> TABLE
 --| How many synthetic records have 0, 1, 2, .. values from leaves with few different ones.
@@ -241,8 +232,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_diversity(synthetic, threshold := 3) AS T
 --| ----------+---------+---------+-----------
 --|         1 |      12 |   100.0 |      100.0
 --| @source Bowen et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_synth_diversity_records(synthetic, threshold := 3) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_diversity_records(synthetic::VARCHAR, threshold));
 
 --| sdc_synth_moments(original, synthetic, columns := [], weight := NULL) -> TABLE
 --| Means, standard deviations and the largest distance of the distribution functions, number by number.
@@ -271,9 +260,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_diversity_records(synthetic, threshold :=
 --| ---------+---------------+----------------+------+-----
 --| x        |           2.5 |           2.75 | 0.39 | 0.25
 --| @source Bowen et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_synth_moments(original, synthetic, columns := [], weight := NULL) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_moments(
-        original::VARCHAR, synthetic::VARCHAR, columns::VARCHAR[], weight::VARCHAR));
 
 --| sdc_synth_correlations(original, synthetic, columns := []) -> TABLE
 --| The correlation of every two numbers, in the original and in the synthetic records.
@@ -294,5 +280,3 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_moments(original, synthetic, columns := [
 --| ---------+---------------+------------+-----------
 --| age      | income        |      0.236 |        0.0
 --| @source Bowen et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_synth_correlations(original, synthetic, columns := []) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_correlations(original::VARCHAR, synthetic::VARCHAR, columns::VARCHAR[]));

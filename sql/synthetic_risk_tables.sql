@@ -31,9 +31,6 @@
 --| ------------------+---------+-------+--------------------+--------------------
 --|                 6 |       3 |   0.5 | 0.3333333333333333 | 0.16666666666666669
 --| @source Platzer (2020), ANITA D2.2; Platzer and Reutterer (2021); Minieri (2022); Gower (1971)
-CREATE OR REPLACE TEMP MACRO sdc_identical_matches(original, synthetic, holdout := NULL, columns := []) AS TABLE
-    SELECT * FROM query(_sdc_plan_identical_matches(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[]));
 
 --| sdc_dcr(original, synthetic, holdout := NULL, columns := [], distance := 'gower', categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all') -> TABLE
 --| Distances of synthetic records to the closest original record (DCR), summed up, beside those of a holdout.
@@ -84,13 +81,6 @@ CREATE OR REPLACE TEMP MACRO sdc_identical_matches(original, synthetic, holdout 
 --| synthetic |       6 | 0.188 |  0.146 |     0 |     0.434
 --| holdout   |       6 | 0.279 |  0.291 |     0 |     0.698
 --| @source Platzer (2020), ANITA D2.2; Platzer and Reutterer (2021); Minieri (2022); Gower (1971)
-CREATE OR REPLACE TEMP MACRO sdc_dcr(
-    original, synthetic, holdout := NULL, columns := [], distance := 'gower',
-    categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_dcr(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[], distance::VARCHAR,
-        categorical::VARCHAR[], ordinal::VARCHAR[], to_json(weights)::VARCHAR, buckets, range_from::VARCHAR));
 
 --| sdc_dcr_records(original, synthetic, holdout := NULL, columns := [], distance := 'gower', categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', id := NULL, itself := false) -> TABLE
 --| For each synthetic record the distance to the closest original record, and how that compares with the next.
@@ -127,14 +117,6 @@ CREATE OR REPLACE TEMP MACRO sdc_dcr(
 --|         4 | 0.006 |  0.03 | original
 --|         6 | 0.006 | 0.021 | original
 --| @source Platzer (2020), ANITA D2.2; Platzer and Reutterer (2021); Minieri (2022); Gower (1971)
-CREATE OR REPLACE TEMP MACRO sdc_dcr_records(
-    original, synthetic, holdout := NULL, columns := [], distance := 'gower',
-    categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', id := NULL, itself := false
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_dcr_records(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[], distance::VARCHAR,
-        categorical::VARCHAR[], ordinal::VARCHAR[], to_json(weights)::VARCHAR, buckets, range_from::VARCHAR,
-        id::VARCHAR, itself));
 
 --| sdc_dcr_histogram(original, synthetic, holdout := NULL, columns := [], distance := 'gower', categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', bins := NULL) -> TABLE
 --| Histogram of the distances to the closest original record: exact zeros, then bins of equal width.
@@ -173,14 +155,6 @@ CREATE OR REPLACE TEMP MACRO sdc_dcr_records(
 --|   4 | 0.6 |  0.8 |       0 |               0
 --|   5 | 0.8 |  1.0 |       0 |               0
 --| @source Platzer (2020), ANITA D2.2; Platzer and Reutterer (2021); Minieri (2022); Gower (1971)
-CREATE OR REPLACE TEMP MACRO sdc_dcr_histogram(
-    original, synthetic, holdout := NULL, columns := [], distance := 'gower',
-    categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', bins := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_dcr_histogram(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[], distance::VARCHAR,
-        categorical::VARCHAR[], ordinal::VARCHAR[], to_json(weights)::VARCHAR, buckets, range_from::VARCHAR,
-        bins));
 
 --| sdc_holdout_share(original, synthetic, holdout, columns := [], distance := 'gower', categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', confidence := 0.95) -> TABLE
 --| The share of synthetic records that are closer to the records they were made from than to a holdout.
@@ -228,14 +202,6 @@ CREATE OR REPLACE TEMP MACRO sdc_dcr_histogram(
 --| synthetic |               3 |              3 |    0 |   0.5 |      0.5 |   0.656
 --| holdout   |               3 |              3 |    0 |   0.5 |      0.5 |   0.656
 --| @source Platzer (2020), ANITA D2.2; Platzer and Reutterer (2021); Minieri (2022); Gower (1971)
-CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
-    original, synthetic, holdout, columns := [], distance := 'gower',
-    categorical := [], ordinal := [], weights := NULL, buckets := 100, range_from := 'all', confidence := 0.95
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_holdout_share(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, columns::VARCHAR[], distance::VARCHAR,
-        categorical::VARCHAR[], ordinal::VARCHAR[], to_json(weights)::VARCHAR, buckets, range_from::VARCHAR,
-        confidence));
 
 --| sdc_replicated_uniques(original, synthetic, holdout := NULL, keys := [], denominator := 'original') -> TABLE
 --| Records that are unique in the original and unique in the synthetic data, by the same values of the keys.
@@ -271,11 +237,6 @@ CREATE OR REPLACE TEMP MACRO sdc_holdout_share(
 --| -----------------+-------------------+------------+------+------+---------
 --|                2 |                 3 |          2 | 16.7 | 16.7 |    100.0
 --| @source Raab (2022), PSD; R package synthpop
-CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
-    original, synthetic, holdout := NULL, keys := [], denominator := 'original'
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_replicated_uniques(
-        original::VARCHAR, synthetic::VARCHAR, holdout::VARCHAR, keys::VARCHAR[], denominator::VARCHAR));
 
 --| sdc_tcap(original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
 --| Targeted correct attribution probability: how often a target is inferred rightly where all synthetic records with the same keys agree.
@@ -314,12 +275,6 @@ CREATE OR REPLACE TEMP MACRO sdc_replicated_uniques(
 --| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          NULL |   NULL
 --| pay    |      2 |    8 |       2 | 0.25 |      0.5 |          -0.5 | -0.125
 --| @source Little, Elliot and Allmendinger (2022), PSD; Taub and Elliot (2019); Francis (2022), PSD (modal guess)
-CREATE OR REPLACE TEMP MACRO sdc_tcap(
-    original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_tcap(
-        original::VARCHAR, synthetic::VARCHAR, keys::VARCHAR[], targets::VARCHAR[], tau, weighting::VARCHAR,
-        key_sizes::BIGINT[]));
 
 --| sdc_tcap_records(original, synthetic, keys := [], target := NULL, tau := 1.0) -> TABLE
 --| Every original record with what the synthetic data say of its target: whose attribute can be inferred, and how surely.
@@ -354,9 +309,6 @@ CREATE OR REPLACE TEMP MACRO sdc_tcap(
 --|         5 | North  | m   | low  |       3 | 0.0 | high  | true |   false |         false
 --|         6 | South  | f   | low  |       3 | 0.0 | high  | true |   false |         false
 --| @source Taub and Elliot (2019); Little, Elliot and Allmendinger (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_tcap_records(original, synthetic, keys := [], target := NULL, tau := 1.0) AS TABLE
-    SELECT * FROM query(_sdc_plan_tcap_records(
-        original::VARCHAR, synthetic::VARCHAR, keys::VARCHAR[], target::VARCHAR, tau));
 
 --| sdc_disclosure(original, synthetic, keys := [], targets := [], tau := 1.0) -> TABLE
 --| What the keys give away, of identity and of a target: uniques, DiSCO, DCAP, WEAP, TCAP and their relatives, as shares.
@@ -405,6 +357,3 @@ CREATE OR REPLACE TEMP MACRO sdc_tcap_records(original, synthetic, keys := [], t
 --| -------+---------------------+---------------------+----------+--------------------+---------------------+-------+------+---------
 --| pay    | 0.16666666666666666 | 0.16666666666666666 |      1.0 | 0.6666666666666666 | 0.16666666666666666 | 0.333 | 0.25 |      0.5
 --| @source Taub and Elliot (2019); R package synthpop (disclosure); Little, Elliot and Allmendinger (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_disclosure(original, synthetic, keys := [], targets := [], tau := 1.0) AS TABLE
-    SELECT * FROM query(_sdc_plan_disclosure(
-        original::VARCHAR, synthetic::VARCHAR, keys::VARCHAR[], targets::VARCHAR[], tau));

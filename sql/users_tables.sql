@@ -19,8 +19,6 @@
 --| -----+--------
 --| ann  | analyst
 --| @source RFC 5802 and RFC 7677
-CREATE OR REPLACE TEMP MACRO sdc_create_user(name, password, role := 'analyst') AS TABLE
-    SELECT * FROM query(_sdc_plan_create_user(name, password, role));
 
 --| sdc_drop_user(name) -> TABLE
 --| Takes a user of the gateway away.
@@ -34,4 +32,3 @@ CREATE OR REPLACE TEMP MACRO sdc_create_user(name, password, role := 'analyst') 
 --| ----
 --| ann
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_drop_user(name) AS TABLE SELECT * FROM query(_sdc_plan_drop_user(name));

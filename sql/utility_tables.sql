@@ -37,12 +37,6 @@
 --| -----+---------+----------+--------------+---------
 --|    2 |       3 |    0.844 | region x age |    0.398
 --| @source Platzer (2020), ANITA deliverable D2.2; Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data"
-CREATE OR REPLACE TEMP MACRO sdc_accuracy(
-    original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_accuracy(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], ways, buckets, categorical::VARCHAR[],
-        holdout::VARCHAR));
 
 --| sdc_accuracy_margins(original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL) -> TABLE
 --| The distances of each table of one, two or three columns: which columns, and which relations, were lost.
@@ -80,12 +74,6 @@ CREATE OR REPLACE TEMP MACRO sdc_accuracy(
 --| region   | sex      |     6 | 0.167 |     0.295
 --| sex      | age      |     6 | 0.133 |     0.107
 --| @source Platzer (2020), ANITA deliverable D2.2; Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data"
-CREATE OR REPLACE TEMP MACRO sdc_accuracy_margins(
-    original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_accuracy_margins(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], ways, buckets, categorical::VARCHAR[],
-        holdout::VARCHAR));
 
 --| sdc_accuracy_cells(original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], worst := 20) -> TABLE
 --| The cells that differ most, over all tables of one, two or three columns.
@@ -121,11 +109,6 @@ CREATE OR REPLACE TEMP MACRO sdc_accuracy_margins(
 --| region   | East     | sex      | m                      |        1 |         0 |     -0.083
 --| region   | East     | age      | [25, 36.6666666666667] |        1 |         0 |     -0.083
 --| @source Platzer (2020), ANITA deliverable D2.2
-CREATE OR REPLACE TEMP MACRO sdc_accuracy_cells(
-    original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], worst := 20
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_accuracy_cells(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], ways, buckets, categorical::VARCHAR[], worst));
 
 --| sdc_pmse(original, synthetic, columns := [], model := 'logit', interactions := 0, expected_by := NULL, permutations := 50, ccp_alpha := 0.0001, categorical := [], special := NULL, seed := NULL) -> TABLE
 --| Can a model tell synthetic records from original ones? The propensity mean squared error, with what a right synthesis would have.
@@ -169,13 +152,6 @@ CREATE OR REPLACE TEMP MACRO sdc_accuracy_cells(
 --| ------+------------+--------+-------+-------+-------
 --| logit |          5 | 0.0097 |  0.46 | -0.76 |   0.17
 --| @source Snoke, Raab, Nowok, Dibben and Slavkovic (2018); Drechsler (2022), PSD; R package synthpop; SPECKS: Bowen, Liu and Su (2021)
-CREATE OR REPLACE TEMP MACRO sdc_pmse(
-    original, synthetic, columns := [], model := 'logit', interactions := 0, expected_by := NULL, permutations := 50, ccp_alpha
-    := 0.0001, categorical := [], special := NULL, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_pmse(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], model::VARCHAR, interactions, expected_by::VARCHAR,
-        permutations, ccp_alpha::DOUBLE, categorical::VARCHAR[], to_json(special)::VARCHAR, seed::VARCHAR));
 
 --| sdc_utility_tables(original, synthetic, columns := [], ways := 2, groups := 5, categorical := [], special := NULL) -> TABLE
 --| Every table of one, two or three columns, with the measures that synthpop prints.
@@ -217,12 +193,6 @@ CREATE OR REPLACE TEMP MACRO sdc_pmse(
 --| region   | age      |     8 | 3.361 |  0.48 |  0.167
 --| sex      | age      |     6 | 0.896 | 0.179 |  0.133
 --| @source Raab (2022), PSD; Raab, Nowok and Dibben (2021); R package synthpop
-CREATE OR REPLACE TEMP MACRO sdc_utility_tables(
-    original, synthetic, columns := [], ways := 2, groups := 5, categorical := [], special := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_utility_tables(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], ways, groups, categorical::VARCHAR[],
-        to_json(special)::VARCHAR));
 
 --| sdc_utility_columns(original, synthetic, columns := [], groups := 5, categorical := [], special := NULL) -> TABLE
 --| Column by column: groups, distribution functions, missing values, spikes, and values that cannot be.
@@ -257,12 +227,6 @@ CREATE OR REPLACE TEMP MACRO sdc_utility_tables(
 --| age         |   0.0 |  0.0 | 25    |       0 | NULL
 --| income      |  12.0 | 0.67 | 600   |       9 | negative values, where the original has none
 --| @source Drechsler (2022), PSD; R package synthpop
-CREATE OR REPLACE TEMP MACRO sdc_utility_columns(
-    original, synthetic, columns := [], groups := 5, categorical := [], special := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_utility_columns(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], groups, categorical::VARCHAR[],
-        to_json(special)::VARCHAR));
 
 --| sdc_roc(original, synthetic, columns := [], ways := 1, groups := NULL, categorical := []) -> TABLE
 --| Ratio of counts: the smaller share of a cell over the larger, on average over the cells of a table.
@@ -291,11 +255,6 @@ CREATE OR REPLACE TEMP MACRO sdc_utility_columns(
 --| ---------+----------+-------+-------+-------+-------------
 --| region   | sex      |     6 |     0 | 0.756 |        0.756
 --| @source Little, Elliot and Allmendinger (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_roc(
-    original, synthetic, columns := [], ways := 1, groups := NULL, categorical := []
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_roc(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], ways, groups, categorical::VARCHAR[]));
 
 --| sdc_utility_regression(original, synthetic, outcome := NULL, predictors := [], family := 'gaussian', sets := NULL, intervals_for := 'original', quantile := 1.96, categorical := []) -> TABLE
 --| What a regression says on the original and on the synthetic records, coefficient by coefficient.
@@ -335,13 +294,6 @@ CREATE OR REPLACE TEMP MACRO sdc_roc(
 --| age       |     38.0 |      39.1 | 0.707 |  0.02
 --| sex=m     |   1695.7 |     622.7 | 0.717 | -0.87
 --| @source Karr et al. (2006); Drechsler (2022), PSD; Little, Elliot and Allmendinger (2022), PSD, for separated groups
-CREATE OR REPLACE TEMP MACRO sdc_utility_regression(
-    original, synthetic, outcome := NULL, predictors := [], family := 'gaussian', sets := NULL, intervals_for := 'original',
-    quantile := 1.96, categorical := []
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_utility_regression(
-        original::VARCHAR, synthetic::VARCHAR, outcome::VARCHAR, predictors::VARCHAR[], family::VARCHAR, sets::VARCHAR,
-        intervals_for::VARCHAR, quantile::DOUBLE, categorical::VARCHAR[]));
 
 --| sdc_quality(original, protected, keys := [], estimate := 'est', se := 'se', n := NULL, suppressed := NULL, percent := true) -> TABLE
 --| Estimates of a protected file beside those of the original: ratios of estimates and of standard errors, and the extreme ones.
@@ -374,12 +326,6 @@ CREATE OR REPLACE TEMP MACRO sdc_utility_regression(
 --| ---------+------------+-------------------+--------------------+-------------+--------------+--------------------+----------+---------+-----------------------------------
 --| nicotine | both       |               0.1 |                0.3 |        0.06 |         0.21 | 2.9999999999999996 |      3.5 |    true | low prevalence or few contributors
 --| @source Sathe et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_quality(
-    original, protected, keys := [], estimate := 'est', se := 'se', n := NULL, suppressed := NULL, percent := true
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_quality(
-        original::VARCHAR, protected::VARCHAR, keys::VARCHAR[], estimate::VARCHAR, se::VARCHAR, n::VARCHAR,
-        suppressed::VARCHAR, percent));
 
 --| sdc_quality_summary(original, protected, keys := [], by := [], estimate := 'est', se := 'se', suppressed := NULL) -> TABLE
 --| The ratios of `sdc_quality` in short: mean, percentiles, extremes, and the correlation of the two files.
@@ -415,12 +361,6 @@ CREATE OR REPLACE TEMP MACRO sdc_quality(
 --| estimate |      3 | 0.986 | 0.878 |    1.0 |       0
 --| se       |      3 | 0.961 | 0.822 |    1.0 |       0
 --| @source Sathe et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_quality_summary(
-    original, protected, keys := [], "by" := [], estimate := 'est', se := 'se', suppressed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_quality_summary(
-        original::VARCHAR, protected::VARCHAR, keys::VARCHAR[], "by"::VARCHAR[], estimate::VARCHAR, se::VARCHAR,
-        suppressed::VARCHAR));
 
 --| sdc_trend_concordance(original, protected, keys := [], period := NULL, estimate := 'est', se := 'se', z := 1.959964) -> TABLE
 --| Would a user of the protected file find the same trends? Every period against the last one, tested in both files.
@@ -453,12 +393,6 @@ CREATE OR REPLACE TEMP MACRO sdc_quality_summary(
 --| 2017 |      -2.24 |       -1.39 |      false
 --| 2018 |      -0.89 |       -1.41 |       true
 --| @source Sathe et al. (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_trend_concordance(
-    original, protected, keys := [], period := NULL, estimate := 'est', se := 'se', z := 1.959964
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_trend_concordance(
-        original::VARCHAR, protected::VARCHAR, keys::VARCHAR[], period::VARCHAR, estimate::VARCHAR, se::VARCHAR,
-        z::DOUBLE));
 
 --| sdc_utility_profile(original, synthetic, columns := [], groups := 5, permutations := 20, categorical := [], special := NULL, seed := NULL) -> TABLE
 --| Several measures of utility side by side, and where they contradict each other: never release on a single number.
@@ -495,12 +429,6 @@ CREATE OR REPLACE TEMP MACRO sdc_trend_concordance(
 --| pairs   | total variation, mean                  |  0.28 |    0.0 | NULL
 --| pairs   | ratio of counts, mean                  |  0.61 |    1.0 | NULL
 --| @source Drechsler (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_utility_profile(
-    original, synthetic, columns := [], groups := 5, permutations := 20, categorical := [], special := NULL, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_utility_profile(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], groups, permutations, categorical::VARCHAR[],
-        to_json(special)::VARCHAR, seed::VARCHAR));
 
 --| sdc_sample_curve(original, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
 --| Utility and risk of simple samples of the original, by their size: a yardstick for synthetic files.
@@ -538,14 +466,6 @@ CREATE OR REPLACE TEMP MACRO sdc_utility_profile(
 --|     0.25 | utility | 0.43
 --|      0.5 | utility | 0.66
 --| @source Little, Elliot and Allmendinger (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_sample_curve(
-    original, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family :=
-    'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_sample_curve(
-        original::VARCHAR, "columns"::VARCHAR[], metrics::VARCHAR[], keys::VARCHAR[], targets::VARCHAR[],
-        outcomes::VARCHAR[], predictors::VARCHAR[], family::VARCHAR, fractions::DOUBLE[], repeats, groups,
-        categorical::VARCHAR[], seed::VARCHAR));
 
 --| sdc_sample_equivalence(original, synthetic, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
 --| The simple sample of the original that is as useful as a synthetic file, and the one that is as risky.
@@ -585,11 +505,3 @@ CREATE OR REPLACE TEMP MACRO sdc_sample_curve(
 --| roc2    |  0.56 |  0.25 |   0.5
 --| utility |  0.67 |   0.5 |  0.75
 --| @source Little, Elliot and Allmendinger (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_sample_equivalence(
-    original, synthetic, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family :=
-    'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_sample_equivalence(
-        original::VARCHAR, synthetic::VARCHAR, "columns"::VARCHAR[], metrics::VARCHAR[], keys::VARCHAR[],
-        targets::VARCHAR[], outcomes::VARCHAR[], predictors::VARCHAR[], family::VARCHAR, fractions::DOUBLE[], repeats,
-        groups, categorical::VARCHAR[], seed::VARCHAR));

@@ -15,11 +15,11 @@ from pathlib import Path
 import duckdb
 
 import sdcduck
-from sdcduck.functions.reference import EXAMPLE_DATA, EXAMPLE_SECRET, SQL_FILES, run_example
+from sdcduck.functions.reference import COMMENT, EXAMPLE_DATA, EXAMPLE_SECRET, SQL_FILES, run_example
 
 FOLDER = Path(__file__).parent.parent / "sql"
 
-_BLOCK = re.compile(r"(?:^--\|.*\n)+(?=CREATE OR REPLACE (?:TEMP )?MACRO)", re.M)
+_BLOCK = re.compile(COMMENT, re.MULTILINE)
 _SECTION = re.compile(r"(?=^--\| @)", re.M)
 
 

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from example_outputs import example_connection, with_outputs
 
+from sdcduck.functions.declared import sql_of
 from sdcduck.functions.install import FAMILIES
 from sdcduck.functions.reference import SQL_FILES, sql_functions
 from sdcduck.sql.builtin import with_built_in
@@ -58,7 +59,7 @@ def test_a_function_says_what_it_is_what_it_takes_and_where_it_comes_from(
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_signature_has_the_defaults_of_the_macro(name: str) -> None:
     # Between the documented signature and the macro's there is only layout.
-    text = "\n".join((files("sdcduck.sql") / file).read_text(encoding="utf-8") for file in SQL_FILES)
+    text = "\n".join(map(sql_of, SQL_FILES))
     macro = re.search(rf"^CREATE OR REPLACE (?:TEMP )?MACRO {name}(\(.*?\)) AS\b", text, re.M | re.S)
     assert macro is not None
     written = re.sub(r"\s+", " ", macro[1]).replace("( ", "(").replace(" )", ")").replace('"', "")

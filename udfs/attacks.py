@@ -17,8 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk import attacks as attack
 from sdcduck.methods.risk import predicates
 from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
@@ -27,7 +28,6 @@ from sdcduck.methods.risk.column_subsets import association, share_of_originals,
 from sdcduck.quoting import folded
 from sdcduck.udfs.closest_records import Call, Distance, Records, holdout_counts, read_records
 from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source
 
 _MODES = ("univariate", "multivariate")
@@ -92,7 +92,7 @@ def _ordered(table: Source, names: Sequence[str]) -> Source:
 
 def _plan(
     session: Session, tables: dict[str, str | None], columns: list[str] | None, categorical: list[str] | None,
-    attacks: int | None, confidence: float | None, seed: str | None, *, argument: str = "columns",
+    attacks: int | None, confidence: float | None, seed: int | None, *, argument: str = "columns",
     counted: str = "attacks",
 ) -> Plan:  # fmt: skip
     given = {name: text for name, text in tables.items() if text is not None or name != "control"}
@@ -107,7 +107,7 @@ def _plan(
     if confidence is None or not 0 < confidence < 1:
         raise SDCError("argument 'confidence' must lie between 0 and 1")
     distance = Distance(None, np.ones(len(compared.names)), numbers, frozenset(), with_synthetic=True)
-    return Plan(Call(compared, distance), int(attacks), float(confidence), seed_of(seed) or 0)
+    return Plan(Call(compared, distance), int(attacks), float(confidence), seed or 0)
 
 
 def _places(compared: Compared, names: Sequence[str | None] | None, argument: str) -> list[int]:
@@ -216,10 +216,10 @@ def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pa.Table:
 SINGLING_OUT_COLUMNS = {"mode": "VARCHAR", "terms": "BIGINT", **RATE_COLUMNS}
 
 
-def plan_singling_out(
+def plan_attack_singling_out(
     session: Session, original: str | None, synthetic: str | None, control: str | None, columns: list[str] | None,
     mode: str | None, terms: int | None, attacks: int | None, categorical: list[str] | None, confidence: float | None,
-    seed: str | None,
+    seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_singling_out``."""
     tables = {"original": original, "synthetic": synthetic, "control": control}
@@ -267,10 +267,10 @@ def _singled_out(plan: Plan, records: Records, mode: str, terms: int) -> Outcome
 LINKABILITY_COLUMNS = {"neighbours": "BIGINT", **RATE_COLUMNS}
 
 
-def plan_linkability(
+def plan_attack_linkability(
     session: Session, original: str | None, synthetic: str | None, control: str | None, aux: str | None,
     neighbours: int | None, attacks: int | None, categorical: list[str] | None, confidence: float | None,
-    seed: str | None,
+    seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_linkability``."""
     first, second = _halves(aux)
@@ -340,10 +340,10 @@ def _control(found: NDArray[np.bool_], there_is_one: bool, confidence: float) ->
 INFERENCE_COLUMNS = {"secret": "VARCHAR", "tolerance": "DOUBLE", **RATE_COLUMNS, "rate_not_modal": "DOUBLE"}
 
 
-def plan_inference(
+def plan_attack_inference(
     session: Session, original: str | None, synthetic: str | None, control: str | None, secret: str | None,
     aux: list[str] | None, tolerance: float | None, attacks: int | None, categorical: list[str] | None,
-    confidence: float | None, seed: str | None,
+    confidence: float | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_inference``."""
     tables = {"original": original, "synthetic": synthetic, "control": control}
@@ -406,7 +406,7 @@ SUBSET_COLUMNS = {
 def plan_dcr_subsets(
     session: Session, original: str | None, synthetic: str | None, holdout: str | None, columns: list[str] | None,
     number: int | None, size: int | None, records: int | None, categorical: list[str] | None,
-    confidence: float | None, seed: str | None,
+    confidence: float | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_dcr_subsets``: a row for all columns, and one for each subset."""
     if holdout is None:
@@ -474,15 +474,7 @@ FAMILY = Family(
     name="attacks",
     temporary=("attacks_tables.sql",),
     planners=(
-        Planner(
-            "sdc_attack_singling_out", (*_TABLES, "VARCHAR[]", "VARCHAR", "BIGINT", *_LAST), plan_singling_out,
-            SINGLING_OUT_COLUMNS,
-        ),
-        Planner("sdc_attack_linkability", (*_TABLES, "VARCHAR", "BIGINT", *_LAST), plan_linkability,
-                LINKABILITY_COLUMNS),
-        Planner("sdc_attack_inference", (*_TABLES, "VARCHAR", "VARCHAR[]", "DOUBLE", *_LAST), plan_inference,
-                INFERENCE_COLUMNS),
-        Planner("sdc_dcr_subsets", (*_TABLES, "VARCHAR[]", "BIGINT", "BIGINT", *_LAST), plan_dcr_subsets,
-                SUBSET_COLUMNS),
+        *planners(plan_attack_singling_out, plan_attack_linkability, plan_attack_inference),
+        planner(plan_dcr_subsets, SUBSET_COLUMNS),
     ),
-)  # fmt: skip
+)

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sdcduck.catalog.audit_log import read_log
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.declared import planner
+from sdcduck.functions.registry import Family, Rows, Session
 
 _COLUMNS: Mapping[str, str] = {
     "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",
@@ -84,5 +85,5 @@ def _file(session: Session, path: str | None) -> str:
 FAMILY = Family(
     name="audit_log",
     temporary=("audit_log_tables.sql",),
-    planners=(Planner("sdc_audit_log", ("VARCHAR", "BIGINT"), plan_audit_log, _COLUMNS),),
+    planners=(planner(plan_audit_log, _COLUMNS),),
 )

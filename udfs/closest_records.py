@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.risk.closest import (
     ROUNDING,
     holdout_share,
@@ -514,8 +515,6 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
 
 
 PLANNERS = (
-    Planner("sdc_dcr", ARGUMENTS, plan_dcr, DCR_COLUMNS),
-    Planner("sdc_dcr_records", (*ARGUMENTS, "VARCHAR", "BOOLEAN"), plan_dcr_records, RECORD_COLUMNS),
-    Planner("sdc_dcr_histogram", (*ARGUMENTS, "BIGINT"), plan_dcr_histogram, HISTOGRAM_COLUMNS),
-    Planner("sdc_holdout_share", (*ARGUMENTS, "DOUBLE"), plan_holdout_share, SHARE_COLUMNS),
+    *planners(plan_dcr, plan_dcr_histogram, plan_holdout_share),
+    planner(plan_dcr_records, RECORD_COLUMNS),
 )

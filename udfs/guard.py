@@ -14,6 +14,7 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
@@ -335,17 +336,37 @@ FAMILY = Family(
     stored=("guard.sql",),
     temporary=("guard_tables.sql",),
     planners=(
+        *planners(plan_unprotect),
         Planner(
             "sdc_protect",
-            ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT",
-             "BIGINT", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]"),
+            (
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR[]",
+                "VARCHAR[]",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "BIGINT",
+                "BIGINT",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR[]",
+            ),
             plan_protect,
-            {"name": "VARCHAR", "method": "VARCHAR", "rows": "BIGINT", "units": "BIGINT",
-             "one_row_per_unit": "BOOLEAN"},
+            {
+                "name": "VARCHAR",
+                "method": "VARCHAR",
+                "rows": "BIGINT",
+                "units": "BIGINT",
+                "one_row_per_unit": "BOOLEAN",
+            },
         ),
         Planner(
             "sdc_public", ("VARCHAR", "VARCHAR", "VARCHAR[]"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}
         ),
-        Planner("sdc_unprotect", ("VARCHAR", "VARCHAR"), plan_unprotect, {"name": "VARCHAR"}),
     ),
-)  # fmt: skip
+)

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.declared import planner, planners
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.source import Source, source
 
@@ -451,9 +452,8 @@ FAMILY = Family(
     name="hierarchy",
     temporary=("hierarchy_tables.sql",),
     planners=(
-        Planner("sdc_levels", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"), plan_levels),
-        Planner("sdc_read_hrc", ("VARCHAR", "VARCHAR"), plan_read_hrc, _HRC_COLUMNS),
-        Planner("sdc_read_rda", ("VARCHAR",), plan_read_rda, _RDA_COLUMNS),
-        Planner("sdc_read_hst", ("VARCHAR", "VARCHAR", "VARCHAR"), plan_read_hst, _HST_COLUMNS),
+        *planners(plan_levels, plan_read_hrc),
+        planner(plan_read_rda, _RDA_COLUMNS),
+        planner(plan_read_hst, _HST_COLUMNS),
     ),
 )

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.pattern import resolve
@@ -468,21 +469,6 @@ FAMILY = Family(
     stored=("output_checks.sql",),
     temporary=("output_checks_tables.sql",),
     planners=(
-        Planner(
-            "sdc_check_table",
-            ("VARCHAR", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN",
-             "VARCHAR"),
-            plan_check_table,
-        ),
-        Planner(
-            "sdc_check_statistics",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "BIGINT", "DOUBLE"), plan_check_statistics,
-        ),
-        Planner("sdc_check_submit", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"), plan_check_submit, _SUBMITTED),
-        Planner(
-            "sdc_check_decide", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"), plan_check_decide,
-            {"name": "VARCHAR", "status": "VARCHAR", "decision": "VARCHAR", "by": "VARCHAR"},
-        ),
-        Planner("sdc_check_drop", ("VARCHAR",), plan_check_drop, {"name": "VARCHAR"}),
+        *planners(plan_check_table, plan_check_statistics, plan_check_submit, plan_check_decide, plan_check_drop),
     ),
-)  # fmt: skip
+)

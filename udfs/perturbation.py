@@ -14,6 +14,7 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.catalog import StoredPTable
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
 from sdcduck.methods.perturbation.intervals import Intervals, ons_intervals, ptable_intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
@@ -286,7 +287,7 @@ def _fingerprint(secret: bytes) -> str:
 
 
 def plan_add_record_key(
-    session: Session, text: str | None, unit: str | None, column: str | None, key_digits: float | None
+    session: Session, text: str | None, unit: str | None, column: str | None, digits: int | None
 ) -> Rows:
     """``sdc_add_record_key``: adds and fills the column when the statement runs, in one transaction."""
     table = source(session.cursor(), text, "tbl")
@@ -299,7 +300,6 @@ def plan_add_record_key(
         raise SDCError(
             f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
         )
-    digits = _whole(key_digits, "digits")
     if digits is None or not 5 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 5 and 18")
     secret = session.secret()
@@ -352,12 +352,11 @@ _INTEGER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYI
 
 
 def plan_check_keys(
-    session: Session, text: str | None, record_key: str | None, unit: str | None, key_digits: float | None
+    session: Session, text: str | None, record_key: str | None, unit: str | None, digits: int | None
 ) -> str:
     """``sdc_check_keys``: everything that would make a protected query fail or mislead, counted, in SQL."""
     relation = source(session.cursor(), text, "tbl")
     key = relation.column(record_key, "record_key")
-    digits = _whole(key_digits, "digits")
     if digits is None or not 1 <= digits <= 18:
         raise SDCError("argument 'digits' must be between 1 and 18")
     if relation.type_of(record_key or "") not in _INTEGER_TYPES:
@@ -541,37 +540,39 @@ FAMILY = Family(
     stored=("perturbation.sql",),
     temporary=("perturbation_tables.sql",),
     planners=(
+        *planners(
+            plan_ptable_check,
+            plan_store_ptable,
+            plan_drop_ptable,
+            plan_add_record_key,
+            plan_check_keys,
+            plan_table_risk_utility,
+            plan_count_utility,
+            plan_noise_distribution,
+        ),
         Planner(
             "sdc_ptable",
-            ("DOUBLE", "DOUBLE", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR",
-             "BOOLEAN", "DOUBLE", "BIGINT"),
+            (
+                "DOUBLE",
+                "DOUBLE",
+                "DOUBLE",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "DOUBLE",
+                "VARCHAR",
+                "VARCHAR",
+                "BOOLEAN",
+                "DOUBLE",
+                "BIGINT",
+            ),
             plan_ptable,
             _PTABLE_COLUMNS,
-        ),
-        Planner("sdc_ptable_check", ("VARCHAR",), plan_ptable_check),
-        Planner("sdc_store_ptable", ("VARCHAR", "VARCHAR", "VARCHAR"), plan_store_ptable, _STORED_COLUMNS),
-        Planner("sdc_drop_ptable", ("VARCHAR",), plan_drop_ptable, {"name": "VARCHAR"}),
-        Planner(
-            "sdc_add_record_key", ("VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE"), plan_add_record_key,
-            {"record_key": "VARCHAR", "rows": "BIGINT", "units": "BIGINT", "shared_keys": "BIGINT"},
-        ),
-        Planner("sdc_check_keys", ("VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE"), plan_check_keys),
-        Planner(
-            "sdc_table_risk_utility",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
-            plan_table_risk_utility,
-        ),
-        Planner(
-            "sdc_count_utility",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN"),
-            plan_count_utility,
-        ),
-        Planner(
-            "sdc_noise_distribution", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"), plan_noise_distribution
         ),
     ),
     scalars=(
         Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),
         Scalar("_sdc_secret_problem", ("VARCHAR",), "VARCHAR", secret_problems),
     ),
-)  # fmt: skip
+)

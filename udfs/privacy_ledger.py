@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.declared import planner
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.udfs.source import Source, source
 
 NEIGHBOURS = {
@@ -55,7 +56,7 @@ def tables_read(cursor: duckdb.DuckDBPyConnection, relation: Source) -> tuple[st
     return tuple(sorted(found or {relation.text}))
 
 
-def plan_budget(session: Session, data: str | None, epsilon: float | None, neighbours: str | None) -> Rows:
+def plan_synth_dp_budget(session: Session, data: str | None, epsilon: float | None, neighbours: str | None) -> Rows:
     """``sdc_synth_dp_budget``: stores it, or takes it away."""
     if neighbours not in NEIGHBOURS:
         raise SDCError("argument 'neighbours' must be one of " + ", ".join(f"'{one}'" for one in NEIGHBOURS))
@@ -78,7 +79,4 @@ def plan_budget(session: Session, data: str | None, epsilon: float | None, neigh
     return Rows(store)
 
 
-BUDGET = Planner(
-    "sdc_synth_dp_budget", ("VARCHAR", "DOUBLE", "VARCHAR"), plan_budget,
-    {"data": "VARCHAR", "neighbours": "VARCHAR", "budget": "DOUBLE"},
-)  # fmt: skip
+BUDGET = planner(plan_synth_dp_budget)  # fmt: skip

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, confirm, reads
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.synthesis.private_synthesis import (
     MECHANISMS,
     drawn,
@@ -295,7 +296,7 @@ def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, mos
     return made.ravel()[table.place], converged
 
 
-def plan_statement(
+def plan_synth_dp_statement(
     session: Session, text: str | None, by: list[str] | None, epsilon: float | None, method: str | None,
     margins: str | None, mechanism: str | None, neighbours: str | None, count: str | None, domains: str | None,
     public_domains: bool | None, structural_zeros: str | None, prior_n: float | None, total: int | None,
@@ -340,7 +341,7 @@ def plan_statement(
     )
 
 
-def plan_preflight(
+def plan_synth_dp_preflight(
     session: Session, text: str | None, by: list[str] | None, epsilon: float | None, margins: str | None,
     neighbours: str | None, count: str | None, domains: str | None, structural_zeros: str | None,
 ) -> Rows:  # fmt: skip
@@ -406,16 +407,8 @@ FAMILY = Family(
     stored=("private_synthesis.sql",),
     temporary=("private_synthesis_tables.sql",),
     planners=(
-        Planner(
-            "sdc_synth_dp", (*_ARGUMENTS, "BOOLEAN", "DOUBLE", "BIGINT", "BOOLEAN", "BOOLEAN"), plan_synth_dp,
-            _CELL_COLUMNS,
-        ),
-        Planner("sdc_synth_dp_statement", _ARGUMENTS, plan_statement),
-        Planner(
-            "sdc_synth_dp_preflight",
-            ("VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
-            plan_preflight, _PREFLIGHT_COLUMNS,
-        ),
+        *planners(plan_synth_dp_statement, plan_synth_dp_preflight),
+        planner(plan_synth_dp, _CELL_COLUMNS),
         BUDGET,
     ),
-)  # fmt: skip
+)

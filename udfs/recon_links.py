@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.linking import People, expected_matches, expected_pairs, link, people_in_reach
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
@@ -225,17 +226,7 @@ FAMILY = Family(
     name="recon_links",
     temporary=("recon_links_tables.sql",),
     planners=(
-        Planner(
-            "sdc_recon_link",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"),
-            plan_recon_link, {"place": "BIGINT", "draw": "BIGINT", "slot": "BIGINT", "exact": "BOOLEAN"},
-        ),
-        Planner("sdc_recon_designations", ("VARCHAR",) * 3, plan_recon_designations),
-        Planner("sdc_recon_refutations", ("VARCHAR", "BIGINT", *(("VARCHAR",) * 3)), plan_recon_refutations),
-        Planner(
-            "sdc_chance_match", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "VARCHAR"), plan_chance_match,
-            {"persons": "BIGINT", "units": "BIGINT", "combinations": "BIGINT", "matched": "DOUBLE",
-             "matched_once": "DOUBLE", "modal_share": "DOUBLE", "by_luck": "DOUBLE"},
-        ),
+        *planners(plan_recon_designations, plan_recon_refutations, plan_chance_match),
+        planner(plan_recon_link, {"place": "BIGINT", "draw": "BIGINT", "slot": "BIGINT", "exact": "BOOLEAN"}),
     ),
-)  # fmt: skip
+)

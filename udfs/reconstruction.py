@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, reads
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.reconstruction import (
     Reported,
     TooMany,
@@ -28,7 +29,6 @@ from sdcduck.methods.risk.reconstruction import (
 )
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.compared import check_kinds, kind_of
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source, is_number, source
 
 _STATISTICS = ("mean_sd", "quartiles", "median_min_max")
@@ -528,12 +528,12 @@ def plan_recon_count(
 
 def plan_reconstruct(
     session: Session, fine: str | None, coarse: str | None, unit: str | None, detail: str | None, by: list[str] | None,
-    n: str | None, draws: int | None, seed: str | None,
+    n: str | None, draws: int | None, seed: int | None,
 ) -> str:  # fmt: skip
     """``sdc_reconstruct``: files that fit the two tables, each way to deal the details out being as likely."""
     tables = _tables(session, fine, coarse, unit, detail, by, n, ("draw", "slot"))
     times = _whole(draws, "draws", 1, 10_000)
-    given = seed_of(seed)
+    given = seed
     key = literal(str(secrets.randbits(63) if given is None else given))
     keys = "".join(f"{name}, " for name in tables.keys)
     order = ", ".join(f"{name} ASC NULLS FIRST" for name in [*tables.keys, "_unit"])
@@ -616,28 +616,19 @@ FAMILY = Family(
     name="reconstruction",
     temporary=("reconstruction_tables.sql",),
     planners=(
-        Planner(
-            "sdc_moment_solutions",
-            ("BIGINT", "DOUBLE", "DOUBLE", "BIGINT", "BIGINT", "BIGINT", "BIGINT", "DOUBLE", "BIGINT"),
-            plan_moment_solutions, {"solution": "BIGINT", "answers": "DOUBLE[]"},
+        *planners(
+            plan_unique_share,
+            plan_modal_guess,
+            plan_modal_guess_curve,
+            plan_modal_guess_summary,
+            plan_attack_score,
+            plan_recon_bounds,
+            plan_reconstruct,
+            plan_recon_stability,
+            plan_recon_agreement,
         ),
-        Planner(
-            "sdc_unique_share", ("BIGINT", "BIGINT", "VARCHAR", "BIGINT", "BIGINT"), plan_unique_share,
-            {"lists": "BIGINT", "unique_lists": "BIGINT", "share": "DOUBLE"},
-        ),
-        Planner(
-            "sdc_summary_risk",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BIGINT"),
-            plan_summary_risk, _VERDICTS,
-        ),
-        Planner("sdc_modal_guess", _GUESS, plan_modal_guess),
-        Planner("sdc_modal_guess_curve", (*_GUESS, "DOUBLE[]"), plan_modal_guess_curve),
-        Planner("sdc_modal_guess_summary", _GUESS, plan_modal_guess_summary),
-        Planner("sdc_attack_score", (*(("VARCHAR",) * 8), "BIGINT[]"), plan_attack_score),
-        Planner("sdc_recon_bounds", _TWO, plan_recon_bounds),
-        Planner("sdc_recon_count", _TWO, plan_recon_count, {"place": "BIGINT", "tables": "DOUBLE"}),
-        Planner("sdc_reconstruct", (*_TWO, "BIGINT", "VARCHAR"), plan_reconstruct),
-        Planner("sdc_recon_stability", ("VARCHAR",) * 4, plan_recon_stability),
-        Planner("sdc_recon_agreement", (*(("VARCHAR",) * 4), "DOUBLE"), plan_recon_agreement),
+        planner(plan_moment_solutions, {"solution": "BIGINT", "answers": "DOUBLE[]"}),
+        planner(plan_summary_risk, _VERDICTS),
+        planner(plan_recon_count, {"place": "BIGINT", "tables": "DOUBLE"}),
     ),
-)  # fmt: skip
+)

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, reads
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.synthesis.record_swapping import (
     NO_DONOR_LEFT,
     NO_SIMILAR,
@@ -22,7 +23,7 @@ from sdcduck.methods.synthesis.record_swapping import (
     swap_records,
 )
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, source
 
 _ADDED = ("swapped_with", "swap_level", "at_risk_level")
@@ -65,7 +66,7 @@ def _lists(text: str | None) -> list[list[str]]:
 
 def _read_call(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
-    risk: list[str] | None, k: int | None, rate: float | None, carried: list[str] | None, seed: str | None,
+    risk: list[str] | None, k: int | None, rate: float | None, carried: list[str] | None, seed: int | None,
 ) -> _Call:  # fmt: skip
     relation = source(session.cursor(), text, "source")
     if household is None:
@@ -76,7 +77,7 @@ def _read_call(
         raise SDCError("argument 'k_anonymity' must be a whole number from 0 on")
     if rate is None or not 0 <= rate <= 1:
         raise SDCError("argument 'swaprate' must lie between 0 and 1")
-    given = seed_of(seed)
+    given = seed
     need_seed_or_secret(session, given, "a swap can be undone")
     call = _Call(
         relation, relation.named([household], "household")[0], relation.named(hierarchy, "hierarchy"),
@@ -232,7 +233,7 @@ def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping
 def plan_record_swap(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     risk_variables: list[str] | None, k_anonymity: int | None, swaprate: float | None, carry_along: list[str] | None,
-    return_swapped_id: bool | None, seed: str | None,
+    return_swapped_id: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap``: the records of the source, with the geography of the other household."""
     call = _read_call(
@@ -289,7 +290,7 @@ def _with_places_changed(call: _Call, told: bool) -> str:
 def plan_record_swap_report(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     risk_variables: list[str] | None, k_anonymity: int | None, swaprate: float | None, carry_along: list[str] | None,
-    seed: str | None,
+    seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap_report``: what the swap with the same arguments does, by level."""
     call = _read_call(
@@ -339,7 +340,7 @@ FAMILY = Family(
     name="record_swapping",
     temporary=("record_swapping_tables.sql",),
     planners=(
-        Planner("sdc_record_swap", (*_ARGUMENTS, "BOOLEAN", "VARCHAR"), plan_record_swap, _SWAP_COLUMNS),
-        Planner("sdc_record_swap_report", (*_ARGUMENTS, "VARCHAR"), plan_record_swap_report, _REPORT_COLUMNS),
+        *planners(plan_record_swap_report),
+        planner(plan_record_swap, _SWAP_COLUMNS),
     ),
 )

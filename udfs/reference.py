@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sdcduck.errors import unknown
+from sdcduck.functions.declared import planners
 from sdcduck.functions.reference import sql_functions
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 
 _COLUMNS = ("name", "family", "kind", "signature", "summary", "description", "example", "output", "source")
 
@@ -27,12 +28,5 @@ def plan_functions(session: Session, name: str | None) -> Rows:
 FAMILY = Family(
     name="reference",
     temporary=("reference.sql",),
-    planners=(
-        Planner(
-            "sdc_functions",
-            ("VARCHAR",),
-            plan_functions,
-            {**dict.fromkeys(_COLUMNS, "VARCHAR"), "needs_python": "BOOLEAN"},
-        ),
-    ),
+    planners=(*planners(plan_functions),),
 )

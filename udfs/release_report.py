@@ -15,11 +15,11 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import literal
 from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import shared_columns
 
 _COLUMNS = {
@@ -280,7 +280,7 @@ def _names(names: Sequence[str]) -> str:
 
 def plan_report(
     session: Session, original: str | None, release: str | None, holdout: str | None, keys: Sequence[str] | None,
-    targets: Sequence[str] | None, columns: Sequence[str] | None, seed: str | None,
+    targets: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_report``: the arguments are checked while binding, the functions asked when the statement runs."""
     tables = {"original": original, "release": release, "holdout": holdout}
@@ -299,7 +299,7 @@ def plan_report(
             raise SDCError(f"argument '{name}': there are no records")
     asked = _Release(
         compared.tables["original"].text, compared.tables["release"].text,
-        None if holdout is None else compared.tables["holdout"].text, known, wanted, compared.names, seed_of(seed) or 0,
+        None if holdout is None else compared.tables["holdout"].text, known, wanted, compared.names, seed or 0,
     )  # fmt: skip
     return Rows(lambda: _report(session, tuple(asked.parts())))
 
@@ -333,12 +333,5 @@ def _asked(session: Session, part: Part, check: Callable[[], None]) -> list[tupl
 FAMILY = Family(
     name="release_report",
     temporary=("release_report_tables.sql",),
-    planners=(
-        Planner(
-            "sdc_report",
-            ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR[]", "VARCHAR"),
-            plan_report,
-            _COLUMNS,
-        ),
-    ),
+    planners=(*planners(plan_report),),
 )

@@ -13,7 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Family, Planner, Scalar, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Family, Scalar, Session
 from sdcduck.methods.risk.individual import class_risk
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds, kind_of
@@ -559,37 +560,20 @@ FAMILY = Family(
     stored=("risk.sql",),
     temporary=("risk_tables.sql",),
     planners=(
-        Planner("sdc_classes", ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR"), plan_classes),
-        Planner("sdc_k_anonymity", ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR"), plan_k_anonymity),
-        Planner("sdc_l_diversity", ("VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "VARCHAR"), plan_l_diversity),
-        Planner(
-            "sdc_l_diversity_classes", ("VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "VARCHAR"),
+        *planners(
+            plan_classes,
+            plan_k_anonymity,
+            plan_l_diversity,
             plan_l_diversity_classes,
-        ),
-        Planner("sdc_t_closeness", ("VARCHAR", "VARCHAR[]", "VARCHAR", "BOOLEAN", "VARCHAR"), plan_t_closeness),
-        Planner(
-            "sdc_t_closeness_classes", ("VARCHAR", "VARCHAR[]", "VARCHAR", "BOOLEAN", "VARCHAR"),
+            plan_t_closeness,
             plan_t_closeness_classes,
-        ),
-        Planner(
-            "sdc_individual_risk",
-            ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR"), plan_individual_risk,
-        ),
-        Planner(
-            "sdc_global_risk",
-            ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR"), plan_global_risk,
-        ),
-        Planner(
-            "sdc_unsafe_combinations", ("VARCHAR", "VARCHAR[]", "BIGINT", "BIGINT", "VARCHAR"), plan_unsafe_combinations
-        ),
-        Planner("sdc_marketer_risk", ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR"), plan_marketer_risk),
-        Planner(
-            "sdc_marketer_risk_classes", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR"), plan_marketer_risk_classes
-        ),
-        Planner(
-            "sdc_policy_risk",
-            ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR", "DATE[]", "VARCHAR"), plan_policy_risk,
+            plan_individual_risk,
+            plan_global_risk,
+            plan_unsafe_combinations,
+            plan_marketer_risk,
+            plan_marketer_risk_classes,
+            plan_policy_risk,
         ),
     ),
     scalars=(Scalar("_sdc_class_risk", ("BIGINT", "DOUBLE", "BOOLEAN"), "DOUBLE", class_risks),),
-)  # fmt: skip
+)

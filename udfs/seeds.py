@@ -1,4 +1,4 @@
-"""Seeds: the one way from the argument of a statement to what a random stream starts from."""
+"""Seeds: from the argument of a statement to what a random stream starts from."""
 
 from __future__ import annotations
 
@@ -6,26 +6,6 @@ import hmac
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-
-
-def seed_of(text: str | None) -> int | None:
-    """The seed that was given as text, so that no digit is lost; None: none was.
-
-    >>> seed_of("-7"), seed_of(None)
-    (-7, None)
-
-    Raises:
-        SDCError: it is no whole number of 64 bits.
-    """
-    if text is None:
-        return None
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = 2**63
-    if not -(2**63) <= seed < 2**63:
-        raise SDCError("argument 'seed' must be a whole number of 64 bits")
-    return seed
 
 
 def stream_of(secret: bytes | None, purpose: str, seed: int | None) -> int:

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
 from sdcduck.quoting import folded, identifier, literal
@@ -340,17 +341,7 @@ FAMILY = Family(
     name="special_uniques",
     temporary=("special_uniques_tables.sql",),
     planners=(
-        Planner(
-            "sdc_suda", ("VARCHAR", "VARCHAR[]", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR"), plan_suda, _COLUMNS
-        ),
-        Planner(
-            "sdc_suda_contributions", ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "VARCHAR"),
-            plan_suda_contributions, {"variable": "VARCHAR", "records": "BIGINT", "contribution": "DOUBLE"},
-        ),
-        Planner(
-            "sdc_model_risk",
-            ("VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE", "BIGINT", "VARCHAR[]", "VARCHAR"), plan_model_risk,
-            _MODEL_COLUMNS,
-        ),
+        *planners(plan_suda_contributions, plan_model_risk),
+        planner(plan_suda, _COLUMNS),
     ),
-)  # fmt: skip
+)

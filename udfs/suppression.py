@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, confirm, portion, reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
@@ -459,48 +460,77 @@ FAMILY = Family(
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
+        *planners(plan_publication, plan_drop_publication, plan_export),
+        planner(
+            plan_round_table, {"cell": "BIGINT", "fingerprint": "VARCHAR", "original": "BIGINT", "rounded": "BIGINT"}
+        ),
         Planner("sdc_primary", ("VARCHAR", "BOOLEAN", "VARCHAR", *RULES.values()), plan_primary),
         Planner(
-            "sdc_suppress", ("VARCHAR", *ARGUMENTS.values()), plan_suppress,
+            "sdc_suppress",
+            ("VARCHAR", *ARGUMENTS.values()),
+            plan_suppress,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
         ),
         Planner(
-            "sdc_sdmx", ("VARCHAR", *ARGUMENTS.values()), plan_sdmx,
+            "sdc_sdmx",
+            ("VARCHAR", *ARGUMENTS.values()),
+            plan_sdmx,
             {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
         ),
         Planner(
-            "sdc_publication", ("VARCHAR", "VARCHAR"), plan_publication,
-            {"name": "VARCHAR", "dimensions": "VARCHAR", "measures": "VARCHAR", "tables": "BIGINT"},
-        ),
-        Planner("sdc_drop_publication", ("VARCHAR",), plan_drop_publication, {"name": "VARCHAR"}),
-        Planner(
-            "sdc_publish", ("VARCHAR", "VARCHAR", *ARGUMENTS.values()), plan_publish,
-            {"name": "VARCHAR", "inner_cells": "BIGINT", "cells": "BIGINT", "primary_cells": "BIGINT",
-             "secondary_cells": "BIGINT", "unsafe_cells": "BIGINT", "narrow_cells": "BIGINT",
-             "share_shown": "DOUBLE", "saved_cells": "BIGINT", "saved_cost": "DOUBLE"},
-        ),
-        Planner(
-            "sdc_export", ("VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN"), plan_export,
-            {"publication": "VARCHAR", "cells": "BIGINT", "inner_cells": "BIGINT", "left_out": "VARCHAR"},
-        ),
-        Planner(
-            "sdc_audit", ("VARCHAR", "VARCHAR", "BOOLEAN", "DOUBLE", *ARGUMENTS.values()), plan_audit,
-            {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
-             "exact": "BOOLEAN", "protected": "BOOLEAN", "insider_lower": "DOUBLE", "insider_upper": "DOUBLE",
-             "insider_exact": "BOOLEAN", "insider_protected": "BOOLEAN"},
+            "sdc_publish",
+            ("VARCHAR", "VARCHAR", *ARGUMENTS.values()),
+            plan_publish,
+            {
+                "name": "VARCHAR",
+                "inner_cells": "BIGINT",
+                "cells": "BIGINT",
+                "primary_cells": "BIGINT",
+                "secondary_cells": "BIGINT",
+                "unsafe_cells": "BIGINT",
+                "narrow_cells": "BIGINT",
+                "share_shown": "DOUBLE",
+                "saved_cells": "BIGINT",
+                "saved_cost": "DOUBLE",
+            },
         ),
         Planner(
-            "sdc_optimum", ("VARCHAR", "DOUBLE", *ARGUMENTS.values()), plan_optimum,
-            {"primary_cells": "BIGINT", "secondary_cells": "BIGINT", "secondary_cost": "DOUBLE",
-             "optimal_cells": "BIGINT", "optimal_cost": "DOUBLE", "bound": "DOUBLE", "status": "VARCHAR"},
+            "sdc_audit",
+            ("VARCHAR", "VARCHAR", "BOOLEAN", "DOUBLE", *ARGUMENTS.values()),
+            plan_audit,
+            {
+                "cell": "BIGINT",
+                "fingerprint": "VARCHAR",
+                "status": "VARCHAR",
+                "lower": "DOUBLE",
+                "upper": "DOUBLE",
+                "exact": "BOOLEAN",
+                "protected": "BOOLEAN",
+                "insider_lower": "DOUBLE",
+                "insider_upper": "DOUBLE",
+                "insider_exact": "BOOLEAN",
+                "insider_protected": "BOOLEAN",
+            },
         ),
         Planner(
-            "sdc_decimals", ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *ARGUMENTS.values()), plan_decimals,
+            "sdc_optimum",
+            ("VARCHAR", "DOUBLE", *ARGUMENTS.values()),
+            plan_optimum,
+            {
+                "primary_cells": "BIGINT",
+                "secondary_cells": "BIGINT",
+                "secondary_cost": "DOUBLE",
+                "optimal_cells": "BIGINT",
+                "optimal_cost": "DOUBLE",
+                "bound": "DOUBLE",
+                "status": "VARCHAR",
+            },
+        ),
+        Planner(
+            "sdc_decimals",
+            ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *ARGUMENTS.values()),
+            plan_decimals,
             {"inner_cell": "BIGINT", "decimals": "DOUBLE[]"},
         ),
-        Planner(
-            "sdc_round_table", ("VARCHAR", "BIGINT", "VARCHAR", "VARCHAR", "BOOLEAN", "BIGINT"), plan_round_table,
-            {"cell": "BIGINT", "fingerprint": "VARCHAR", "original": "BIGINT", "rounded": "BIGINT"},
-        ),
     ),
-)  # fmt: skip
+)

@@ -15,8 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
-from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.functions.registry import Family, Rows, Scalar, Session
 from sdcduck.methods.synthesis.draws import LARGEST_MEAN, draw_counts, random_bits
 from sdcduck.methods.synthesis.laws import MODELS, Law, student_quantiles
 from sdcduck.methods.synthesis.tau import (
@@ -31,7 +32,7 @@ from sdcduck.methods.synthesis.tau import (
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.conditions import check_reads_columns_only
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, source
 
 MOST_RECORDS = 10**18
@@ -282,7 +283,7 @@ def _law(model: str | None, sigma: float | None, nu: float | None) -> Law:
 def plan_synth_table(
     session: Session, text: str | None, by: list[str] | None, count: str | None, model: str | None,
     sigma: float | None, alpha: float | None, nu: float | None, m: float | None, size: float | None,
-    domains: str | None, structural: str | None, seed: str | None, zeros: bool | None, records: bool | None,
+    domains: str | None, structural: str | None, seed: int | None, zeros: bool | None, records: bool | None,
 ) -> str:  # fmt: skip
     """``sdc_synth_table``: SQL that draws while it runs, chunk by chunk."""
     multinomial = model == "multinomial"
@@ -293,7 +294,7 @@ def plan_synth_table(
         raise SDCError(f"model must be one of {known}")
     law = Law("poisson") if multinomial else _law(model, sigma, nu)
     wanted = Synthesis(law, math.nan if alpha is None else alpha, _whole(m, "m"), math.nan if size is None else size)
-    given = seed_of(seed)
+    given = seed
     need_seed_or_secret(session, given, "a synthesis can be undone")
     under_secret = session.secret() is not None
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
@@ -545,43 +546,22 @@ FAMILY = Family(
     name="synthesis",
     stored=("synthesis.sql",),
     temporary=("synthesis_tables.sql",),
-    planners=(
-        Planner(
-            "sdc_synth_table",
-            ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "VARCHAR",
-             "VARCHAR", "VARCHAR", "BOOLEAN", "BOOLEAN"),
-            plan_synth_table,
-        ),
-        Planner(
-            "sdc_tau",
-            ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR",
-             "DOUBLE", "DOUBLE", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR"),
-            plan_tau,
-            _TAU_COLUMNS,
-        ),
-        Planner(
-            "sdc_tune",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR",
-             "VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "VARCHAR"),
-            plan_tune,
-            _TUNE_COLUMNS,
-        ),
-        Planner(
-            "sdc_tau_observed",
-            ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE", "DOUBLE", "VARCHAR", "VARCHAR"),
-            plan_tau_observed,
-        ),
-    ),
+    planners=(*planners(plan_synth_table, plan_tau, plan_tune, plan_tau_observed),),
     scalars=(
         Scalar(
-            "_sdc_draw_counts", ("TINYINT", "DOUBLE", "DOUBLE", "DOUBLE", "UBIGINT", "BIGINT", "BIGINT", "BOOLEAN"),
+            "_sdc_draw_counts",
+            ("TINYINT", "DOUBLE", "DOUBLE", "DOUBLE", "UBIGINT", "BIGINT", "BIGINT", "BOOLEAN"),
             "BIGINT",
-            drawn_counts, volatile=True,
+            drawn_counts,
+            volatile=True,
         ),
         Scalar(
-            "_sdc_random_bits", ("UBIGINT", "BIGINT", "BIGINT", "BIGINT", "BOOLEAN"), "UBIGINT", drawn_bits,
+            "_sdc_random_bits",
+            ("UBIGINT", "BIGINT", "BIGINT", "BIGINT", "BOOLEAN"),
+            "UBIGINT",
+            drawn_bits,
             volatile=True,
         ),
         Scalar("_sdc_t_quantile", ("DOUBLE", "DOUBLE"), "DOUBLE", t_quantiles),
     ),
-)  # fmt: skip
+)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Planner, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
@@ -175,9 +176,11 @@ def _corr(relation: Source, a: str, b: str) -> str:
 
 
 PLANNERS = (
-    Planner("sdc_synth_replicas", ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT"), plan_synth_replicas),
-    Planner("sdc_synth_diversity", ("VARCHAR", "BIGINT"), plan_synth_diversity),
-    Planner("sdc_synth_diversity_records", ("VARCHAR", "BIGINT"), plan_synth_diversity_records),
-    Planner("sdc_synth_moments", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR"), plan_synth_moments),
-    Planner("sdc_synth_correlations", ("VARCHAR", "VARCHAR", "VARCHAR[]"), plan_synth_correlations),
+    *planners(
+        plan_synth_replicas,
+        plan_synth_diversity,
+        plan_synth_diversity_records,
+        plan_synth_moments,
+        plan_synth_correlations,
+    ),
 )

@@ -15,7 +15,6 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Session
 from sdcduck.methods.synthesis.records import METHODS
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.synthetic_columns import Encoding, encoding_of
 
@@ -349,7 +348,7 @@ ARGUMENT_NAMES = (
 
 def read_plan(
     session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
-    seed: str | None, by: list[str] | None, method: str | None, visit: str | None, predictors: str | None,
+    seed: int | None, by: list[str] | None, method: str | None, visit: str | None, predictors: str | None,
     minbucket: int | None, smoothing: str | None, groups: int | None, exclude: list[float] | None,
     bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
     derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
@@ -462,5 +461,5 @@ def read_plan(
         subset=subset,
         share=share,
         partial=partial,
-        seed=seed_of(seed),
+        seed=seed,
     )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import confirm, reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
 from sdcduck.methods.synthesis.noise import bandwidths
@@ -42,7 +43,7 @@ from sdcduck.quoting import folded, identifier
 from sdcduck.udfs import synthetic_measures as measures
 from sdcduck.udfs import synthetic_weights as weights
 from sdcduck.udfs.pattern import arrow
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of, stream_of
+from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.synthetic_columns import LARGEST, Encoding
 from sdcduck.udfs.synthetic_plan import (
     ARGUMENT_DEFAULTS,
@@ -585,12 +586,12 @@ def _select(
 
 def plan_synth_records(
     session: Session, text: str | None, targets: list[str] | None, rows: int | None, subset: str | None,
-    share: float | None, details: bool | None, model: str | None, seed: str | None, *common: Any,
+    share: float | None, details: bool | None, model: str | None, seed: int | None, *common: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_synth_records``: from a source, or from a stored model."""
     if rows is not None and not 0 <= rows <= _MOST_ROWS:
         raise SDCError(f"argument 'rows' must be a whole number between 0 and {_MOST_ROWS}")
-    need_seed_or_secret(session, seed_of(seed), "synthetic records can be made again")
+    need_seed_or_secret(session, seed, "synthetic records can be made again")
     if model is not None:
         given = {"source": text, "targets": targets or None, "subset": subset, "share": share}
         given |= {
@@ -601,7 +602,7 @@ def plan_synth_records(
         for name, value in given.items():
             if value is not None:
                 raise SDCError(f"argument '{name}' cannot be given with 'model': it belongs to sdc_synth_model")
-        return _from_stored(session, model, rows, seed_of(seed), details=bool(details))
+        return _from_stored(session, model, rows, seed, details=bool(details))
     plan = read_plan(session, text, targets, subset, share, seed, *common)
     if plan.partial and rows is not None:
         raise SDCError(
@@ -632,7 +633,7 @@ def _check_writable(session: Session) -> None:
 
 
 def plan_synth_model(
-    session: Session, name: str | None, text: str | None, seed: str | None, is_replaced: bool | None, *common: Any
+    session: Session, name: str | None, text: str | None, seed: int | None, is_replaced: bool | None, *common: Any
 ) -> Rows:
     """``sdc_synth_model``: fits and stores, all or nothing."""
     _check_writable(session)
@@ -741,9 +742,10 @@ FAMILY = Family(
     stored=("synthetic_records.sql",),
     temporary=("synthetic_records_tables.sql",),
     planners=(
+        *planners(plan_drop_synth_model),
         Planner(
             "sdc_synth_records",
-            ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "VARCHAR", *ARGUMENT_TYPES),
+            ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "BIGINT", *ARGUMENT_TYPES),
             plan_synth_records,
             _HANDLE,
             ARGUMENT_NAMES,
@@ -755,7 +757,6 @@ FAMILY = Family(
             {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
             ARGUMENT_NAMES,
         ),
-        Planner("sdc_drop_synth_model", ("VARCHAR",), plan_drop_synth_model, {"name": "VARCHAR"}),
         weights.PLANNER,
         *measures.PLANNERS,
     ),

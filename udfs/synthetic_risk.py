@@ -9,7 +9,8 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Family, Planner, Scalar, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Family, Scalar, Session
 from sdcduck.quoting import folded, literal
 from sdcduck.udfs import closest_records
 from sdcduck.udfs.closest_records import overlap_warning
@@ -312,16 +313,8 @@ FAMILY = Family(
     name="synthetic_risk",
     temporary=("synthetic_risk_tables.sql",),
     planners=(
-        Planner("sdc_identical_matches", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]"), plan_identical_matches),
+        *planners(plan_identical_matches, plan_replicated_uniques, plan_tcap, plan_tcap_records, plan_disclosure),
         *closest_records.PLANNERS,
-        Planner(
-            "sdc_replicated_uniques", ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR"), plan_replicated_uniques
-        ),
-        Planner(
-            "sdc_tcap", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE", "VARCHAR", "BIGINT[]"), plan_tcap
-        ),
-        Planner("sdc_tcap_records", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "DOUBLE"), plan_tcap_records),
-        Planner("sdc_disclosure", ("VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "DOUBLE"), plan_disclosure),
     ),
     scalars=(Scalar("_sdc_overlap", ("BIGINT", "BIGINT", "BIGINT", "BIGINT"), "VARCHAR", overlap_texts),),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Planner, Session
+from sdcduck.functions.declared import planner
+from sdcduck.functions.registry import Session
 from sdcduck.quoting import identifier
-from sdcduck.udfs.seeds import need_seed_or_secret, seed_of
+from sdcduck.udfs.seeds import need_seed_or_secret
 from sdcduck.udfs.source import source
 
 _UNITS = 2**30  # what the largest weight is laid out as: so many records of it fit into 128 bits, times 64 random ones
@@ -23,9 +24,9 @@ def _key(columns: Sequence[str]) -> str:
     return f"md5_number_lower({parts})" if texts else "0::UBIGINT"
 
 
-def plan_equal_weights(
+def plan_synth_equal_weights(
     session: Session, text: str | None, weight: str | None, by: list[str] | None, max_rate: float | None,
-    seed: str | None,
+    seed: int | None,
 ) -> str:  # fmt: skip
     """``sdc_synth_equal_weights``: records laid end to end, each as long as its weight, and hit by chance."""
     relation = source(session.cursor(), text, "source")
@@ -37,7 +38,7 @@ def plan_equal_weights(
         raise SDCError(f"argument 'by' names '{name}', which is the weight")
     if max_rate is not None and not 0 < max_rate <= 1:
         raise SDCError("argument 'max_rate' must lie above 0 and not above 1")
-    given = seed_of(seed)
+    given = seed
     need_seed_or_secret(session, given, "a choice of records can be made again")
     stream = f"{'NULL' if given is None else given}::BIGINT, {str(session.secret() is not None).lower()}"
     if max_rate is None:
@@ -87,6 +88,4 @@ def plan_equal_weights(
             ON t._sdc_stratum = l._sdc_stratum AND t._sdc_at < l._sdc_end"""
 
 
-PLANNER = Planner(
-    "sdc_synth_equal_weights", ("VARCHAR", "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR"), plan_equal_weights
-)
+PLANNER = planner(plan_synth_equal_weights)

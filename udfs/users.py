@@ -8,7 +8,8 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.catalog.passwords import read_verifier, salt_of, verifier
 from sdcduck.errors import SDCError, unknown
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Family, Rows, Session
 
 _LONGEST = 63
 
@@ -64,13 +65,5 @@ FAMILY = Family(
     name="users",
     stored=("users.sql",),
     temporary=("users_tables.sql",),
-    planners=(
-        Planner(
-            "sdc_create_user",
-            ("VARCHAR", "VARCHAR", "VARCHAR"),
-            plan_create_user,
-            {"name": "VARCHAR", "role": "VARCHAR"},
-        ),
-        Planner("sdc_drop_user", ("VARCHAR",), plan_drop_user, {"name": "VARCHAR"}),
-    ),
+    planners=(*planners(plan_create_user, plan_drop_user),),
 )

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.margins import (
     Counts,
     Distances,
@@ -158,7 +159,7 @@ def _margin_table(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[pa.Ta
     return pa.concat_tables(tables), sides, buckets
 
 
-def plan_margins(
+def plan_accuracy_margins(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, ways: int | None,
     buckets: int | None, categorical: list[str] | None, holdout: str | None,
 ) -> Rows:  # fmt: skip
@@ -233,7 +234,7 @@ def _warning(
     return "; ".join(told) or None
 
 
-def plan_cells(
+def plan_accuracy_cells(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, ways: int | None,
     buckets: int | None, categorical: list[str] | None, worst: int | None,
 ) -> Rows:  # fmt: skip
@@ -285,8 +286,4 @@ def _cell(
 
 _ARGUMENTS = ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT", "BIGINT", "VARCHAR[]")
 
-PLANNERS = (
-    Planner("sdc_accuracy", (*_ARGUMENTS, "VARCHAR"), plan_accuracy, ACCURACY_COLUMNS),
-    Planner("sdc_accuracy_margins", (*_ARGUMENTS, "VARCHAR"), plan_margins, MARGIN_COLUMNS),
-    Planner("sdc_accuracy_cells", (*_ARGUMENTS, "BIGINT"), plan_cells, CELL_COLUMNS),
-)
+PLANNERS = (*planners(plan_accuracy, plan_accuracy_margins, plan_accuracy_cells),)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.logit import Design
 from sdcduck.methods.utility.propensity import Propensity, Tree, propensity
 from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, most_frequent, table_measures
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import MOST_BUCKETS, Compared, shown_number
 from sdcduck.udfs.utility_records import Column, Floats, Grouped, columns_of, special_values
 
@@ -89,7 +89,7 @@ def threads_of(cursor: duckdb.DuckDBPyConnection) -> int:
 def plan_pmse(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, model: str | None,
     interactions: int | None, expected_by: str | None, permutations: int | None, ccp_alpha: float | None,
-    categorical: list[str] | None, special: str | None, seed: str | None,
+    categorical: list[str] | None, special: str | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_pmse``."""
     if model not in _MODELS:
@@ -106,7 +106,7 @@ def plan_pmse(
     if ccp_alpha is None or not (ccp_alpha >= 0 and math.isfinite(ccp_alpha)):
         raise SDCError("argument 'ccp_alpha' must be a number that is not negative")
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-    codes, start = special_values(special, compared), seed_of(seed) or 0
+    codes, start = special_values(special, compared), seed or 0
 
     def make() -> pa.Table:
         tree = None if model == "logit" else Tree(ccp_alpha)
@@ -211,7 +211,7 @@ def _named(names: Sequence[str]) -> dict[str, object]:
     return {f"column_{letter}": name for letter, name in zip("abc", padded, strict=True)}
 
 
-def plan_tables(
+def plan_utility_tables(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, ways: int | None,
     groups: int | None, categorical: list[str] | None, special: str | None,
 ) -> Rows:  # fmt: skip
@@ -287,7 +287,7 @@ def roc_row(grouped: Sequence[Grouped]) -> dict[str, object]:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def plan_columns(
+def plan_utility_columns(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, groups: int | None,
     categorical: list[str] | None, special: str | None,
 ) -> Rows:  # fmt: skip
@@ -359,15 +359,4 @@ def _missing_and_mode(
 
 _PAIR = ("VARCHAR", "VARCHAR", "VARCHAR[]")
 
-PLANNERS = (
-    Planner(
-        "sdc_pmse",
-        (*_PAIR, "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE", "VARCHAR[]", "VARCHAR", "VARCHAR"),
-        plan_pmse, PMSE_COLUMNS,
-    ),
-    Planner(
-        "sdc_utility_tables", (*_PAIR, "BIGINT", "BIGINT", "VARCHAR[]", "VARCHAR"), plan_tables, TABLE_COLUMNS
-    ),
-    Planner("sdc_roc", (*_PAIR, "BIGINT", "BIGINT", "VARCHAR[]"), plan_roc, ROC_COLUMNS),
-    Planner("sdc_utility_columns", (*_PAIR, "BIGINT", "VARCHAR[]", "VARCHAR"), plan_columns, COLUMN_COLUMNS),
-)  # fmt: skip
+PLANNERS = (*planners(plan_pmse, plan_utility_tables, plan_roc, plan_utility_columns),)  # fmt: skip

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.propensity import Tree
 from sdcduck.methods.utility.tables import table_measures
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import (
     LIKELY,
@@ -40,13 +40,13 @@ PROFILE_COLUMNS = {
 }  # fmt: skip
 
 
-def plan_profile(
+def plan_utility_profile(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None, groups: int | None,
-    permutations: int | None, categorical: list[str] | None, special: str | None, seed: str | None,
+    permutations: int | None, categorical: list[str] | None, special: str | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_utility_profile``."""
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-    number, codes, start = check_groups(groups), special_values(special, compared), seed_of(seed) or 0
+    number, codes, start = check_groups(groups), special_values(special, compared), seed or 0
     if permutations is None or not 2 <= permutations <= 10_000:
         raise SDCError("argument 'permutations' must lie between 2 and 10000")
 
@@ -139,10 +139,4 @@ def _contradicted(models: list[dict[str, object]], single: list[dict[str, object
     return [{**models[0], "warning": "; ".join(told) or None}, *models[1:]] if models else []
 
 
-PLANNERS = (
-    Planner(
-        "sdc_utility_profile",
-        ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT", "BIGINT", "VARCHAR[]", "VARCHAR", "VARCHAR"),
-        plan_profile, PROFILE_COLUMNS,
-    ),
-)  # fmt: skip
+PLANNERS = (*planners(plan_utility_profile),)  # fmt: skip

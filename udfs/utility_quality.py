@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.errors import SDCError
-from sdcduck.functions.registry import Planner, Session
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
@@ -158,7 +159,7 @@ def plan_quality_summary(
     return f"WITH _compared AS MATERIALIZED ({call.compared()}) FROM ({' UNION ALL '.join(parts)}) {order}"
 
 
-def plan_trends(
+def plan_trend_concordance(
     session: Session, original: str | None, protected: str | None, keys: list[str] | None, period: str | None,
     estimate: str | None, se: str | None, z: float | None,
 ) -> str:  # fmt: skip
@@ -190,12 +191,4 @@ def plan_trends(
 
 _ESTIMATES = ("VARCHAR", "VARCHAR", "VARCHAR[]")
 
-PLANNERS = (
-    Planner(
-        "sdc_quality", (*_ESTIMATES, "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN"), plan_quality
-    ),
-    Planner(
-        "sdc_quality_summary", (*_ESTIMATES, "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR"), plan_quality_summary
-    ),
-    Planner("sdc_trend_concordance", (*_ESTIMATES, "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE"), plan_trends),
-)  # fmt: skip
+PLANNERS = (*planners(plan_quality, plan_quality_summary, plan_trend_concordance),)  # fmt: skip

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import checkpoint, reads
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.logit import Design, Fit, fit_regression
 from sdcduck.udfs.utility_columns import Compared
@@ -80,7 +81,7 @@ class Regression:
         return Design([column.terms() for column in self.predictors], 0).names
 
 
-def plan_regression(
+def plan_utility_regression(
     session: Session, original: str | None, synthetic: str | None, outcome: str | None, predictors: list[str] | None,
     family: str | None, sets: str | None, intervals_for: str | None, quantile: float | None,
     categorical: list[str] | None,
@@ -147,10 +148,4 @@ def regression_of(columns: Sequence[Column], outcome: int, predictors: Sequence[
     return Regression(target, tuple(columns[place] for place in predictors), binomial)
 
 
-PLANNERS = (
-    Planner(
-        "sdc_utility_regression",
-        ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR[]"),
-        plan_regression, REGRESSION_COLUMNS,
-    ),
-)  # fmt: skip
+PLANNERS = (*planners(plan_utility_regression),)  # fmt: skip

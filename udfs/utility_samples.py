@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import shown_checkpoint
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
 from sdcduck.methods.utility.logit import Fit
 from sdcduck.quoting import folded
-from sdcduck.udfs.seeds import seed_of
 from sdcduck.udfs.utility_columns import Compared
 from sdcduck.udfs.utility_measures import check_groups, read_columns, roc_row, table_of
 from sdcduck.udfs.utility_records import Column, Grouped
@@ -66,7 +66,7 @@ class _Call:
         cls, session: Session, original: str | None, synthetic: str | None, columns: list[str] | None,
         metrics: list[str] | None, keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None,
         predictors: list[str] | None, family: str | None, fractions: list[float] | None, repeats: int | None,
-        groups: int | None, categorical: list[str] | None, seed: str | None,
+        groups: int | None, categorical: list[str] | None, seed: int | None,
     ) -> _Call:  # fmt: skip
         if family not in ("gaussian", "binomial"):
             raise SDCError("argument 'family' must be 'gaussian' or 'binomial'")
@@ -105,7 +105,7 @@ class _Call:
             compared, tuple(metric for metric in possible if not metrics or metric in metrics),
             tuple(sorted(set(fractions or _FRACTIONS))), repeats, named(keys, "keys"), named(targets, "targets"),
             named(outcomes, "outcomes"), named(predictors, "predictors"), family == "binomial", check_groups(groups),
-            seed_of(seed) or 0,
+            seed or 0,
         )  # fmt: skip
 
 
@@ -207,11 +207,11 @@ def _curve(call: _Call, measured: _Measured) -> list[dict[str, object]]:
     return rows
 
 
-def plan_curve(
+def plan_sample_curve(
     session: Session, original: str | None, columns: list[str] | None, metrics: list[str] | None,
     keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None, predictors: list[str] | None,
     family: str | None, fractions: list[float] | None, repeats: int | None, groups: int | None,
-    categorical: list[str] | None, seed: str | None,
+    categorical: list[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_sample_curve``."""
     call = _Call.read(
@@ -225,11 +225,11 @@ def plan_curve(
     return Rows(make)
 
 
-def plan_equivalence(
+def plan_sample_equivalence(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None,
     metrics: list[str] | None, keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None,
     predictors: list[str] | None, family: str | None, fractions: list[float] | None, repeats: int | None,
-    groups: int | None, categorical: list[str] | None, seed: str | None,
+    groups: int | None, categorical: list[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_sample_equivalence``."""
     call = _Call.read(
@@ -281,7 +281,4 @@ _ARGUMENTS = (
     "BIGINT", "VARCHAR[]", "VARCHAR",
 )  # fmt: skip
 
-PLANNERS = (
-    Planner("sdc_sample_curve", ("VARCHAR", *_ARGUMENTS), plan_curve, CURVE_COLUMNS),
-    Planner("sdc_sample_equivalence", ("VARCHAR", "VARCHAR", *_ARGUMENTS), plan_equivalence, EQUIVALENCE_COLUMNS),
-)
+PLANNERS = (*planners(plan_sample_curve, plan_sample_equivalence),)

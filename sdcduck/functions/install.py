@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import duckdb
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
+from sdcduck.functions.declared import sql_of
 from sdcduck.functions.jobs import Bar, Display, Report, Show
 from sdcduck.functions.registry import Family, create_functions
 from sdcduck.functions.shutdown import CALLS
@@ -409,7 +409,7 @@ def _set_scheduler(con: duckdb.DuckDBPyConnection, *, on: bool) -> None:
 
 @cache
 def _sql(names: tuple[str, ...]) -> str:
-    return "\n".join((files("sdcduck.sql") / name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(map(sql_of, names))
 
 
 _PARSED: dict[str, list[duckdb.Statement]] = {}

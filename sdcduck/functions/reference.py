@@ -65,11 +65,51 @@ class SQLFunction:
     needs_python: bool
 
     @property
+    def parameters(self) -> tuple[tuple[str, str | None], ...]:
+        """The arguments as the signature has them: name, and the default, as SQL."""
+        inside = self.signature[self.signature.index("(") + 1 : self.signature.rindex(")")]
+        parts = [part.partition(" := ") for part in _parts(inside)]
+        return tuple((name.strip('"'), default or None) for name, _, default in parts)
+
+    @property
+    def types(self) -> tuple[tuple[str, str], ...]:
+        """Name and type of each argument."""
+        return _types(self.arguments)
+
+    @property
+    def types_of_columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and type of each column, but for those that the arguments decide (``..``)."""
+        return tuple((name, kind) for name, kind in _types(self.columns) if name != "..")
+
+    @property
     def kind(self) -> str:
         """'table', 'aggregate' or 'scalar'."""
         if self.signature.endswith("-> TABLE"):
             return "table"
         return "aggregate" if any(name == "filter" for name, _ in self.arguments) else "scalar"
+
+
+_OUTSIDE_AND_IN = re.compile(r"'[^']*'|[(\[{]|[)\]}]|,|[^'(\[{)\]},]+")
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas, but for those in lists, tuples and texts.
+
+    >>> _parts("a, b := [(1, 75), (2, 90)], c := 'x, y'")
+    ['a', 'b := [(1, 75), (2, 90)]', "c := 'x, y'"]
+    """
+    parts, depth = [""], 0
+    for piece in _OUTSIDE_AND_IN.findall(text):
+        depth += (piece in "([{") - (piece in ")]}")
+        if piece == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _types(described: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name.strip('"'), meaning.partition(": ")[0]) for name, meaning in described)
 
 
 SQL_FILES = (
@@ -91,17 +131,21 @@ def sql_functions() -> tuple[SQLFunction, ...]:
     found: list[SQLFunction] = []
     for name in SQL_FILES:
         text = (files("sdcduck.sql") / name).read_text(encoding="utf-8")
-        found += [_parse(block, macro, name) for block, macro in _blocks(text)]
+        found += [_parse(block, needs_python, name) for block, needs_python in _blocks(text)]
     return tuple(found)
 
 
-def _blocks(text: str) -> Iterable[tuple[list[str], str]]:
-    pattern = re.compile(r"((?:^--\|.*\n)+)CREATE OR REPLACE (TEMP )?MACRO", re.M)
-    for match in pattern.finditer(text):
-        yield [line[3:].removeprefix(" ") for line in match[1].splitlines()], match[2] or ""
+COMMENT = r"(?:^--\|.*\n)++"
+_DECLARED = re.compile(rf"({COMMENT})(CREATE OR REPLACE MACRO)?", re.MULTILINE)
 
 
-def _parse(lines: Sequence[str], temporary: str, file: str) -> SQLFunction:
+def _blocks(text: str) -> Iterable[tuple[list[str], bool]]:
+    """The lines of each comment, and whether its function needs Python."""
+    for match in _DECLARED.finditer(text):
+        yield [line[3:].removeprefix(" ") for line in match[1].splitlines()], match[2] is None
+
+
+def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:
     signature, summary, *rest = lines
     sections: dict[str, list[str]] = {"description": []}
     pairs: dict[str, list[tuple[str, str]]] = {"arg": [], "column": []}
@@ -138,7 +182,7 @@ def _parse(lines: Sequence[str], temporary: str, file: str) -> SQLFunction:
         example=joined("example"),
         output=joined("output"),
         source=joined("source"),
-        needs_python=bool(temporary),
+        needs_python=needs_python,
     )
 
 

@@ -73,6 +73,7 @@ class Planner:
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
         further: names of the arguments that the planner takes without naming them (``*common``).
+        names: of all arguments, where the planner calls them otherwise.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Planner:
     plan: Callable[..., str | Rows]
     columns: Mapping[str, str] = field(default_factory=dict)
     further: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def create_functions(
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
             # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
-            taken = ["DOUBLE" if kind == "BIGINT" else kind for kind in planner.arguments]
+            taken = ["VARCHAR" if kind == "BIGINT" else kind for kind in planner.arguments]
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
             if planner.columns:
                 name = planner.name[4:]
@@ -217,31 +219,42 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
     return plan
 
 
-_LARGEST_WHOLE = 2.0**53
-_LARGE = " between -2^53 and 2^53"
+_LARGEST_WHOLE = 2**63
+_EXACT = 2.0**53
+_WHOLE = re.compile(r"[+-]?\d+")
 
 
 def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
     """The arguments of a planner, those that are BIGINT as whole numbers."""
-    arguments: list[object] = []
-    for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True)):
-        if kind == "BIGINT" and isinstance(value, float):
-            if not value.is_integer() or abs(value) > _LARGEST_WHOLE:
-                raise SDCError(
-                    f"{_called(planner, place)} must be a whole number{_LARGE if value.is_integer() else ''}, "
-                    f"not {value:.17g}"
-                )
-            arguments.append(int(value))
-        else:
-            arguments.append(value)
-    return arguments
+    return [
+        _whole(planner, place, value) if kind == "BIGINT" and isinstance(value, str) else value
+        for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True))
+    ]
+
+
+def _whole(planner: Planner, place: int, text: str) -> int:
+    """A whole number from its text; 3.0 and 1e6 are whole, too."""
+    called = f"{_called(planner, place)} must be a whole number"
+    if _WHOLE.fullmatch(text.strip()):
+        if not -_LARGEST_WHOLE <= int(text) < _LARGEST_WHOLE:
+            raise SDCError(f"{called} of 64 bits")
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise SDCError(f"{called} of 64 bits, not {text!r}") from None
+    if not number.is_integer():
+        raise SDCError(f"{called}, not {number:.17g}")
+    if abs(number) > _EXACT:
+        raise SDCError(f"{called} between -2^53 and 2^53, not {number:.17g}")
+    return int(number)
 
 
 def _called(planner: Planner, place: int) -> str:
     """What a message calls an argument; the first parameter of a planner is the session."""
     parameters = signature(planner.plan).parameters.items()
     named = [name for name, one in parameters if one.kind != Parameter.VAR_POSITIONAL][1:]
-    names = [*named, *planner.further]
+    names = planner.names or [*named, *planner.further]
     return f"argument '{names[place]}'" if place < len(names) else "an argument"
 
 

@@ -1,0 +1,97 @@
+"""What the comment above a SQL function declares, as DuckDB is given it: the macro, and the types behind it.
+
+A function that a planner answers is declared once, by its comment in ``sql/``; the planner of ``sdc_x`` is ``plan_x``.
+A comment without a macro stands for the one that hands all arguments on:
+
+>>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_k_anonymity")))
+CREATE OR REPLACE TEMP MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
+    SELECT * FROM query(_sdc_plan_k_anonymity("source"::VARCHAR, "keys"::VARCHAR[], "k"::VARCHAR, "nulls"::VARCHAR));
+
+``python -m sdcduck.functions.declared`` prints all that is made so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from sdcduck.functions.reference import COMMENT, SQL_FILES, SQLFunction, sql_functions
+from sdcduck.functions.registry import Planner, Rows
+from sdcduck.quoting import identifier
+
+_ALONE = re.compile(rf"{COMMENT}(?!CREATE )", re.MULTILINE)
+_AS_IT_IS = ("DOUBLE", "BOOLEAN")
+_LIST = re.compile(r"[A-Z]+\[\]")
+_TUPLES = re.compile(r"(list of pairs|pair)\b")
+
+
+def handed_on(name: str, kind: str) -> tuple[str, str]:
+    """How an argument gets to a planner: SQL, and the type that the planner is given it in.
+
+    Whole numbers come as texts, so that none loses a digit and 2.5 is refused by name; what may be of several types, or
+    nested, as JSON, but for tuples, whose parts have no names.
+
+    >>> handed_on("k", "INTEGER"), handed_on("domains", "STRUCT of lists"), handed_on("keys", "VARCHAR[]")
+    (('"k"::VARCHAR', 'BIGINT'), ('to_json("domains")::VARCHAR', 'VARCHAR'), ('"keys"::VARCHAR[]', 'VARCHAR[]'))
+    """
+    quoted = identifier(name)
+    if kind in _AS_IT_IS:
+        return quoted, kind
+    if kind in ("BIGINT", "INTEGER"):
+        return f"{quoted}::VARCHAR", "BIGINT"
+    if kind == "VARCHAR" or _TUPLES.match(kind):
+        return f"{quoted}::VARCHAR", "VARCHAR"
+    if _LIST.fullmatch(kind):
+        return f"{quoted}::{kind}", kind
+    return f"to_json({quoted})::VARCHAR", "VARCHAR"
+
+
+def macro_of(function: SQLFunction) -> str:
+    """The macro that hands all arguments of a table function on to its planner."""
+    taken = ", ".join(
+        identifier(name) + ("" if default is None else f" := {default}") for name, default in function.parameters
+    )
+    given = ", ".join(handed_on(name, kind)[0] for name, kind in function.types)
+    return (
+        f"CREATE OR REPLACE TEMP MACRO {function.name}({taken}) AS TABLE\n"
+        f"    SELECT * FROM query(_sdc_plan_{function.name[4:]}({given}));"
+    )
+
+
+@cache
+def sql_of(file: str) -> str:
+    """A file of ``sql/``, with the macros that its comments alone declare."""
+    text = (files("sdcduck.sql") / file).read_text(encoding="utf-8")
+    known = {one.name: one for one in sql_functions()}
+
+    def with_macro(comment: re.Match[str]) -> str:
+        return f"{comment[0]}{macro_of(known[comment[0][4:].split('(')[0]])}\n"
+
+    return _ALONE.sub(with_macro, text)
+
+
+def planner(plan: Callable[..., str | Rows], columns: Mapping[str, str] | None = None) -> Planner:
+    """A planner with the arguments and columns that the comment of its function declares.
+
+    Args:
+        columns: of what is computed, where the result is made of it.
+    """
+    function = next(one for one in sql_functions() if one.name == f"sdc_{plan.__name__.removeprefix('plan_')}")
+    arguments = tuple(handed_on(name, kind)[1] for name, kind in function.types)
+    if columns is None:
+        columns = dict(function.types_of_columns) if "Rows" in str(plan.__annotations__["return"]) else {}
+    return Planner(function.name, arguments, plan, columns, names=tuple(name for name, _ in function.types))
+
+
+def planners(*plans: Callable[..., str | Rows]) -> tuple[Planner, ...]:
+    """The same of several."""
+    return tuple(map(planner, plans))
+
+
+if __name__ == "__main__":
+    made = {one.name: one for one in sql_functions()}
+    for name in SQL_FILES:
+        for alone in _ALONE.finditer((files("sdcduck.sql") / name).read_text(encoding="utf-8")):
+            print(macro_of(made[alone[0][4:].split("(")[0]]))
