@@ -177,6 +177,8 @@ class Session:
                     await self._run(portal, 0, describe=True)
                 finally:
                     self._kept.dispose(portal)
+                # There may be thousands of them in one message: who reads none of the answers has to wait here, too.
+                await self._wire.room()
         finally:
             self._end_unless_open()
         self._ready()

@@ -159,6 +159,18 @@ def test_who_asks_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]
         assert resident_mb(served) < before + 40
 
 
+def test_who_asks_much_in_one_message_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]) -> None:
+    served, much = serve(), b"SELECT n, twice, words FROM numbers LIMIT 16000"
+    with Wire(served) as wire:
+        before = resident_mb(served)
+        wire.socket.sendall(message(b"Q", b";".join([much] * 200) + b"\0"))  # for answers of a hundred megabytes
+        with connected(served) as con:
+            for _ in range(100):
+                assert len(con.execute(QUERY).fetchall()) == 3
+        assert 0 < sum(line["query"] == much.decode() for line in served.asked()) < 100
+        assert resident_mb(served) < before + 60
+
+
 def test_what_a_session_keeps_has_bounds(served: Served) -> None:
     long = b"SELECT '" + b"x" * 90_000 + b"' AS a"
     with Wire(served) as wire:
