@@ -119,7 +119,7 @@ def _array(value: list[Any], kind: Type) -> bytes:
 
 def _pieces(numbers: NDArray[Any]) -> list[bytes]:
     """The bytes of each number, in the order that they have in the array."""
-    return [row.tobytes() for row in numbers.view(np.uint8).reshape(len(numbers), -1)]
+    return [row.tobytes() for row in numbers.view(np.uint8).reshape(len(numbers), numbers.dtype.itemsize)]
 
 
 _GROUP = 10_000

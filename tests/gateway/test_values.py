@@ -89,7 +89,8 @@ BINARY = [
     ("TIMESTAMP '1969-07-20 20:17:40.5'", TIMESTAMP, datetime.datetime(1969, 7, 20, 20, 17, 40, 500_000)),
     ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", TIMESTAMPTZ, datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
     ("'grün'", TEXT, "grün"), ("NULL::INTEGER", INT4, None), ("[1, NULL]", array_of(INT4), [1, None]),
-    ("[]::VARCHAR[]", array_of(TEXT), []),
+    ("[]::VARCHAR[]", array_of(TEXT), []), ("[]::INTEGER[]", array_of(INT4), []), ("[]::DOUBLE[]", array_of(FLOAT8), []),
+    ("[]::DATE[]", array_of(DATE), []), ("[]::BOOLEAN[]", array_of(BOOL), []),
     ("'00112233-4455-6677-8899-aabbccddeeff'::UUID", UUID, uuid.UUID("00112233445566778899aabbccddeeff")),
 ]  # fmt: skip
 
