@@ -18,7 +18,15 @@ from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.kept import Kept, Transaction
-from sdcduck.gateway.parameters import BadParameter, by_name, expanded, parameter_types, value_of, without_arrays
+from sdcduck.gateway.parameters import (
+    BadParameter,
+    by_name,
+    expanded,
+    parameter_types,
+    size_of,
+    value_of,
+    without_arrays,
+)
 from sdcduck.gateway.portals import Encode, Portal, Prepared, encode_copy, encode_rows, formats_for
 from sdcduck.gateway.postgres_sql import to_duckdb
 from sdcduck.gateway.protocol import Message
@@ -34,6 +42,8 @@ T = TypeVar("T")
 Chunk = tuple[int, memoryview]
 _MOST_KNOWN, _LONGEST_KNOWN = 2000, 20_000
 _LARGE = 5_000
+_TYPE = 8
+"""Bytes that the type of a parameter takes in what is kept of a statement."""
 _NO_QUESTIONS = frozenset(["25006", "0A000"])
 """What statements are refused with that would write, or read what is not a table."""
 
@@ -186,12 +196,13 @@ class Session:
     # Extended queries
 
     async def _parse(self, message: protocol.Parse) -> None:
-        self._kept.check_room(message.name, len(message.sql))
+        self._kept.check_room(message.name, _size(message.sql, message.types))
         texts = await self._aside(len(message.sql), partial(statements.split, message.sql))
         if len(texts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
         prepared = await self._prepared(texts[0], message.types)
-        prepared.size = len(message.sql)
+        prepared.size = _size(message.sql, prepared.types)
+        self._kept.check_room(message.name, prepared.size)
         self._kept.keep_statement(message.name, prepared)
         self._wire.write(protocol.PARSE_COMPLETE)
 
@@ -211,7 +222,7 @@ class Session:
             read = await self._work.do(None, lambda: self._read_question(sql, types))
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            if len(sql) + len(types) <= _LONGEST_KNOWN:
+            if _size(sql, types) + _size("", read[2]) <= _LONGEST_KNOWN:
                 known[key] = read
         return Prepared(statement, *read)
 
@@ -243,6 +254,8 @@ class Session:
         self._kept.check_portal(message.portal, size)
         read = lambda: [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]  # noqa: E731
         values = await self._aside(size, partial(_values, read))
+        size += size_of(values)
+        self._kept.check_portal(message.portal, size)
         self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats, size=size))
         self._wire.write(protocol.BIND_COMPLETE)
 
@@ -295,7 +308,7 @@ class Session:
                 described = await self._work.do(None, lambda: self._described(prepared))
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
-                if len(prepared.sql) + len(prepared.types) <= _LONGEST_KNOWN:
+                if _size(prepared.sql, prepared.types) <= _LONGEST_KNOWN:
                     known[key] = described
                 prepared.columns = described
             else:
@@ -531,6 +544,11 @@ class Session:
             if self._told.get(name) != value:
                 self._told[name] = value
                 self._wire.write(protocol.parameter_status(name, value))
+
+
+def _size(sql: str, types: Sequence[object]) -> int:
+    """What a statement takes of the room that a session has."""
+    return len(sql) + _TYPE * len(types)
 
 
 def _question_of(statement: Statement) -> str | None:

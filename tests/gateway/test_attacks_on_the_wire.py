@@ -185,6 +185,28 @@ def test_what_a_session_keeps_has_bounds(served: Served) -> None:
         assert b"1\0\0\0\x04" in wire.ask(message(b"Q", b"ROLLBACK\0") + parsed(b"", long) + SYNC, syncs=2)
 
 
+def test_what_is_small_on_the_wire_is_not_large_in_memory(served: Served) -> None:
+    """A number of a parameter, types that the client says, and values of a byte each."""
+    sent = b"".join(parsed(b"s%d" % n, b"SELECT $65535::int AS a, %d AS b" % n) + SYNC for n in range(200))
+    types = struct.pack("!H", 65_535) + bytes(4 * 65_535)
+    with Wire(served) as wire:
+        wire.ask(SYNC)
+        before = resident_mb(served)
+        answers = wire.ask(sent, syncs=200)
+        assert answers.count(b"1\0\0\0\x04") == 200
+        assert resident_mb(served) < before + 50
+        assert b"SDC090" in wire.ask(bound(b"", b"s1") + executed(b"") + SYNC)
+        said = b"".join(message(b"P", b"t%d\0SELECT 1\0" % n + types) + SYNC for n in range(20))
+        answers = wire.ask(message(b"Q", b"DEALLOCATE ALL\0") + said, syncs=21)
+        assert b"too many prepared statements" in answers
+        assert answers.count(b"1\0\0\0\x04") == 15  # of 8 bytes for each type
+        many = message(b"P", b"m\0SELECT 1\0" + struct.pack("!H10000i", 10_000, *[20] * 10_000))
+        wire.ask(message(b"Q", b"DEALLOCATE ALL\0") + message(b"Q", b"BEGIN\0") + many + SYNC, syncs=3)
+        answers = wire.ask(b"".join(bound(b"p%d" % n, b"m", *[b"1"] * 10_000) for n in range(20)) + SYNC)
+        assert b"too many portals" in answers
+        assert answers.count(b"2\0\0\0\x04") == 12
+
+
 # Others
 
 
