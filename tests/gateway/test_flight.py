@@ -518,3 +518,80 @@ def test_any_bytes_are_a_command_or_refused(data: bytes) -> None:
             command(given_bytes)
         except BadMessage as problem:
             assert str(problem)
+
+
+def prepared(plain: Plain, sql: bytes) -> bytes:
+    (made,) = plain.act("CreatePreparedStatement", named("ActionCreatePreparedStatementRequest", (1, sql)))
+    handle = inside(made, "ActionCreatePreparedStatementResult").data(1)
+    assert handle is not None
+    return handle
+
+
+def give(plain: Plain, handle: bytes, size: int) -> None:
+    """A value of so many bytes for the parameter of a prepared question."""
+    asked = flight.FlightDescriptor.for_command(named("CommandPreparedStatementQuery", (1, handle)))
+    batch = pyarrow.record_batch({"1": ["x" * size]})
+    writer, told = plain.client.do_put(asked, batch.schema, plain.options)
+    with writer:
+        writer.write_batch(batch)
+        writer.done_writing()
+        told.read()
+
+
+def filled(plain: Plain) -> int:
+    """How many questions with a value of 900 kB each can be kept."""
+    for number in range(20):
+        try:
+            give(plain, prepared(plain, b"SELECT $1::text AS a%d" % number), 900_000)
+        except flight.FlightError as problem:
+            assert "too large prepared statements" in str(problem)
+            return number
+    return 20
+
+
+def test_what_a_session_keeps_has_bounds(serve: Callable[..., Served]) -> None:
+    """As much as at the other door: 8 MB each, and together no more than the connections of a user may."""
+    served = serve("--flight-port", "0", "--user-connections", "2")
+    plain, long = Plain(served), b"SELECT '" + b"x" * 95_000 + b"' AS a"
+    assert filled(plain) == 8
+    kept = [prepared(plain, long) for _ in range(8)]
+    with pytest.raises(flight.FlightError, match="too large prepared statements"):
+        prepared(plain, long)
+    plain.act("ClosePreparedStatement", named("ActionClosePreparedStatementRequest", (1, kept[0])))
+    again = prepared(plain, long)
+    for _ in range(20):  # what comes takes the place of what was there
+        give(plain, again, 10)
+    assert [filled(Plain(served)) for _ in range(2)] == [8, 0]
+    assert filled(Plain(served, "bob")) == 8
+    plain.act("CloseSession")
+    assert filled(Plain(served)) == 8
+
+
+def test_a_high_number_of_a_parameter_costs_nothing(plain: Plain) -> None:
+    """It took half a minute, and the memory of the catalog of all users of the role."""
+    for number in range(20):
+        assert prepared(plain, b"SELECT $65535::int, %d" % number)
+    (made,) = plain.act(
+        "CreatePreparedStatement",
+        named("ActionCreatePreparedStatementRequest", (1, b"SELECT $2::int AS a, $1::text AS b, $3::int AS c")),
+    )
+    schema = inside(made, "ActionCreatePreparedStatementResult").data(3)
+    assert schema is not None
+    fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(schema))
+    assert [(field.name, str(field.type)) for field in fields] == [("1", "string"), ("2", "int32"), ("3", "int32")]
+
+
+def test_who_prepares_has_a_seat(serve: Callable[..., Served]) -> None:
+    """For the columns of a PIVOT a question is asked, which runs like any other."""
+    pivot = f"PIVOT (SELECT a.n % 3 AS k FROM ({LONG}) a WHERE a.n + a.m <> 3) ON k USING count(*)".encode()
+    served = serve("--flight-port", "0", "--user-connections", "1", "--seconds", "4")
+    plain = Plain(served)
+    with ThreadPoolExecutor(2) as pool:
+        working = served.at_work()
+        slow = pool.submit(prepared, plain, pivot)
+        wait_for(working)
+        with pytest.raises(flight.FlightUnavailableError, match="too many connections"):
+            prepared(plain, b"SELECT 1 AS a")
+        with pytest.raises(flight.FlightTimedOutError, match="SDC091"):
+            slow.result()
+    assert prepared(plain, b"SELECT 1 AS a")

@@ -175,9 +175,11 @@ def _columns(role: Role, table: str) -> pa.Schema:
 
 def arrow_schema(role: Role, columns: Sequence[tuple[str, str]]) -> pa.Schema:
     """The columns of an answer as Arrow has them: as DuckDB makes them of its types, asked where there is no data."""
-    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(f'c{place}')}" for place, (_, kind) in enumerate(columns))
+    kinds = list(dict.fromkeys(kind for _, kind in columns))  # each once: there may be thousands of columns
+    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(f'c{place}')}" for place, kind in enumerate(kinds))
     made = _asked(role, f"SELECT {nulls} LIMIT 0", {}).schema if columns else pa.schema([])
-    return pa.schema([field.with_name(name) for field, (name, _) in zip(made, columns, strict=True)])
+    fields = dict(zip(kinds, made, strict=True))
+    return pa.schema([fields[kind].with_name(name) for name, kind in columns])
 
 
 def _server_info(numbers: Sequence[int]) -> pa.Table:
