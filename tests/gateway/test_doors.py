@@ -275,6 +275,20 @@ def test_wrong_passwords_cost_more_and_more() -> None:
     assert throttle.wait("192.0.2.1", "ann", now=now) == 0
 
 
+def test_names_that_are_made_up_are_not_kept_for_ever() -> None:
+    """Over Arrow Flight SQL the name is all that is known; whoever tries names there must not slow the others down."""
+    throttle = Throttle()
+    for number in range(40_000):
+        name = f"{number}{'x' * 3000}"
+        throttle.failed(f"flight as {name}", name, now=number / 1000)
+        if number % 500 == 0:
+            throttle.failed("192.0.2.1", "ann", now=number / 1000)
+    assert len(throttle._records) <= 20_002
+    assert sum(map(len, throttle._records)) < 3_000_000
+    assert throttle.wait("192.0.2.1", "ann", now=40) > 0  # who goes on is not forgotten for the sake of these
+    assert throttle.wait("192.0.2.1", "eve", now=40) > 0
+
+
 def test_the_login_of_somebody_unknown_is_like_any_other() -> None:
     first = [Exchange(None, "eve", b"secret").first(b"n,,n=,r=abc").decode().split(",") for _ in range(2)]
     known = Exchange(verifier("long enough"), "ann", b"secret").first(b"n,,n=,r=abc").decode().split(",")
