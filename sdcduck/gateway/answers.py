@@ -126,7 +126,7 @@ class FromSystem:
             self.schema = self._reader.schema
         except duckdb.Error as problem:
             self.close()
-            raise Refused("SDC090", type(problem).__name__) from None
+            raise _failed(problem) from None
         except Refused:
             self.close()
             raise
@@ -143,7 +143,7 @@ class FromSystem:
             return None
         except (duckdb.Error, OSError, pa.ArrowException) as problem:
             self.close()
-            raise Refused("SDC090", type(problem).__name__) from None
+            raise _failed(problem) from None
 
     @property
     def ended(self) -> bool:
@@ -158,6 +158,13 @@ class FromSystem:
         """Forget the rest."""
         self._reader = None
         self._cursor.close()
+
+
+def _failed(problem: Exception) -> Refused:
+    # Out of a stream Arrow raises an OSError, which has what DuckDB said.
+    if isinstance(problem, duckdb.OutOfMemoryException) or str(problem).startswith("Out of Memory Error"):
+        return Refused("SDC094")
+    return Refused("SDC090", type(problem).__name__)
 
 
 def _system_text(cursor: duckdb.DuckDBPyConnection, sql: str, values: SessionValues) -> str:

@@ -420,6 +420,19 @@ def test_nobody_changes_the_catalog_that_others_see(served: Served) -> None:
         assert other.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall() == before
 
 
+def test_questions_about_the_database_fill_no_disk(served: Served) -> None:
+    """Each of those who ask may use so much memory, and where that is not enough, nothing is put into files."""
+    catalog = SystemCatalog([], "register", [])
+    assert catalog.cursor().sql("SELECT current_setting('temp_directory')").fetchall() == [("",)]
+    catalog.close()
+    large = "SELECT array_agg(g) FROM generate_series(1, 1000000000) g, pg_class"
+    with connected(served) as con:
+        with pytest.raises(psycopg.Error, match="SDC094") as caught:
+            con.execute(large)
+        assert caught.value.sqlstate == "53200"
+        assert len(con.execute("SELECT relname FROM pg_class").fetchall()) > 100
+
+
 def test_the_catalog_itself_can_only_be_read() -> None:
     """Whatever a question looks like: where it is asked, nothing can be written."""
     import duckdb
