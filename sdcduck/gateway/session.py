@@ -465,6 +465,10 @@ class Session:
 
     async def _fetch(self, statement: statements.Fetch, asked: Portal, *, describe: bool) -> None:
         portal = self._kept.portal(statement.name)
+        if portal.answer is None:  # not a cursor, but a portal that was bound and not run yet
+            if not isinstance(portal.prepared.statement, statements.Ask | statements.Show | statements.Explain):
+                raise PostgresError("55000", "what is bound there has no rows to fetch")
+            await self._open(portal)
         formats = _formats(portal.columns, asked.formats or portal.formats)
         if describe and not statement.move:
             self._describe_rows(portal.columns, formats)

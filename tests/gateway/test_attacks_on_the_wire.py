@@ -207,6 +207,21 @@ def test_what_is_small_on_the_wire_is_not_large_in_memory(served: Served) -> Non
         assert answers.count(b"2\0\0\0\x04") == 12
 
 
+def test_rows_are_fetched_from_what_has_some(served: Served) -> None:
+    """Portals that were bound and not run are cursors, too; one that fetches from itself is none."""
+    with Wire(served) as wire:
+        begun = message(b"Q", b"BEGIN\0")
+        few = parsed(b"few", b"SELECT n FROM numbers ORDER BY n LIMIT 3") + bound(b"open", b"few") + SYNC
+        wire.ask(begun + few, syncs=2)
+        answers = [wire.ask(message(b"Q", b"FETCH 2 FROM open\0")) for _ in range(2)]
+        assert [answer.count(b"D\0\0\0\x0b\0\x01") for answer in answers] == [2, 1]
+        assert b"SELECT 0" in wire.ask(executed(b"open") + SYNC)
+        for statement in (b"FETCH 2 FROM itself", b"DECLARE c CURSOR FOR SELECT 1", b"COPY (SELECT 1) TO STDOUT"):
+            wire.ask(parsed(b"", statement) + bound(b"itself", b"") + SYNC)
+            assert b"55000" in wire.ask(message(b"Q", b"FETCH 2 FROM itself\0"))
+            wire.ask(message(b"Q", b"ROLLBACK\0") + begun, syncs=2)
+
+
 # Others
 
 
