@@ -89,7 +89,7 @@ class Throttle:
             record.failures, record.last = min(record.failures + 1, 20), now
 
     def _forget(self, now: float) -> None:
-        """Keep the newest: somebody makes names up. Whoever goes on trying, from an address or at a name, is among them.
+        """Keep the newest: somebody makes names up. Whoever goes on, from an address or at a name, is among them.
 
         It is half of them at a time, so that it does not come with every failure.
         """

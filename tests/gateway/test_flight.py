@@ -167,6 +167,24 @@ class TestAdbc:
                 cursor.executemany("SELECT n FROM numbers WHERE n = ?", [(1,), (2,)])
             assert cursor.execute("SELECT count(*) FROM kinds").fetchone() == (1,)
 
+    def test_what_would_change_something_is_written_down(self, con: Any, plain: Plain, served: Served) -> None:
+        before = len(served.asked())
+        with con.cursor() as cursor:
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.executescript("DELETE FROM people")
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.adbc_ingest("taken", pyarrow.table({"a": [1]}))
+        asked = flight.FlightDescriptor.for_command(named("CommandStatementUpdate", (1, b"DROP TABLE people")))
+        with pytest.raises(flight.FlightError, match="SDC004"):
+            plain.client.get_flight_info(asked, plain.options)
+        with pytest.raises(pyarrow.ArrowException, match="SDC004"):
+            plain.client.get_schema(asked, plain.options)
+        found = [(line["query"], line["verdict"], line["user"]) for line in served.asked()[before:]]
+        assert found == [
+            ("DELETE FROM people", "SDC004", "ann"), ("rows to be taken in as a table: taken", "SDC004", "ann"),
+            ("DROP TABLE people", "SDC004", "ann"), ("DROP TABLE people", "SDC004", "ann"),
+        ]  # fmt: skip
+
     def test_transactions_have_nothing_to_undo(self, con: Any) -> None:
         con.commit()
         con.rollback()

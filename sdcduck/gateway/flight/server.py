@@ -187,7 +187,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             case messages.PreparedQuery():
                 prepared = _prepared(session, asked.handle)
                 return self._info(context, session, descriptor, prepared.sql, prepared.values)
-            case messages.Update() | messages.Answered():
+            case messages.Update():
+                raise self._change_refused(session, asked.sql)
+            case messages.Answered():
                 raise Refused(_NOTHING_CHANGES)
             case _:
                 ticket = flight.Ticket(descriptor.command)
@@ -204,7 +206,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 return flight.SchemaResult(self._described(session, asked.sql))
             case messages.PreparedQuery():
                 return flight.SchemaResult(self._described(session, _prepared(session, asked.handle).sql))
-            case messages.Update() | messages.Answered():
+            case messages.Update():
+                raise self._change_refused(session, asked.sql)
+            case messages.Answered():
                 raise Refused(_NOTHING_CHANGES)
             case _:
                 return flight.SchemaResult(metadata.schema_of(asked))
@@ -232,6 +236,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         """The values of the parameters of a question that was prepared; nothing else is taken in."""
         session = _session(context)
         asked = messages.command(descriptor.command or b"")
+        if isinstance(asked, messages.Update):
+            raise self._change_refused(session, asked.sql)
         if not isinstance(asked, messages.PreparedQuery):
             raise Refused(_NOTHING_CHANGES)
         prepared = _prepared(session, asked.handle)
@@ -269,6 +275,12 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         return [(name, "") for name in _ACTIONS]
 
     # Questions
+
+    def _change_refused(self, session: Session, statement: str) -> Refused:
+        """The refusal of what would change something, with a line in the audit log: the guard never sees it."""
+        guard, user = self._house.role_of(session.account).guard, session.account.name
+        guard.write(statement, user, time.perf_counter(), _NOTHING_CHANGES, 0, None, "")
+        return Refused(_NOTHING_CHANGES)
 
     def _hold(self, session: Session, size: int) -> None:
         """Keep so much more for a session, which is what it was told of the other door: a user has as much on both."""
