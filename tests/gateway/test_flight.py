@@ -345,6 +345,30 @@ class TestFlight:
                 plain.act(action, data or b"\xff")
         assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
 
+    def test_no_error_has_lines_of_source_or_names_of_folders(self, plain: Plain) -> None:
+        told = []
+        asked = flight.FlightDescriptor.for_command(named("CommandStatementQuery", (1, b"SELECT * FROM secrets")))
+        for call in (
+            lambda: plain.client.get_schema(asked, plain.options),
+            lambda: plain.client.get_schema(flight.FlightDescriptor.for_command(b"nothing"), plain.options),
+            lambda: plain.client.get_flight_info(asked, plain.options),
+            lambda: plain.client.do_exchange(asked, plain.options)[1].read_chunk(),
+        ):
+            with pytest.raises((flight.FlightError, pyarrow.ArrowException, OSError)) as caught:
+                call()
+            told.append(str(caught.value).replace("pyarrow/_flight.pyx", ""))
+        assert "SDC020" in told[0]
+        assert not any(word in text for text in told for word in ("/", "server.py", "raise", "from None"))
+        assert list(plain.client.list_flights(b"", plain.options)) == []
+
+    @pytest.mark.parametrize("pattern", ["people\\", "\\", "%\\\\", "peopl_\\\\\\"])
+    def test_patterns_of_names_may_end_in_a_backslash(self, plain: Plain, pattern: str) -> None:
+        for field in (2, 3):
+            ticket = flight.Ticket(named("CommandGetTables", (field, pattern.encode())))
+            assert plain.client.do_get(ticket, plain.options).read_all().num_rows == 0
+        ticket = flight.Ticket(named("CommandGetTables", (3, b"p\\eopl_")))
+        assert plain.client.do_get(ticket, plain.options).read_all()["table_name"].to_pylist() == ["people"]
+
     def test_cancelling_by_name(self, plain: Plain, served: Served) -> None:
         info = plain.info(LONG)
         assert plain.act("CancelFlightInfo", message((1, info.serialize()))) == [message((1, 1))]
