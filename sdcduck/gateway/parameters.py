@@ -122,7 +122,7 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Between | exp.In):
         others = [parent.this, *parent.expressions] if isinstance(parent, exp.In) else list(parent.args.values())
         return next((kind for other in others if other is not node and (kind := _known(other)) is not TEXT), TEXT)
-    if isinstance(parent, exp.Coalesce):
+    if isinstance(parent, exp.Coalesce | exp.Greatest | exp.Least):
         return next((kind for other in [parent.this, *parent.expressions] if (kind := _known(other)) is not TEXT), TEXT)
     return TEXT
 
