@@ -44,8 +44,8 @@ _MOST_KNOWN, _LONGEST_KNOWN = 2000, 20_000
 _LARGE = 5_000
 _TYPE = 8
 """Bytes that the type of a parameter takes in what is kept of a statement."""
-_NO_QUESTIONS = frozenset(["25006", "0A000"])
-"""What statements are refused with that would write, or read what is not a table."""
+_NO_QUESTIONS = frozenset(["25006", "0A000", "54001"])
+"""What statements are refused with that would write, or read what is not a table; or with which they could be hidden."""
 
 
 class Wire(Protocol):

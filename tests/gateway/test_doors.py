@@ -160,12 +160,14 @@ def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> N
         before = len(served.asked())
         con.pgconn.prepare(b"p", b"SELECT person_id FROM people WHERE age > $1")
         assert b"SDC040" in con.pgconn.describe_prepared(b"p").error_message
-        for changes in (b"DELETE FROM people", b"COPY people FROM STDIN"):
+        hidden = b"DROP" + b" " * 200 + b"TABLE people"
+        for changes in (b"DELETE FROM people", b"COPY people FROM STDIN", hidden):
             assert con.pgconn.exec_(changes).status == psycopg.pq.ExecStatus.FATAL_ERROR
     lines = [(line["query"], line["user"], line["verdict"], line["rows"]) for line in served.asked()[before:]]
     assert lines == [
         ("SELECT person_id FROM people WHERE age > $1", "ann", "SDC040", 0),
         ("DELETE FROM people", "ann", "SDC004", 0), ("COPY people FROM STDIN", "ann", "SDC004", 0),
+        (hidden.decode(), "ann", "SDC004", 0),
     ]  # fmt: skip
 
 
