@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from sdcduck.gateway import errors, protocol, statements
-from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
+from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.copying import copy_text
 from sdcduck.gateway.errors import PostgresError
 from sdcduck.gateway.house import RAW_NOTICE, Limits
@@ -45,7 +45,7 @@ _LARGE = 5_000
 _TYPE = 8
 """Bytes that the type of a parameter takes in what is kept of a statement."""
 _NO_QUESTIONS = frozenset(["25006", "0A000", "54001"])
-"""What statements are refused with that would write, or read what is not a table; or with which they could be hidden."""
+"""What statements are refused with that would write, or read what is not a table; or in which that could hide."""
 
 
 class Wire(Protocol):
@@ -305,7 +305,8 @@ class Session:
         if isinstance(statement, statements.Ask) and prepared.columns is None:
             known, key = self._client.role.described, (prepared.sql, prepared.types)
             if key not in known:
-                described = await self._work.do(None, lambda: self._described(prepared))
+                first = First()
+                described = await self._work.do(None, lambda: self._described(prepared, first), beside=first)
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 if _size(prepared.sql, prepared.types) <= _LONGEST_KNOWN:
@@ -315,12 +316,13 @@ class Session:
                 prepared.columns = known[key]
         return prepared.columns
 
-    def _described(self, prepared: Prepared) -> Columns:
+    def _described(self, prepared: Prepared, first: First) -> Columns:
         return self._client.role.columns(
             prepared.sql if prepared.system else without_arrays(prepared.sql),
             system=prepared.system,
             values=self._values,
             types=prepared.types,
+            first=first,
         )
 
     async def _execute(self, message: protocol.Execute) -> None:

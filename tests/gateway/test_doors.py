@@ -171,6 +171,29 @@ def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> N
     ]  # fmt: skip
 
 
+def test_who_asks_for_the_columns_of_a_pivot_can_stop(served: Served) -> None:
+    """They are values, for which another question is asked: as long as the client lets it run, and waits for it."""
+    pivot = f"PIVOT ({SLOW.replace('count(*)', 'a.n % 3 AS k')}) ON k USING count(*)"
+    with connected(served) as con:
+        con.pgconn.prepare(b"p", pivot.encode())
+        before = len(served.asked())
+        stop, working = con.pgconn.get_cancel(), served.at_work()
+        con.pgconn.send_describe_prepared(b"p")
+        wait_for(working)
+
+        def over() -> bool:
+            stop.cancel()
+            con.pgconn.consume_input()
+            return not con.pgconn.is_busy()
+
+        wait_for(over)
+        assert b"canceling statement" in con.pgconn.get_result().error_message
+        assert con.pgconn.get_result() is None
+        assert [line["verdict"] for line in served.asked()[before:]] == ["abandoned", "SDC091"]
+        con.pgconn.exec_(b"SET statement_timeout = '200ms'")
+        assert b"SDC091" in con.pgconn.describe_prepared(b"p").error_message
+
+
 def test_a_question_that_needs_too_much_memory_has_a_clear_error(serve: Callable[..., Served]) -> None:
     served = serve("--memory", "200MB")
     with connected(served) as con:
