@@ -609,6 +609,23 @@ def test_what_a_session_keeps_has_bounds(serve: Callable[..., Served]) -> None:
     assert filled(Plain(served)) == 8
 
 
+@pytest.mark.parametrize(
+    "value",
+    [pyarrow.array([10**8], pyarrow.date32()), pyarrow.array([2**62], pyarrow.timestamp("s"))],
+    ids=["date", "timestamp"],
+)
+def test_a_value_that_is_none_here_is_a_clean_error(plain: Plain, value: Any) -> None:
+    asked = flight.FlightDescriptor.for_command(
+        named("CommandPreparedStatementQuery", (1, prepared(plain, b"SELECT $1 AS a")))
+    )
+    batch = pyarrow.record_batch({"1": value})
+    writer, _ = plain.client.do_put(asked, batch.schema, plain.options)
+    writer.write_batch(batch)
+    writer.done_writing()
+    with pytest.raises(flight.FlightError, match="too large for its type"):
+        writer.close()
+
+
 def test_a_high_number_of_a_parameter_costs_nothing(plain: Plain) -> None:
     """It took half a minute, and the memory of the catalog of all users of the role."""
     for number in range(20):

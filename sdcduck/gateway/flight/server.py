@@ -256,7 +256,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             if batch.num_columns > _MOST_PARAMETERS or batch.nbytes > _LARGEST_VALUES:
                 raise BadMessage("too many or too large values of parameters")
             if batch.num_rows:
-                values = [column[0].as_py() for column in batch.columns]
+                values = _first_row(batch)
                 size = batch.nbytes + size_of(values)
         size += _size(prepared.sql)
         with session.alone:
@@ -520,6 +520,14 @@ def _session(context: Any) -> Session:
     if not isinstance(caller, Caller):
         raise flight.FlightUnauthenticatedError("not logged in")
     return caller.session
+
+
+def _first_row(batch: pa.RecordBatch) -> list[object]:
+    """The values of a row; what Arrow has and Python has not, such as a day in the year 300,000, is none."""
+    try:
+        return [column[0].as_py() for column in batch.columns]
+    except (ArithmeticError, ValueError, pa.ArrowException):
+        raise BadMessage("a value of a parameter that is too large for its type") from None
 
 
 def _size(sql: str) -> int:
