@@ -202,7 +202,12 @@ class Guard:
         return Question(self, self._limited.cursor(), query, user)
 
     def columns(
-        self, query: str, parameter_types: Sequence[str] = (), *, user: str | None = None
+        self,
+        query: str,
+        parameter_types: Sequence[str] = (),
+        *,
+        user: str | None = None,
+        first: Callable[[Question], None] | None = None,
     ) -> list[tuple[str, str]]:
         """Names and DuckDB types of the columns of an answer, without asking for it.
 
@@ -210,6 +215,7 @@ class Guard:
             parameter_types: DuckDB types of ``$1``, ``$2``, ..
             user: who asks, and gets a line in the audit log where this is refused: programs that hear so do not ask
                 the question itself any more. None: there is no line.
+            first: told of the question that a PIVOT needs for its columns, so that it can be stopped.
 
         Raises:
             Refused: the query would not be answered.
@@ -218,7 +224,7 @@ class Guard:
             self.check_log(user)
         start, version = time.perf_counter(), self._known.version()
         try:
-            sql = self._rewrite(query, version, user or "").sql
+            sql = self._rewrite(query, version, user or "", first).sql
         except Refused as refused:
             if user is not None:
                 self.write(query, user, start, refused.code, 0, None, version)
