@@ -48,6 +48,7 @@ from sdcduck.guard.shapes import (
     text,
     ties,
     typed,
+    unknown_aggregate,
     value_of,
     without_nulls,
     without_repetition,
@@ -672,6 +673,7 @@ class Block:
         select = self.select
         if select.args.get("kind") or select.args.get("hint"):
             raise Refused("SDC005", "an unusual clause")
+        self._refuse_unknown_aggregates()
         keys = self._group_keys()
         numbers = OfUnits(self.policy) if self.several else OfRecords(self.method, self.records_sql)
         split = _Split(self, keys, numbers)
@@ -953,6 +955,19 @@ class Block:
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
         steps = numbers.method.steps
         return with_numbers(inner, split.aggregates, kept, steps, self._plain_keys(keys), total=self._has_total())
+
+    def _refuse_unknown_aggregates(self) -> None:
+        """Refuse aggregates that would be left outside, where they would add up the rows of the answer.
+
+        Raises:
+            Refused: there is one, product(2) or fsum with two arguments.
+        """
+        for clause in ("expressions", "having", "qualify", "order", "distinct", "windows"):
+            value = self.select.args.get(clause)
+            for part in value if isinstance(value, list) else [value]:
+                name = unknown_aggregate(part) if isinstance(part, exp.Expr) else None
+                if name is not None:
+                    raise Refused("SDC050", name)
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""

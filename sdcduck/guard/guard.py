@@ -508,7 +508,8 @@ class Guard:
         refuse_other_using(tree, schema)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
-        subscripts = settle_fields(tree) or subscripts
+        of_records = any(policy.label == "unit-level" for policy in named)
+        subscripts = settle_fields(tree, of_records=of_records) or subscripts
         names = spelling.of(tree, {name: columns.spelled for name, columns in described.items()}, names)
         if _asks_for_columns(tree):
             spell(tree, names)
@@ -753,7 +754,11 @@ def _check_size(tree: exp.Expr) -> None:
 
 
 def _normalize(tree: exp.Expr) -> None:
-    """Forms that sqlglot writes in another way than it reads, as it writes them."""
+    """Forms that sqlglot writes in another way than it reads, as it writes them.
+
+    Raises:
+        Refused: there is one that it does not write at all.
+    """
     for node in list(tree.find_all(exp.If)):
         if not isinstance(node.parent, exp.Case):
             branch = exp.If(this=node.this, true=node.args["true"])
@@ -761,6 +766,9 @@ def _normalize(tree: exp.Expr) -> None:
     for call in list(tree.find_all(exp.Anonymous)):
         if folded(call.name) == "count_star" and not call.expressions:
             call.replace(exp.Count(this=exp.Star(), big_int=True))
+    for places in tree.find_all(exp.GroupingId):
+        if not places.expressions:
+            raise Refused("SDC005", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")

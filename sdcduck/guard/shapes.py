@@ -275,16 +275,20 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
-_UNKNOWN = frozenset([*_SYNONYMS, "product"])
-"""Aggregates of which sqlglot does not know that they are."""
+_UNKNOWN = frozenset([*_SYNONYMS, "count_star", "product"])
+"""Aggregates of which sqlglot does not know that they are, as it is said here or at all."""
 
 
-def has_unknown_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate that sqlglot takes for any function stands in an expression, not as that of a window."""
-    return any(
-        isinstance(found, exp.Anonymous) and folded(found.name) in _UNKNOWN and not isinstance(found.parent, exp.Window)
-        for found in node.walk(prune=is_query)
-    )
+def unknown_aggregate(node: exp.Expr) -> str | None:
+    """The name of an aggregate that sqlglot takes for any function, in an expression and not as that of a window."""
+    for found in node.walk(prune=is_query):
+        if isinstance(found, exp.Anonymous) and folded(found.name) in _UNKNOWN:
+            within: exp.Expr = found
+            while isinstance(within.parent, _AROUND_FUNCTIONS) and within.arg_key == "this":
+                within = within.parent
+            if not (isinstance(within.parent, exp.Window) and within.arg_key == "this"):
+                return folded(found.name)
+    return None
 
 
 _WRITTEN = "written"
