@@ -46,7 +46,7 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query, refuse_many_sets
 from sdcduck.guard.sizes import bound, refuse_lists_of_windows
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
@@ -778,7 +778,11 @@ def _normalize(tree: exp.Expr) -> None:
 
 
 def _check_limits(tree: exp.Expr) -> None:
-    """Refuse columns and figures of the same query as a limit: there is one for all rows, known before them."""
+    """Refuse very many grouping sets, and columns and figures of the same query as a limit.
+
+    There is one limit for all rows, known before them.
+    """
+    refuse_many_sets(tree)
     for limit in tree.find_all(exp.Limit, exp.Offset, exp.Fetch):
         number = limit.args.get("count") or limit.expression
         for part in number.walk(prune=is_query) if number is not None else ():

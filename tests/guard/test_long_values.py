@@ -149,3 +149,30 @@ def test_a_parameter_is_no_longer_than_it_is_taken_to_be(one: Guard, value: obje
         with pytest.raises(Refused, match="SDC002"):
             one.question("SELECT $1 AS a").ask(given)
     assert one.sql("SELECT $1 || 'b' AS a", ["a" * LONGEST_PARAMETER]).num_rows == 1
+
+
+NINE = "k % 2, k % 3, k % 5, k % 7, k % 11, k % 13, k % 17, k % 19, k % 23"
+EIGHT = NINE[: NINE.rindex(",")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT count(*) AS m FROM few GROUP BY CUBE ({NINE})",
+        f"SELECT count(*) AS m FROM few GROUP BY GROUPING SETS (CUBE ({EIGHT}), (t))",
+        "SELECT count(*) AS m FROM few GROUP BY CUBE (k, t, d), CUBE (k % 2, k % 3), ROLLUP (k % 5, k % 7, k % 11, k % 13, "
+        "k % 17, k % 19, k % 23, k % 29)",
+        f"SELECT m FROM (SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT})) UNION ALL SELECT count(*) FROM few GROUP BY CUBE (k)",
+        "SELECT count(*) AS m FROM people GROUP BY CUBE (t, t[1], t[2], t || 1, t || 2, t || 3, t || 4, t || 5, t || 6)",
+        f"SELECT count(*) AS m FROM few GROUP BY CUBE ({', '.join(f'k % {i}' for i in range(2, 14))})",
+    ],
+)
+def test_very_many_grouping_sets_are_refused(one: Guard, query: str) -> None:
+    with pytest.raises(Refused, match=r"SDC002.*more than 256 grouping sets: write those that are needed"):
+        one.rewrite(query)
+
+
+def test_many_grouping_sets_are_answered(one: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    plain = con.cursor().sql(f"SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT}) ORDER BY m").fetchall()
+    asked = one.sql(f"SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT}) ORDER BY m")
+    assert asked.column("m").to_pylist() == [m for (m,) in plain]
