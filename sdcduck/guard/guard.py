@@ -455,10 +455,10 @@ class Guard:
             self._texts[query] = text
         return text
 
-    def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
+    def _made(self, query: str, policies: Mapping[str, Policy], *, probes: bool = True) -> Rewritten:
         try:
             with quiet():
-                return self._protected(query, policies)
+                return self._protected(query, policies, probes=probes)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
         except (Refused, duckdb.OutOfMemoryException):
@@ -466,7 +466,33 @@ class Guard:
         except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
             raise Refused("SDC001") from None
 
-    def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
+    def _of_probe(self, query: str, policies: Mapping[str, Policy]) -> Rewritten | None:
+        """What becomes of a question for the columns alone, as of any other; None: of records, or not answered."""
+        try:
+            return self._made(query, policies, probes=False)
+        except Refused:
+            return None
+
+    def _types(self, rewritten: Rewritten | None) -> list[str]:
+        """The DuckDB types of the columns of an answer; none where they are not known."""
+        if rewritten is None:
+            return []
+        try:
+            with self._limited.settled(self._con.cursor()) as cursor:
+                return [kind for _, kind in columns_of(cursor, rewritten.sql, ())]
+        except Refused:
+            return []
+
+    def _protected(
+        self, query: str, policies: Mapping[str, Policy], *, again: bool = False, probes: bool = True
+    ) -> Rewritten:
+        """What a question becomes.
+
+        Args:
+            again: it was written by sqlglot already.
+            probes: whether a question for the columns alone is answered without its tables.
+        """
+        asked_first = query
         _check_text(query)
         reading = read(self._con, query)
         numbered = _with_numbers(query)
@@ -511,9 +537,12 @@ class Guard:
         of_records = any(policy.label == "unit-level" for policy in named)
         subscripts = settle_fields(tree, of_records=of_records) or subscripts
         names = spelling.of(tree, {name: columns.spelled for name, columns in described.items()}, names)
-        if _asks_for_columns(tree):
+        if probes and _asks_for_columns(tree):
+            parameters, whole = reading.parameters(), self._of_probe(asked_first, policies)
+            if parameters and whole is not None:  # the types of its columns are up to them
+                return whole
             spell(tree, names)
-            empty = _empty(tree)
+            empty = _empty(tree, self._types(whole), parameters)
             check_query(read(self._con, empty))
             tables = tuple(policy.name for policy in named)
             return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
@@ -542,7 +571,7 @@ class Guard:
             # Some words have another one that is written in their place: a query of those is judged from the start.
             if again or plain == query:
                 raise Refused("SDC005", "text that reads in two ways")
-            return self._protected(plain, policies, again=True)
+            return self._protected(plain, policies, again=True, probes=probes)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
         words = check_rewritten(
             self._con, text, over_records=protection.unit_expressions, over_numbers=formulas, tables=naming.tables
@@ -976,20 +1005,31 @@ def _is_never(condition: exp.Expr) -> bool:
     return plain and int(left.this) != int(right.this)
 
 
-def _empty(tree: exp.Expr) -> str:
-    """A query without rows that has the columns of another, and looks at no table."""
+def _empty(tree: exp.Expr, types: Sequence[str], parameters: Sequence[str]) -> str:
+    """A query without rows that has the columns of another, and looks at no table.
+
+    Args:
+        types: of the columns, as DuckDB has them; of as many as there are, or they are not known.
+        parameters: that it is asked with: DuckDB takes no values for what does not occur.
+    """
     assert isinstance(tree, exp.Select)
     columns = []
-    for item in tree.selects:
+    known = types if len(types) == len(tree.selects) else [""] * len(tree.selects)
+    for item, written_type in zip(tree.selects, known, strict=True):
         kind = item.unalias().type
-        sql = "VARCHAR"
-        if kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+        sql = written_type or "VARCHAR"
+        if (
+            not written_type
+            and kind is not None
+            and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
+        ):
             kind = kind.copy()
             for field in kind.find_all(exp.ColumnDef):
                 field.set("this", exp.to_identifier(field.name, quoted=True))
             sql = kind.sql("duckdb")
         columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
-    return f"SELECT {', '.join(columns)} LIMIT 0"
+    given = " OR ".join(f"${name} IS NULL" for name in dict.fromkeys(parameters))
+    return f"SELECT {', '.join(columns)}{' WHERE ' if given else ''}{given} LIMIT 0"
 
 
 _AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)
