@@ -280,7 +280,8 @@ class Guard:
 
     def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
         def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-            _, reader = begun(cursor, rewritten.sql, parameters, _ROWS, at_once=self.at_once, grouped=rewritten.grouped)
+            rows = _ROWS if rewritten.rows is None else min(rewritten.rows, _ROWS)
+            _, reader = begun(cursor, rewritten.sql, parameters, rows, at_once=self.at_once, grouped=rewritten.grouped)
             return reader.read_all()
 
         return self._limited.ask(ask)
@@ -530,7 +531,8 @@ class Guard:
         spelling = Spelling(tree)
         note_using(tree)
         name_subqueries(tree)
-        tree, rows = _qualified(tree, schema)
+        stored = {folded(policy.name): lengths for policy in named if (lengths := self._known.lengths(policy))}
+        tree, rows = _qualified(tree, schema, stored)
         refuse_other_using(tree, schema)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
@@ -883,15 +885,21 @@ def _check_words(tree: exp.Expr) -> None:
                 raise Refused("SDC005", "an unusual word")
 
 
-def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> tuple[exp.Expr, int | None]:
-    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once."""
+def _qualified(
+    tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]], stored: Mapping[str, Mapping[str, float]]
+) -> tuple[exp.Expr, int | None]:
+    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once.
+
+    Args:
+        stored: bytes of the longest texts in columns of tables, where they are known.
+    """
     # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
     known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
-        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB))
+        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB), stored)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:
