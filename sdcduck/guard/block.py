@@ -77,6 +77,7 @@ _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
 _AMONG = "_sdc_i"  # units that others are looked for among
 _TIES = "tie it to the others by column = column; an expression goes into a subquery"
+_QUERY_INSIDE = "a subquery in a group key, a FILTER or an aggregate"
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
 
@@ -356,8 +357,7 @@ class Block:
 
     def over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
-        if node.find(exp.Query) is not None:
-            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        _refuse_query(node)
         self._check(node)
         if isinstance(node, exp.Column):
             return node
@@ -745,6 +745,7 @@ class Block:
         """
         value = value_of(node)
         assert value is not None
+        _refuse_query(value, condition)
         groups = self._same_groups(split.keys, condition, _name_of(node))
         self._group_by(groups, split.keys, {"_value": value})
         published = exp.column("_value", VALUES, quoted=True)
@@ -771,8 +772,7 @@ class Block:
             otherwise, filled, value = True, True, value.this
         if is_number(value) or (isinstance(value, exp.Column) and self.role(value) is Role.MEASURE):
             return None
-        if value.find(exp.Query) is not None:
-            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        _refuse_query(value, condition)
         if not self.method.weighted:
             if value.find(exp.Column) is None:
                 raise Refused("SDC052", "sum and avg take one measure")
@@ -1195,6 +1195,12 @@ class Block:
 
     def has_measure(self, node: exp.Expr) -> bool:
         return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+def _refuse_query(*parts: exp.Expr | None) -> None:
+    """Refuse subqueries in parts that take none; where records are looked at once more they are protected already."""
+    if any(part is not None and part.find(exp.Query) is not None for part in parts):
+        raise Refused("SDC005", _QUERY_INSIDE)
 
 
 def _refuse_multiplied(rows_of: Sequence[str]) -> None:

@@ -303,8 +303,9 @@ class _Query:
             return largest
         if isinstance(node, _CUT):
             kept = node.args.get("length") if isinstance(node, exp.Substring) else node.expression
-            known = isinstance(kept, exp.Literal) and kept.this.isdecimal()
-            return min(parts[0], 4.0 * int(kept.this)) if known else parts[0]
+            if isinstance(kept, exp.Literal) and kept.this.isdecimal():
+                return min(parts[0], 4.0 * int(kept.this))
+            return parts[0]
         if isinstance(node, exp.Replace):
             text = node.expression
             known = len(text.this) if isinstance(text, exp.Literal) and text.is_string else 1
