@@ -222,7 +222,7 @@ class Known:
         if known is None:
             shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in texts)
             table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
-            first = f"rowid = (SELECT min(rowid) FROM {table})"
+            first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
             rows = self._con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
             found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
             known = dict.fromkeys(columns.types, 0.0) | found
