@@ -74,6 +74,7 @@ class Known:
         self._tables_now: frozenset[str] | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
         self._columns: dict[str, Columns] = {}
+        self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._publications: dict[str, Publication] = {}
@@ -206,6 +207,27 @@ class Known:
             )
             if self._unchanging:
                 self._columns[policy.name] = known
+        return known
+
+    def lengths(self, policy: Policy) -> dict[str, float]:
+        """The bytes of the longest texts in the columns of a public table, 0 in others; with the connection held.
+
+        DuckDB keeps them of every column. Of records, and of views, which would be worked out, nothing is asked.
+        """
+        columns = self.columns(policy)
+        texts = [columns.spelled[name] for name, kind in columns.types.items() if kind.this in _TEXTS]
+        if policy.label != "public" or not texts or folded(policy.name) not in self.tables():
+            return {}
+        known = self._lengths.get(policy.name)
+        if known is None:
+            shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in texts)
+            table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
+            first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
+            rows = self._con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
+            found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
+            known = dict.fromkeys(columns.types, 0.0) | found
+            if self._unchanging:
+                self._lengths[policy.name] = known
         return known
 
     def described(self, policy: Policy) -> dict[str, str]:
@@ -492,6 +514,8 @@ _NOT_AS_DECLARED = (
 
 _WORD = re.compile(r"\w+")
 
+_TEXTS = exp.DataType.TEXT_TYPES | {exp.DataType.Type.VARBINARY, exp.DataType.Type.BLOB}
+_LONGEST = re.compile(r"max_string_length'?: (\d+)")
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 
 
@@ -506,6 +530,15 @@ def never_null(text: str) -> bool:
     (True, False)
     """
     return _statistics(text).get("has_null") == "false"
+
+
+def longest(text: str) -> float:
+    """The bytes of the longest text of a column, by what DuckDB's ``stats`` says of it; 0 where it does not say it.
+
+    >>> longest("{'max': zz, 'max_string_length': 7}"), longest("[Min: a, Max: b, Max String Length: 12]")
+    (7.0, 12.0)
+    """
+    return max(map(float, _LONGEST.findall(folded(text).replace(" string length", "_string_length"))), default=0.0)
 
 
 def never_zero(text: str) -> bool:
