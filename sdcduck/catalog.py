@@ -660,43 +660,41 @@ and ``query_table`` DuckDB says which tables they read; of any other function no
 def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
 
-    Of a protected view these are the tables that have its units, and all that it reads where none is called so. A table
+    Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
     that may be read freely anyway does not count.
 
     Args:
-        role: for whom it is to be shown; empty: for everybody, so that the policies of every role count.
+        role: for whom it is to be shown; empty: for everybody. What is protected for any role is not for another that
+            has no policy of it.
     """
     stored = policies(con)
-    known = [policy for policy in stored if policy.label == "unit-level" or not policy.role]
+    held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
-        held = {folded(policy.name): policy for policy in stored if not policy.role}
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-        known = list(held.values())
     read = read_by(con, view)
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:
         return hidden[0]
     here = current_database(con)
-    public = {(here, "main", folded(policy.name)) for policy in known if policy.label == "public"}
-    for policy in known:
-        if policy.label == "unit-level" and read.tables & (_with_units(con, policy) - public):
+    public = {(here, "main", name) for name, policy in held.items() if policy.label == "public"}
+    for policy in stored:
+        if policy.label == "unit-level" and read.tables & (read_by(con, policy.name).tables - public):
             return policy.name
     return None
 
 
-def _with_units(con: duckdb.DuckDBPyConnection, policy: Policy) -> frozenset[tuple[str, str, str]]:
-    """The tables behind a unit-level relation that have its units."""
-    tables = read_by(con, policy.name).tables
-    if len(tables) < 2:
-        return tables
-    rows = con.execute("SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns()").fetchall()
-    having = {
-        (database, schema, folded(table))
-        for database, schema, table, name in rows
-        if folded(name) == folded(str(policy.unit))
-    }
-    return tables & having or tables
+def has_records_of(con: duckdb.DuckDBPyConnection, view: str, policy: Policy, table: str) -> bool:
+    """Whether a view, which has this policy or is to have it, is made of the records of a table.
+
+    A table that is only looked up in has neither record keys nor measures.
+    """
+    if folded(view) == folded(table) or not is_view(con, view):
+        return False
+    own = {folded(name) for name in (policy.record_key, *policy.measures) if name is not None}
+    if not (own or {folded(str(policy.unit))}).intersection(_columns_now(con, table)):
+        return False
+    return (current_database(con), "main", folded(table)) in read_by(con, view).tables
 
 
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:

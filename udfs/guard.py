@@ -105,17 +105,15 @@ def plan_protect(
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
 
     shows = None if preview is None else _preview(session, table, preview, shown, summed)
+    policy = Policy(
+        table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
+        base, publication, count_column, rows == units, population, role or "", complete, rows, shows,
+    )  # fmt: skip
+    _check_not_public(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if key is None else _noise_secret(session, table, key)
-        catalog.store_policy(
-            session.cursor(),
-            Policy(
-                table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
-                min_units, base, publication, count_column, rows == units, population, role or "",
-                complete, rows, shows, noise_secret,
-            ),
-        )  # fmt: skip
+        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
         return pa.table(
             {
                 "name": [table.text],
@@ -127,6 +125,17 @@ def plan_protect(
         )
 
     return Rows(store)
+
+
+def _check_not_public(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse to protect a view of records that the same people read freely where they are stored."""
+    for other in catalog.policies(cursor):
+        same = other.label == "public" and folded(other.role) == folded(policy.role)
+        if same and catalog.has_records_of(cursor, policy.name, policy, other.name):
+            raise SDCError(
+                f"'{policy.name}' has the records of '{other.name}', which is public; take that back first "
+                "(sdc_unprotect)"
+            )
 
 
 def _key(table: Source, name: str | None, unit: str) -> str:
@@ -298,7 +307,16 @@ def plan_public(session: Session, text: str | None, role: str | None, here: Sequ
     if catalog.is_view(cursor, table.text):
         behind = catalog.records_behind(cursor, table.text, role or "")
         if behind is not None:
-            raise SDCError(f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is")
+            raise SDCError(
+                f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is; a table that "
+                "protected views look up in has to be public itself (sdc_public)"
+            )
+    for policy in catalog.policies(cursor):
+        same = policy.label == "unit-level" and folded(policy.role) == folded(role or "")
+        if same and catalog.has_records_of(cursor, policy.name, policy, table.text):
+            raise SDCError(
+                f"'{table.text}' has the records of '{policy.name}', which is protected; make a table of what is public"
+            )
 
     def store() -> pa.Table:
         catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))

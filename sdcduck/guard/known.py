@@ -173,11 +173,15 @@ class Known:
         ).fetchall()
         return [name for (name,) in found]
 
-    def check_names(self, asked: Collection[str]) -> None:
+    def check_names(self, asked: Collection[str], shapes: Sequence[Shape] = ()) -> None:
         """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
 
         DuckDB numbers its tables, and a table keeps its number when it is renamed. Its first name may be one that no
-        analyst knows.
+        analyst knows, and so may that of a table that a view reads.
+
+        Args:
+            shapes: of relations, some of which are views, that show whatever has the names that they read. That may be
+                what was public under another name.
 
         Raises:
             Refused: it had.
@@ -189,11 +193,20 @@ class Known:
                 "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
                 "AND schema_name = 'main' AND NOT temporary"
             ).fetchall()
-        names = {folded(name) for name in asked}
+            told = {
+                name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)
+            }
+        told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
+        open_names = {name for name, policy in self._policies[1].items() if policy.label == "public"}
         for name, number in found:
             first = self._first_names.setdefault(number, name)
-            if folded(name) in names and folded(first) != folded(name):
-                raise Refused("SDC060", f"{name}: another table has this name now; make the guard anew")
+            if folded(name) in told and folded(first) != folded(name):
+                asked_for = told[folded(name)]
+                if folded(asked_for) == folded(name):
+                    raise Refused("SDC060", f"{asked_for}: another table has this name now; make the guard anew")
+                if folded(first) not in open_names:
+                    other = f"{asked_for}: what it reads was another table's name; make the guard anew"
+                    raise Refused("SDC060", other)
 
     def columns(self, policy: Policy) -> Columns:
         """The columns that analysts see of a table; with the connection held."""
@@ -262,6 +275,14 @@ class Known:
         behind = catalog.records_behind(self._con, policy.name, policy.role)
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
+        for name in self._home(catalog.read_by(self._con, policy.name)) & self.tables():
+            described = self._con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
+            self._check_renamed(policy, [row[0] for row in described])
+
+    def _home(self, read: catalog.Read) -> frozenset[str]:
+        """The names of tables that may have policies, of those that are read; with the connection held."""
+        here = (folded(self.database()), "main")
+        return frozenset(name for database, schema, name in read.tables if (folded(database), folded(schema)) == here)
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.

@@ -267,3 +267,62 @@ def test_a_macro_of_another_schema_runs_in_place_of_nothing() -> None:
         con.execute("CREATE TABLE open AS SELECT 'a' AS a; CREATE SCHEMA util; CREATE MACRO util.upper(x) AS 'wrong'")
         con.execute("FROM sdc_public('open')").fetchall()
         assert guard(con).sql("SELECT upper(a) AS a FROM open").to_pylist() == [{"a": "A"}]
+
+
+def looked_up(con: duckdb.DuckDBPyConnection) -> None:
+    """A view of records with other names; the lookup has a column that is called as the unit is there."""
+    con.execute(
+        """CREATE TABLE raw AS SELECT i AS pid, sdc_record_key(i) AS record_key, i % 3 AS k, i AS income FROM range(99) _(i);
+        CREATE TABLE places AS SELECT i AS id, 'p' || i AS place FROM range(3) _(i);
+        CREATE VIEW people AS SELECT pid AS id, record_key, income, place FROM raw JOIN places ON k = places.id;
+        CREATE VIEW shown AS SELECT pid, income FROM raw; CREATE VIEW named AS SELECT place AS name FROM places"""
+    )
+
+
+PROTECT_VIEW = "FROM sdc_protect('people', unit := 'id', dimensions := ['place'], measures := ['income'], role := '{}')"
+
+
+def test_the_records_behind_a_view_are_known_whatever_the_unit_is_called_there() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute(PROTECT_VIEW.format("")).fetchall()
+        for view in ("shown", "named"):
+            with pytest.raises(duckdb.Error, match=f"'{view}' reads 'people', which is not for everybody"):
+                con.execute(f"FROM sdc_public('{view}')")
+        con.execute("FROM sdc_public('places')").fetchall()
+        con.execute("FROM sdc_public('named')").fetchall()
+        assert guard(con).sql("FROM named").num_rows == 3
+        con.execute("CREATE OR REPLACE VIEW named AS SELECT income::VARCHAR AS name FROM raw")
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con).sql("FROM named")
+
+
+def test_the_records_of_a_protected_view_are_not_public() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute("FROM sdc_public('raw')").fetchall()
+        with pytest.raises(duckdb.Error, match="'people' has the records of 'raw', which is public"):
+            con.execute(PROTECT_VIEW.format(""))
+        con.execute(PROTECT_VIEW.format("research")).fetchall()  # for others than may read the table
+        con.execute("FROM sdc_unprotect('raw')").fetchall()
+        con.execute(PROTECT_VIEW.format("")).fetchall()
+        with pytest.raises(duckdb.Error, match="'raw' has the records of 'people', which is protected"):
+            con.execute("FROM sdc_public('raw')")
+        con.execute("FROM sdc_public('places')").fetchall()
+
+
+@pytest.mark.parametrize("role", ["", "guest"])
+def test_what_is_protected_for_some_is_shown_to_no_others(role: str) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute(PROTECT_VIEW.format("research")).fetchall()
+        for view in ("SELECT income FROM people", "SELECT income FROM raw"):
+            con.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
+            with pytest.raises(duckdb.Error, match="'shown' reads 'people', which is not for everybody"):
+                con.execute(f"FROM sdc_public('shown', role := '{role}')")
+        con.execute("CREATE OR REPLACE VIEW shown AS FROM places")
+        con.execute("FROM sdc_public('places')").fetchall()
+        con.execute(f"FROM sdc_public('shown', role := '{role}')").fetchall()
+        con.execute("CREATE OR REPLACE VIEW shown AS SELECT income AS id, 'x' AS place FROM people")
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con, role=role).sql("FROM shown")
