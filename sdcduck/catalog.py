@@ -37,6 +37,7 @@ import pyarrow as pa
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.perturbation.intervals import Intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS, Lookup, encode
+from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 
 BUILT_IN = ("default", "default_magnitude")
 """P-tables that come with every installation."""
@@ -439,11 +440,38 @@ def stencil_table(name: str) -> str:
     return f"sdc.{identifier(name + '_stencil')}"
 
 
+def stencil_digest_query(name: str, columns: Iterable[str]) -> str:
+    """SQL of the fingerprint of the stored inner cells of a publication, stencil and all: another once one is another.
+
+    Args:
+        columns: of the publication.
+    """
+    listed = ", ".join(map(identifier, (*columns, "stencil")))
+    return f"SELECT count(*) || ' ' || coalesce(sum(hash({listed})), 0) FROM {stencil_table(name)}"
+
+
+def note_stencil(con: duckdb.DuckDBPyConnection, name: str, columns: Iterable[str]) -> None:
+    """Store that fingerprint; within the transaction that stores the inner cells."""
+    row = first_row(con, stencil_digest_query(name, columns))
+    assert row is not None
+    set_setting(con, _stencil_of(name), str(row[0]))
+
+
+def stencil_digest(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """That fingerprint as it was stored; None: an older version published."""
+    return setting(con, _stencil_of(name))
+
+
+def _stencil_of(name: str) -> str:
+    return f"stencil {folded(name)}"
+
+
 def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a publication with its tables; all or nothing."""
     con.begin()
     try:
         con.execute(_DELETE_PUBLICATION, [folded(name)])
+        con.execute("DELETE FROM sdc.settings WHERE name = ?", [_stencil_of(name)])
         con.execute(f"DROP TABLE IF EXISTS {cells_table(name)}")
         con.execute(f"DROP TABLE IF EXISTS {stencil_table(name)}")
         con.commit()
@@ -456,8 +484,8 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
-    Two are not declared but known of data that nobody can change: ``without_null`` and ``without_zero``, measures of
-    which no record has such a value.
+    Three are not declared: ``is_whole``, whether all that its method needs is stored; and ``without_null`` and
+    ``without_zero``, known of data that nobody can change, measures of which no record has such a value.
     """
 
     name: str
@@ -480,6 +508,7 @@ class Policy:
     records: int = 0
     preview: str | None = None
     noise_secret: str = field(default="", repr=False)
+    is_whole: bool = True
     without_null: frozenset[str] = frozenset()
     without_zero: frozenset[str] = frozenset()
 
@@ -497,11 +526,20 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
+            label == "public" or (
+                label == "unit-level" and method in _METHODS and all((unit, dimensions, min_units))
+                and (method != "cell_key" or all((record_key, ptable, magnitude_ptable, noise_secret)))
+                and (method != "rounding" or all((record_key, base)))
+                and (method != "suppression" or all((publication, count_column)))
+            ),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
             noise_secret in rows
     ]  # fmt: skip
+
+
+_METHODS = ("cell_key", "suppression", "threshold", "rounding")
 
 
 @dataclass(frozen=True)
@@ -538,6 +576,35 @@ def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str
     )
     assert row is not None
     return PolicyFacts(*row)
+
+
+def keys_are_spread(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, ptable: str | None) -> bool:
+    """Whether the record keys of a table (given as SQL) may be random numbers of the scale of a p-table, or of ours."""
+    modulus = KEY_MODULUS
+    if ptable is not None:
+        row = first_row(con, "SELECT modulus FROM sdc.ptables WHERE name = ?", [ptable])
+        modulus = modulus if row is None else int(row[0])
+    parts = min(PARTS, modulus)
+    counted = con.execute(
+        f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
+        f"SELECT any_value({identifier(key)})::BIGINT % {modulus} AS key FROM {table} GROUP BY {identifier(unit)}) "
+        "GROUP BY ALL"
+    ).fetchall()
+    counts, different = np.zeros((2, parts), dtype=np.int64)
+    for part, *numbers in counted:
+        counts[part], different[part] = numbers
+    return not counts.any() or are_spread(counts, int(different.sum()), modulus)
+
+
+def failing_columns(con: duckdb.DuckDBPyConnection, table: str, columns: Iterable[str]) -> list[str]:
+    """The columns of a view (given as SQL) that fail for some of its rows: who is answered would find out which."""
+    failing = []
+    for column in columns:
+        try:
+            con.execute(f"SELECT max(hash({identifier(column)})) FROM {table}").fetchall()
+        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
+            failing.append(column)
+    return failing
 
 
 def key_fingerprint(con: duckdb.DuckDBPyConnection, table: str, key: str) -> str:

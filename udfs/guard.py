@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, source
@@ -17,7 +16,6 @@ from sdcduck import catalog
 from sdcduck.catalog import Policy, folded
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
-from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 from sdcduck.registry import Family, Planner, Rows, Session
 
 METHODS = ("cell_key", "suppression", "threshold", "rounding")
@@ -101,6 +99,15 @@ def plan_protect(
     if facts.several_keys:
         raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
 
+    if method == "suppression":
+        counted = catalog.first_row(
+            cursor, f"SELECT coalesce(sum({catalog.identifier(str(count_column))}), 0) FROM ({answers.inner})"
+        )
+        if counted != (rows,):
+            raise SDCError(
+                f"the publication '{publication}' counts other records than '{table.text}' has: protect the view or "
+                "table that it was made of"
+            )
     if key is not None:
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
 
@@ -150,19 +157,10 @@ def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, k
     """Refuse keys that are no random numbers of the scale of the p-table: many cells would have the same noise."""
     if folded(key) == folded(unit):
         raise SDCError(f"column '{key}' is the unit: whoever knows the units would know the noise; {_MAKES_KEYS}")
-    modulus = KEY_MODULUS
-    if ptable is not None:
-        modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
-    parts = min(PARTS, modulus)
-    name, who = catalog.identifier(key), catalog.identifier(unit)
-    counted = cursor.execute(
-        f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
-        f"SELECT any_value({name})::BIGINT % {modulus} AS key FROM {table.sql} GROUP BY {who}) GROUP BY ALL"
-    ).fetchall()
-    counts, different = np.zeros((2, parts), dtype=np.int64)
-    for part, *numbers in counted:
-        counts[part], different[part] = numbers
-    if counts.any() and not are_spread(counts, int(different.sum()), modulus):
+    if not catalog.keys_are_spread(cursor, table.sql, unit, key, ptable):
+        modulus = KEY_MODULUS
+        if ptable is not None:
+            modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
         scale = f"random numbers from 0 to {modulus - 1}"
         raise SDCError(f"column '{key}' cannot hold record keys, which are {scale}; {_MAKES_KEYS}")
 
@@ -277,12 +275,7 @@ def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
     if not catalog.is_view(cursor, table.text):
         return
-    failing = []
-    for column in table.columns:
-        try:
-            cursor.execute(f"SELECT max(hash({catalog.identifier(column)})) FROM {table.sql}").fetchall()
-        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
-            failing.append(column)
+    failing = catalog.failing_columns(cursor, table.sql, table.columns)
     if failing:
         raise SDCError(
             f"the view '{table.text}' fails for some of its rows, in {', '.join(map(repr, failing))}: "

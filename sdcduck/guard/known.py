@@ -193,9 +193,7 @@ class Known:
                 "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
                 "AND schema_name = 'main' AND NOT temporary"
             ).fetchall()
-            told = {
-                name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)
-            }
+            told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
         told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
         open_names = {name for name, policy in self._policies[1].items() if policy.label == "public"}
         for name, number in found:
@@ -227,6 +225,8 @@ class Known:
         Raises:
             Refused: there is no such table any more.
         """
+        if not policy.is_whole:
+            raise Refused("SDC060", f"{policy.name}: parts of its policy were removed, sdc_protect")
         try:
             # DESCRIBE "tables" lists the tables of the database.
             described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
@@ -368,10 +368,12 @@ class Known:
         if rows != self._rows.get(asked, policy.records):
             with self._alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
-                facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
-            broken = facts.no_unit or facts.no_key or facts.several_keys
-            if broken or (policy.one_row_per_unit and facts.rows > facts.units):
-                raise Refused("SDC060", policy.name)
+                try:
+                    self._check_records(policy)
+                except _FAILS:  # which tells of a record
+                    raise Refused("SDC060", _FAILING.format(policy.name)) from None
+            if policy.method == "suppression":
+                self._check_counted(policy, rows)
             self._rows[asked] = rows
         if policy.method == "cell_key":
             self._check_ptables(policy)
@@ -379,6 +381,37 @@ class Known:
             self._check_publication(policy)
         if name in self._unchanging_sources and (policy.publication is None or policy.publication in self._up_to_date):
             self._as_declared.add(asked)
+
+    def _check_records(self, policy: Policy) -> None:
+        """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
+
+        Raises:
+            Refused: a record without a unit or a proper key, keys that are no random numbers, a second record of a unit
+                where there was one each, a view that fails for some rows.
+        """
+        name, unit, key = identifier(policy.name), str(policy.unit), policy.record_key
+        if catalog.is_view(self._con, policy.name):
+            shown = [*policy.dimensions, *policy.measures]
+            if catalog.failing_columns(self._con, name, shown):
+                raise Refused("SDC060", _FAILING.format(policy.name))
+        facts = catalog.policy_facts(self._con, name, unit, key)
+        broken = facts.no_unit or facts.no_key or facts.several_keys
+        if broken or (policy.one_row_per_unit and facts.rows > facts.units):
+            raise Refused("SDC060", policy.name)
+        ptable = policy.ptable if policy.method == "cell_key" else None
+        if key is not None and not catalog.keys_are_spread(self._con, name, unit, key, ptable):
+            raise Refused("SDC060", f"{policy.name}: its record keys are no random numbers, sdc_add_record_key")
+
+    def _check_counted(self, policy: Policy, rows: int) -> None:
+        """Refuse to answer from a publication that counts other records than a table has.
+
+        Raises:
+            Refused: it does.
+        """
+        other = f"{policy.name}: its publication is not of these data, sdc_publish"
+        counted = f"SELECT coalesce(sum({identifier(str(policy.count_column))}), 0)::BIGINT"
+        if self._value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
+            raise Refused("SDC060", other)
 
     def _check_ptables(self, policy: Policy) -> None:
         """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
@@ -432,7 +465,13 @@ class Known:
             raise Refused("SDC060", columns)
         needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
         self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
-        if self._value(digest_query(known), other) != stored.fingerprint:
+        with self._alone:
+            stencil = catalog.stencil_digest(self._con, stored.name)
+        digests = [(digest_query(known), stored.fingerprint)]
+        if stencil is not None:
+            digests.append((catalog.stencil_digest_query(stored.name, known.columns), stencil))
+        now = " || '; ' || ".join(f"({query})" for query, _ in digests)
+        if self._value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
             raise Refused("SDC060", other)
         if self._unchanging and self._is_unchanging(stored.query):
             self._up_to_date.add(name)
@@ -499,6 +538,12 @@ class Known:
 
 
 _GONE = "{}: the table was removed"
+_FAILING = "{}: the view fails for some of its rows, sdc_protect"
+_FAILS = (
+    duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException, duckdb.InvalidInputException,
+    duckdb.OutOfRangeException,
+)  # fmt: skip
+"""What DuckDB raises for what a view or a record has, with the value."""
 _MENDED = {
     name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
     for name in BUILT_IN
