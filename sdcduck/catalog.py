@@ -626,7 +626,7 @@ class Read:
 
     Attributes:
         tables: database, schema and name of each.
-        functions: table functions, such as those of DuckDB's own catalog.
+        functions: table functions, such as those of DuckDB's own catalog, and others that read it, or write to it.
     """
 
     tables: frozenset[tuple[str, str, str]] = frozenset()
@@ -639,9 +639,11 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     functions: set[str] = set()
 
     def noted(item: dict[str, Any]) -> dict[str, Any]:
+        # By its name in DuckDB 1, and by the path of it in DuckDB 2.
         if item.get("type") == "LOGICAL_GET":
-            # By its name in DuckDB 1, and by the path of it in DuckDB 2.
-            functions.add(folded(str(item["name"] if "name" in item else item["qname"]["path"][-1])))
+            functions.add(_called(item))
+        if item.get("expression_class") == "BOUND_FUNCTION" and _called(item) in _OF_DATABASE:
+            functions.add(_called(item))
         if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
             functions.add("describe")
         if item.get("table") and "catalog" in item and "schema" in item:
@@ -651,7 +653,7 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     asked = f"FROM main.{identifier(name)}"
     try:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
-        if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
+        if row is not None and not _is_told(row[0], noted):
             here = current_database(con)
             functions |= _functions_named(con, name)
             for table in con.get_table_names(asked, qualified=True):
@@ -664,6 +666,22 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         functions.add("what DuckDB does not tell")
     return Read(frozenset(tables), frozenset(functions) - {"seq_scan"})
 
+
+def _called(item: dict[str, Any]) -> str:
+    return folded(str(item["name"] if "name" in item else item.get("qname", {}).get("path", [""])[-1]))
+
+
+def _is_told(plan: str, noted: Callable[[dict[str, Any]], dict[str, Any]]) -> bool:
+    """Whether DuckDB has a text of a plan: of some functions there is none, and of constants of some types one that is
+    no JSON."""
+    try:
+        return not json.loads(plan, object_hook=noted).get("error")
+    except ValueError:
+        return False
+
+
+_OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"])
+"""Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
 
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
@@ -699,7 +717,7 @@ def _functions_named(con: duckdb.DuckDBPyConnection, view: str) -> set[str]:
         "WHERE NOT internal AND macro_definition IS NOT NULL"
     ).fetchall():  # one of several schemas with a name may be meant
         texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
-    known = {folded(row[0]) for row in con.execute(
+    known = _OF_DATABASE | {folded(row[0]) for row in con.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
     ).fetchall()}  # fmt: skip
     found, waiting = set[str](), {folded(view)}

@@ -31,8 +31,15 @@ HIDING = (
     "SELECT t.* FROM memory.people AS t, '{file}'",
     "SELECT t.* FROM Memory.main.people AS t, '{file}'",
     "SELECT t.* FROM Main.\"PEOPLE\" AS t, '{file}'",
+    # By sequences records are numbered, and a question would write; a plan has columns, types and numbers of rows.
+    "SELECT currval('numbers') AS n",
+    "SELECT region FROM regions WHERE nextval('numbers') > 0",
+    "SELECT json_serialize_plan('FROM people', optimize := true) AS plan",
+    "SELECT t.* FROM (SELECT nextval('numbers') AS n) AS t, '{file}'",
+    "SELECT t.* FROM (SELECT planned() AS plan) AS t, '{file}'",
 )
 OPEN = (
+    "SELECT '10'::BIT AS b, region FROM regions",
     "FROM '{file}'",
     "SELECT a, r.region FROM '{file}', regions AS r",
     "FROM read_csv('{file}')",
@@ -53,6 +60,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
             CREATE TABLE regions AS SELECT i AS region FROM range(3) _(i);
             CREATE SCHEMA elsewhere; CREATE VIEW elsewhere.regions_too AS FROM {SERIALIZED};
             CREATE VIEW regions_too AS FROM regions; CREATE SCHEMA zz; CREATE VIEW zz.regions_too AS FROM regions;
+            CREATE SEQUENCE numbers; CREATE MACRO planned() AS json_serialize_plan('FROM people');
             CREATE VIEW between_them AS FROM {SERIALIZED};
             CREATE MACRO made_by_macro() AS TABLE FROM {SERIALIZED}""")
         con.execute(
@@ -60,6 +68,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         ).fetchall()
         con.execute("FROM sdc_public('regions')").fetchall()
         con.execute(f"SET VARIABLE file = '{file}'")
+        con.execute("SELECT nextval('numbers')").fetchall()
         yield con
 
 
