@@ -10,7 +10,7 @@ from dataclasses import replace
 import duckdb
 import pyarrow as pa
 from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, is_number, source
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, folded
@@ -62,7 +62,7 @@ def plan_protect(
         if name in summed:
             raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
     for name in summed:
-        if table.type_of(name).split("(")[0] not in _NUMERIC:
+        if table.type_of(name).split("(")[0] not in _NUMERIC or not is_number(table.type_of(name)):
             raise SDCError(f"column '{name}' cannot be a measure: it is not numeric")
     if method == "cell_key":
         _check_ptable(cursor, ptable, "ptable", "counts")
@@ -111,12 +111,13 @@ def plan_protect(
     if key is not None:
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
 
-    shows = None if preview is None else _preview(session, table, preview, shown, summed)
+    shows = None if preview is None else _preview(session, table, preview, who, shown, summed)
     policy = Policy(
         table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
         base, publication, count_column, rows == units, population, role or "", complete, rows, shows,
     )  # fmt: skip
     _check_not_public(cursor, policy)
+    _check_population(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if key is None else _noise_secret(session, table, key)
@@ -142,6 +143,37 @@ def _check_not_public(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
             raise SDCError(
                 f"'{policy.name}' has the records of '{other.name}', which is public; take that back first "
                 "(sdc_unprotect)"
+            )
+
+
+def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse a table in which units have other record keys than in another one of their population.
+
+    Joined one way or the other they would have two draws of noise, whose mean is better than either.
+    """
+    if policy.population is None or policy.record_key is None:
+        return
+    for other in catalog.policies(cursor):
+        if (
+            other.population != policy.population
+            or other.record_key is None
+            or folded(other.name) == folded(policy.name)
+        ):
+            continue
+        keys = " JOIN ".join(
+            f"(SELECT {catalog.identifier(str(one.unit))}::VARCHAR AS unit, "
+            f"any_value({catalog.identifier(str(one.record_key))})::HUGEINT AS {name} "
+            f"FROM {catalog.identifier(one.name)} GROUP BY ALL)"
+            for one, name in ((policy, "a"), (other, "b"))
+        )
+        try:
+            found = catalog.first_row(cursor, f"SELECT count(*) FROM {keys} USING (unit) WHERE a <> b")
+        except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
+            continue
+        if found is not None and found[0]:
+            raise SDCError(
+                f"{found[0]} units have other record keys in '{other.name}', of the same population "
+                f"'{policy.population}': the same people need the same keys (sdc_add_record_key)"
             )
 
 
@@ -193,7 +225,7 @@ def _noise_secret(session: Session, table: Source, key: str) -> str:
     return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
 
 
-def _preview(session: Session, table: Source, text: str, shown: Sequence[str], summed: Sequence[str]) -> str:
+def _preview(session: Session, table: Source, text: str, unit: str, shown: Sequence[str], summed: Sequence[str]) -> str:
     """The name of a table that can stand for another one where somebody wants to see rows.
 
     Raises:
@@ -208,8 +240,9 @@ def _preview(session: Session, table: Source, text: str, shown: Sequence[str], s
     for name in sorted(records):
         if behind & cursor.get_table_names(f"FROM {catalog.identifier(name)}"):
             raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
-    if summed:  # by dimensions alone made-up rows are like records
-        listed = ", ".join(f"{catalog.identifier(name)}::VARCHAR" for name in (*shown, *summed))
+    with_unit = [unit] if folded(unit) in map(folded, made_up.columns) else []
+    if summed or with_unit:  # by dimensions alone made-up rows are like records
+        listed = ", ".join(f"{catalog.identifier(name)}::VARCHAR" for name in (*with_unit, *shown, *summed))
         alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"
         found = catalog.first_row(
             cursor, f"SELECT (SELECT count(*) FROM ({alike})) * 2 > (SELECT count(*) FROM {made_up.sql})"

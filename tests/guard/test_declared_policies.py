@@ -326,3 +326,40 @@ def test_what_is_protected_for_some_is_shown_to_no_others(role: str) -> None:
         con.execute("CREATE OR REPLACE VIEW shown AS SELECT income AS id, 'x' AS place FROM people")
         with pytest.raises(Refused, match="SDC060"):
             guard(con, role=role).sql("FROM shown")
+
+
+def test_a_list_of_numbers_is_no_measure(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("CREATE OR REPLACE VIEW lists AS SELECT *, [1.5::DECIMAL(9, 2)] AS parts FROM people")
+    with pytest.raises(duckdb.Error, match="'parts' cannot be a measure"):
+        people.execute(PROTECT.replace("people", "lists").format("record_key", "measures := ['parts']"))
+
+
+@pytest.mark.parametrize("unit", ["id", "id::VARCHAR"])
+def test_the_same_people_have_the_same_keys_in_a_population(unit: str) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            f"""CREATE TABLE persons AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region FROM range(99) _(i);
+            CREATE TABLE stays AS SELECT {unit} AS id, (record_key + 12345) % 100_000_000 AS record_key, region AS ward
+            FROM persons WHERE id > 9"""
+        )
+        protect = "FROM sdc_protect('{}', unit := 'id', dimensions := ['{}'], population := {})"
+        con.execute(protect.format("persons", "region", "'people'")).fetchall()
+        with pytest.raises(duckdb.Error, match="89 units have other record keys in 'persons', of the same population"):
+            con.execute(protect.format("stays", "ward", "'people'"))
+        con.execute(protect.format("stays", "ward", "'others'")).fetchall()
+        con.execute("UPDATE stays SET record_key = (record_key + 99_987_655) % 100_000_000")
+        con.execute(protect.format("stays", "ward", "'people'")).fetchall()
+        con.execute("DROP TABLE persons")
+        con.execute(protect.format("stays", "ward", "'people'")).fetchall()
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK", "COMMIT"])
+def test_a_declaration_is_stored_at_once(people: duckdb.DuckDBPyConnection, end: str) -> None:
+    people.execute("CREATE OR REPLACE TABLE open_to_all AS SELECT 1 AS a")
+    people.execute("BEGIN")
+    people.execute("FROM sdc_public('open_to_all')").fetchall()
+    people.execute(end)
+    assert guard(people).sql("FROM open_to_all").num_rows == 1
+    people.execute("FROM sdc_unprotect('open_to_all')").fetchall()
+    with pytest.raises(Refused, match="SDC020"):
+        guard(people).sql("FROM open_to_all")
