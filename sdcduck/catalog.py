@@ -596,6 +596,41 @@ def keys_are_spread(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: 
     return not counts.any() or are_spread(counts, int(different.sum()), modulus)
 
 
+def measure_of_keys(
+    con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, measures: Iterable[str], rows: int
+) -> str | None:
+    """A measure of which the record keys of a table (given as SQL) are made; None: there is none.
+
+    Random keys are the same for units of one value by no chance worth mentioning, and correlate with it no
+    more than a few times the inverse root of their number. Of large tables some of the units say as much.
+    """
+    some = f"hash({identifier(unit)}) % {rows // _ENOUGH_UNITS + 1} = 0"
+    for measure in measures:
+        value = f"CASE WHEN isfinite({identifier(measure)}::DOUBLE) THEN {identifier(measure)}::DOUBLE END"
+        units = (
+            f"SELECT any_value({identifier(key)})::BIGINT AS key, min({value}) AS value FROM {table} "
+            f"WHERE {some} GROUP BY {identifier(unit)} HAVING abs(value) <= 1e100"
+        )
+        row = first_row(
+            con,
+            f"WITH units AS MATERIALIZED ({units}), several AS (SELECT count(DISTINCT key) = 1 AS same FROM units "
+            "GROUP BY value HAVING count(*) > 1) SELECT (SELECT count(*) FILTER (same) FROM several), "
+            "(SELECT count(*) FROM several), count(*), count(DISTINCT value), corr(key, value) FROM units",
+        )
+        assert row is not None
+        same, ties, number, different, correlation = row
+        of_value = same >= _SURE_TIES and same > 0.9 * ties and different > _SURE_TIES
+        alike = number > 1 and correlation is not None and abs(correlation) > _SURE_CORRELATION / number**0.5
+        if of_value or alike:
+            return measure
+    return None
+
+
+_ENOUGH_UNITS = 200_000
+_SURE_TIES = 3
+_SURE_CORRELATION = 6.5
+
+
 def failing_columns(con: duckdb.DuckDBPyConnection, table: str, columns: Iterable[str]) -> list[str]:
     """The columns of a view (given as SQL) that fail for some of its rows: who is answered would find out which."""
     failing = []

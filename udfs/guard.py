@@ -110,6 +110,12 @@ def plan_protect(
             )
     if key is not None:
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
+        made_of = catalog.measure_of_keys(cursor, table.sql, who, key, summed, rows)
+        if made_of is not None:
+            raise SDCError(
+                f"column '{key}' cannot hold record keys: it is made of '{made_of}', and who knows one knows the "
+                f"other; {_MAKES_KEYS}"
+            )
 
     shows = None if preview is None else _preview(session, table, preview, who, shown, summed)
     policy = Policy(

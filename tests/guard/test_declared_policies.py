@@ -363,3 +363,31 @@ def test_a_declaration_is_stored_at_once(people: duckdb.DuckDBPyConnection, end:
     people.execute("FROM sdc_unprotect('open_to_all')").fetchall()
     with pytest.raises(Refused, match="SDC020"):
         guard(people).sql("FROM open_to_all")
+
+
+@pytest.mark.parametrize(
+    "keys", ["amount * 16000 % 100_000_000", "(amount - 1000) * 11_111", "hash(amount) % 100_000_000"]
+)
+def test_keys_that_are_made_of_a_measure(keys: str) -> None:
+    """Counts tell where keys lie, and so they would tell amounts."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            f"""CREATE TABLE people AS SELECT i AS id, i % 3 AS region, 1000 + (hash(i) % 9000)::BIGINT AS amount,
+            ({keys})::BIGINT AS made, sdc_record_key(i) AS record_key, 7 AS constant, NULL::DOUBLE AS missing FROM range(900) _(i)"""
+        )
+        measures = "measures := ['constant', 'missing', 'amount']"
+        with pytest.raises(duckdb.Error, match="'made' cannot hold record keys: it is made of 'amount'"):
+            con.execute(PROTECT.format("made", measures))
+        con.execute(PROTECT.format("record_key", measures)).fetchall()
+
+
+def test_random_keys_are_taken_for_made_of_no_measure() -> None:
+    """However skewed the measure, and of however many people."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        for size in (1, 2, 9, 40, 3000):
+            con.execute(
+                f"""CREATE OR REPLACE TABLE people AS SELECT i AS id, 0 AS region, sdc_record_key(i) AS record_key, i % 5 AS few,
+                exp(i % 300)::DOUBLE AS skewed, CASE WHEN i = 1 THEN 'inf'::DOUBLE ELSE 0 END AS infinite,
+                (i = 0)::INTEGER::DECIMAL(38, 2) AS one FROM range({size}) _(i)"""
+            )
+            con.execute(PROTECT.format("record_key", "measures := ['few', 'skewed', 'infinite', 'one']")).fetchall()
