@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
-from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored, makes_noise
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
@@ -428,12 +428,15 @@ class Known:
             try:
                 with self._alone:
                     found = is_as_stored(self._con, name)
+                    noise = makes_noise(self._con, name)
             except duckdb.Error:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None
             if not found:
                 what = "was removed" if found is None else "was changed in the database"
                 raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
+            if not noise:
+                raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
             self._ptables[name] = fingerprint
 
     def _check_publication(self, policy: Policy) -> None:

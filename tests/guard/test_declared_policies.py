@@ -391,3 +391,30 @@ def test_random_keys_are_taken_for_made_of_no_measure() -> None:
                 (i = 0)::INTEGER::DECIMAL(38, 2) AS one FROM range({size}) _(i)"""
             )
             con.execute(PROTECT.format("record_key", "measures := ['few', 'skewed', 'infinite', 'one']")).fetchall()
+
+
+NO_NOISE = {
+    "none": "(SELECT i + 1 AS pcv, k AS ckey, 0 AS pvalue FROM range(750) a(i), range(256) b(k))",
+    "three": "(SELECT i + 1 AS pcv, k AS ckey, 3 AS pvalue FROM range(750) a(i), range(256) b(k))",
+    "hardly any": "(FROM sdc_ptable(D := 1, V := 0.001))",
+}
+
+
+@pytest.mark.parametrize("source", NO_NOISE.values(), ids=NO_NOISE)
+def test_a_ptable_without_noise(source: str) -> None:
+    asked = "SELECT count(*) AS n FROM people"
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region FROM range(99) _(i)"
+        )
+        con.execute(f"FROM sdc_store_ptable('mine', '{source}')").fetchall()
+        with pytest.raises(duckdb.Error, match="argument 'ptable': 'mine' makes no noise"):
+            con.execute(PROTECT.format("record_key", "ptable := 'mine'"))
+        con.execute("FROM sdc_store_ptable('mine', '(FROM sdc_rounding_ptable(5))')").fetchall()
+        con.execute(PROTECT.format("record_key", "ptable := 'mine'")).fetchall()
+        one = guard(con)
+        assert one.sql(asked).to_pylist()[0]["n"] % 5 == 0
+        con.execute(f"FROM sdc_store_ptable('mine', '{source}')").fetchall()
+        for guarded in (one, guard(con)):
+            with pytest.raises(Refused, match=r"SDC060: .*its p-table makes no noise"):
+                guarded.sql(asked)
