@@ -526,11 +526,11 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
-            label == "public" or (
+            label == "public" or bool(
                 label == "unit-level" and method in _METHODS and all((unit, dimensions, min_units))
                 and (method != "cell_key" or all((record_key, ptable, magnitude_ptable, noise_secret)))
                 and (method != "rounding" or all((record_key, base)))
-                and (method != "suppression" or all((publication, count_column)))
+                and (method != "suppression" or publication)
             ),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
