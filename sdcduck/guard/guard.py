@@ -415,7 +415,7 @@ class Guard:
             self._rewritten[text] = known
         rewritten = known[1]
         # Not part of what is remembered: tables may have changed.
-        self._known.check_names({*rewritten.tables, *(shape.name for shape in rewritten.shapes)})
+        self._known.check_names(rewritten.tables, rewritten.shapes)
         for policy in rewritten.policies:
             self._known.check_facts(policy)
         for unique in rewritten.unique:

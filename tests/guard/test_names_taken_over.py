@@ -114,6 +114,25 @@ def test_a_guard_made_later_does_not_show_the_records_under_a_public_name(
     assert sdcduck.guard(con).sql("FROM regions").to_pylist() == [{"region": 1}]
 
 
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_public_view_does_not_show_the_records_that_took_the_name_of_what_it_reads(
+    con: duckdb.DuckDBPyConnection, asked_before: bool
+) -> None:
+    con.execute("CREATE TABLE opened AS SELECT 5::BIGINT AS income; CREATE VIEW shown AS SELECT income FROM opened")
+    con.execute("FROM sdc_public('shown')")
+    one, asked = sdcduck.guard(con), "SELECT max(income) AS m FROM shown"
+    if asked_before:
+        assert one.sql(asked).to_pylist() == [{"m": 5}]
+    con.cursor().execute("ALTER TABLE opened RENAME TO aside; ALTER TABLE people RENAME TO opened")
+    for guarded in (one, sdcduck.guard(con)):
+        with pytest.raises(Refused, match=r"SDC060: .*\(shown: ") as refused:
+            guarded.sql(asked)
+        assert "opened" not in str(refused.value)
+    con.cursor().execute("ALTER TABLE opened RENAME TO people; ALTER TABLE regions RENAME TO opened")
+    con.cursor().execute("CREATE OR REPLACE VIEW shown AS SELECT region AS income FROM opened")
+    assert one.sql(asked).to_pylist() == [{"m": 2}]  # which was public before
+
+
 def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyConnection) -> None:
     one = sdcduck.guard(con)
     one.sql("FROM regions")
