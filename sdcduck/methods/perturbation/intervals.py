@@ -62,6 +62,8 @@ class Intervals:
         Otherwise who knows the table knows the original of each number: a rounding table has some such rows, one that
         adds nothing, or three to everything, no others.
         """
+        if not len(self.i):
+            return False
         starts = np.zeros(len(self.i), dtype=np.int64)
         starts[_row_starts(self.i, self.type == "odd")] = 1
         row = np.cumsum(starts)
