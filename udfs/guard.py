@@ -103,6 +103,7 @@ def plan_protect(
 
     if key is not None:
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
+        _check_population(cursor, table, who, key, population, role or "")
 
     shows = None if preview is None else _preview(session, table, preview, shown, summed)
 
@@ -159,6 +160,35 @@ def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, k
 
 
 _MAKES_KEYS = "sdc_add_record_key makes record keys"
+
+
+def _check_population(
+    cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, key: str, population: str | None, role: str
+) -> None:
+    """Refuse a unit with one key here and another one in a table that may be joined to this one.
+
+    The same units would have noise of their own from each of the tables, and the mean of it is less.
+    """
+    for other in catalog.policies(cursor) if population is not None else []:
+        is_replaced = (folded(other.name), folded(other.role)) == (folded(table.text), folded(role))
+        if other.population != population or other.unit is None or other.record_key is None or is_replaced:
+            continue
+        tables = ((table.sql, unit, key), (catalog.identifier(other.name), other.unit, other.record_key))
+        one, two = (
+            f"SELECT {catalog.identifier(who)}::VARCHAR AS unit, any_value({catalog.identifier(of_unit)}) AS key "
+            f"FROM {sql} GROUP BY ALL"
+            for sql, who, of_unit in tables
+        )
+        different = f"SELECT count(*) FROM ({one}) a JOIN ({two}) b USING (unit) WHERE a.key <> b.key"
+        try:
+            found = catalog.first_row(cursor, different)
+        except (duckdb.CatalogException, duckdb.BinderException):
+            continue  # it is gone, and nothing is answered from it
+        if found is not None and found[0]:
+            raise SDCError(
+                f"column '{key}' differs from '{other.record_key}' of '{other.name}' for {found[0]} units of their "
+                f"population, which would have two kinds of noise; {_MAKES_KEYS} that are the same in both"
+            )
 
 
 def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument: str, kind: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from effort import times
 from hypothesis import given, settings
@@ -185,3 +186,30 @@ def test_other_units_have_other_numbers(guards: dict[tuple[str, str], Guard]) ->
         answer(guards["file", "cell_key"], asked("WHERE", "sum(real)", [1, 4], age, None)) for age in range(25, 45)
     }
     assert len(found) > 10
+
+
+def test_tables_of_one_population_have_the_same_keys() -> None:
+    """Else there is a number of a set of units for each table that it is asked of, and their mean has less noise."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute("CREATE TABLE people AS SELECT id, id % 3 AS g, 7 AS income FROM range(500) t(id)")
+    con.execute("CREATE TABLE visits AS SELECT id, nth FROM people, range(2) numbers(nth)")
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    con.execute("ALTER TABLE visits ADD COLUMN own_key INTEGER")
+    con.execute("UPDATE visits SET own_key = (1 + id) * 15485863 % 99999989")
+    people = "FROM sdc_protect('people', unit := 'id', dimensions := ['g'], population := 'persons')"
+    visits = (
+        "FROM sdc_protect('visits', unit := 'id', record_key := 'own_key', dimensions := ['nth'], population := '{}')"
+    )
+    con.execute(people).fetchall()
+    con.execute(visits.format("others")).fetchall()
+    for method in ("cell_key", "rounding"):
+        with pytest.raises(duckdb.Error, match=r"'own_key' differs from 'record_key' of 'people' for 500 units"):
+            con.execute(visits.format(f"persons', method := '{method}")).fetchall()
+    con.execute("UPDATE visits SET own_key = record_key FROM people WHERE people.id = visits.id AND people.id > 0")
+    with pytest.raises(duckdb.Error, match="for 1 units"):
+        con.execute(visits.format("persons")).fetchall()
+    con.execute("UPDATE visits SET own_key = record_key FROM people WHERE people.id = visits.id")
+    con.execute(visits.format("persons")).fetchall()
+    con.execute(people).fetchall()  # its own policy is no other table
+    con.execute("DROP TABLE visits")
+    con.execute(people).fetchall()
