@@ -213,3 +213,30 @@ def test_tables_of_one_population_have_the_same_keys() -> None:
     con.execute(people).fetchall()  # its own policy is no other table
     con.execute("DROP TABLE visits")
     con.execute(people).fetchall()
+
+
+def test_units_that_share_a_key_are_rounded_in_one_way() -> None:
+    """Of many units some have the same key: their rows brought together or not, and alone in a table, they are one set."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute("CREATE TABLE people AS SELECT id, id % 44 AS g FROM range(600) t(id)")
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    con.execute(
+        "UPDATE people SET record_key = p.record_key FROM people p WHERE people.id = p.id + 44 AND people.id < 88"
+    )
+    con.execute("CREATE TABLE visits AS SELECT people.*, nth FROM people, range(2) numbers(nth)")
+    for table in ("people", "visits"):
+        con.execute(
+            f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['g'], method := 'rounding', base := 5, population := 'persons')"
+        ).fetchall()
+    guarded = guard(con)
+    answers = [
+        guarded.sql(f"SELECT {shown} FROM {table} GROUP BY ALL ORDER BY ALL").to_pylist()
+        for shown, table in (
+            ("g, count(*) AS n", "people"),
+            ("g, count(DISTINCT id) AS n", "visits"),
+            ("g, count(*) AS n", "(SELECT id, g FROM visits GROUP BY id, g)"),
+            ("g, count(DISTINCT v.id) AS n", "(SELECT id, g FROM visits) v"),
+        )
+    ]
+    assert len(answers[0]) > 20
+    assert all(answer == answers[0] for answer in answers)
