@@ -160,11 +160,8 @@ def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
     if policy.population is None or policy.record_key is None:
         return
     for other in catalog.policies(cursor):
-        if (
-            other.population != policy.population
-            or other.record_key is None
-            or folded(other.name) == folded(policy.name)
-        ):
+        is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
+        if other.population != policy.population or other.record_key is None or is_replaced:
             continue
         keys = " JOIN ".join(
             f"(SELECT {catalog.identifier(str(one.unit))}::VARCHAR AS unit, "
