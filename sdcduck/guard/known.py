@@ -264,6 +264,8 @@ class Known:
     def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
         """Refuse a public table that has all columns of a protected one which is not what it was any more.
 
+        Or its record keys: behind a protected view columns may have other names.
+
         Raises:
             Refused: the records were renamed, or two tables have changed names.
         """
@@ -274,7 +276,7 @@ class Known:
             needed = {str(other.unit), *other.dimensions, *other.measures}
             needed |= set() if other.record_key is None else {other.record_key}
             needed = set(map(folded, needed))
-            if not needed <= have:
+            if not needed <= have and folded(other.record_key or "") not in have:
                 continue
             try:
                 described = self._con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()

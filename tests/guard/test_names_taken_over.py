@@ -133,6 +133,17 @@ def test_a_public_view_does_not_show_the_records_that_took_the_name_of_what_it_r
     assert one.sql(asked).to_pylist() == [{"m": 2}]  # which was public before
 
 
+def test_the_records_behind_a_view_are_not_shown_under_a_public_name(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        CREATE TABLE raw AS SELECT id AS pid, record_key, region AS k, income AS euros FROM people;
+        CREATE VIEW seen AS SELECT pid AS id, record_key, k AS region, euros AS income FROM raw;
+        FROM sdc_protect('seen', unit := 'id', dimensions := ['region'], measures := ['income']);
+        ALTER TABLE regions RENAME TO aside; ALTER TABLE raw RENAME TO regions;
+    """)
+    with pytest.raises(Refused, match=r"SDC060: .*regions: it has the columns of seen, which has them no more"):
+        sdcduck.guard(con).sql("SELECT max(pid) AS m FROM regions")
+
+
 def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyConnection) -> None:
     one = sdcduck.guard(con)
     one.sql("FROM regions")
