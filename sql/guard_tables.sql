@@ -20,7 +20,7 @@
 --| @arg base INTEGER: counts become multiples of it, at random and without bias (rounding)
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
---|      identifiers for the same units, may be joined on the unit. NULL: with no other table
+--|      identifiers and record keys for the same units, may be joined on the unit. NULL: with no other table
 --| @arg role VARCHAR: whom the policy is for (`sdcduck.open_guard(con, role=..)`); '': everybody without a policy of their own
 --| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
 --|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does

@@ -78,8 +78,8 @@
 --| Runs a check and stores what came of it, for somebody else to decide.
 --|
 --| The check runs here and now, and its verdict is stored with the call itself. Where a rule of the call is laxer than it is
---| by default, or cells are said to be impossible, what passes is for 'review'. A name may be used again until its output is
---| decided.
+--| by default, cells are said to be impossible, or a query has more than the records of one table, what passes is for
+--| 'review'. A name may be used again until its output is decided.
 --|
 --| @arg name VARCHAR: of the output
 --| @arg checked VARCHAR: one call of `sdc_check_table`, `sdc_check_statistics` or `sdc_check_regression` in parentheses: '(FROM sdc_check_regression(120, 4))'

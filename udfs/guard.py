@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from sdcduck import catalog
@@ -17,10 +16,9 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
-from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, is_number, source
 
 METHODS = ("cell_key", "suppression", "threshold", "rounding")
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -66,7 +64,7 @@ def plan_protect(
         if name in summed:
             raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
     for name in summed:
-        if table.type_of(name).split("(")[0] not in _NUMERIC:
+        if table.type_of(name).split("(")[0] not in _NUMERIC or not is_number(table.type_of(name)):
             raise SDCError(f"column '{name}' cannot be a measure: it is not numeric")
     if method == "cell_key":
         _check_ptable(cursor, ptable, "ptable", "counts")
@@ -103,21 +101,35 @@ def plan_protect(
     if facts.several_keys:
         raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
 
+    if method == "suppression":
+        counted = catalog.first_row(
+            cursor, f"SELECT coalesce(sum({identifier(str(count_column))}), 0) FROM ({answers.inner})"
+        )
+        if counted != (rows,):
+            raise SDCError(
+                f"the publication '{publication}' counts other records than '{table.text}' has: protect the view or "
+                "table that it was made of"
+            )
     if key is not None:
         _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
+        made_of = catalog.measure_of_keys(cursor, table.sql, who, key, summed, rows)
+        if made_of is not None:
+            raise SDCError(
+                f"column '{key}' cannot hold record keys: it is made of '{made_of}', and who knows one knows the "
+                f"other; {_MAKES_KEYS}"
+            )
 
-    shows = None if preview is None else _preview(session, table, preview, shown, summed)
+    shows = None if preview is None else _preview(session, table, preview, who, shown, summed)
+    policy = Policy(
+        table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
+        base, publication, count_column, rows == units, population, role or "", complete, rows, shows,
+    )  # fmt: skip
+    _check_not_public(cursor, policy)
+    _check_population(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if key is None else _noise_secret(session, table, key)
-        catalog.store_policy(
-            session.cursor(),
-            Policy(
-                table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable,
-                min_units, base, publication, count_column, rows == units, population, role or "",
-                complete, rows, shows, noise_secret,
-            ),
-        )  # fmt: skip
+        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
         return pa.table(
             {
                 "name": [table.text],
@@ -129,6 +141,45 @@ def plan_protect(
         )
 
     return Rows(store)
+
+
+def _check_not_public(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse to protect a view of records that the same people read freely where they are stored."""
+    for other in catalog.policies(cursor):
+        same = other.label == "public" and folded(other.role) == folded(policy.role)
+        if same and catalog.has_records_of(cursor, policy.name, policy, other.name):
+            raise SDCError(
+                f"'{policy.name}' has the records of '{other.name}', which is public; take that back first "
+                "(sdc_unprotect)"
+            )
+
+
+def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse a table in which units have other record keys than in another one of their population.
+
+    Joined one way or the other they would have two draws of noise, whose mean is better than either.
+    """
+    if policy.population is None or policy.record_key is None:
+        return
+    for other in catalog.policies(cursor):
+        is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
+        if other.population != policy.population or other.record_key is None or is_replaced:
+            continue
+        keys = " JOIN ".join(
+            f"(SELECT {identifier(str(one.unit))}::VARCHAR AS unit, "
+            f"any_value({identifier(str(one.record_key))})::HUGEINT AS {name} "
+            f"FROM {identifier(one.name)} GROUP BY ALL)"
+            for one, name in ((policy, "a"), (other, "b"))
+        )
+        try:
+            found = catalog.first_row(cursor, f"SELECT count(*) FROM {keys} USING (unit) WHERE a <> b")
+        except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
+            continue
+        if found is not None and found[0]:
+            raise SDCError(
+                f"{found[0]} units have other record keys in '{other.name}', of the same population "
+                f"'{policy.population}': the same people need the same keys (sdc_add_record_key)"
+            )
 
 
 def _key(table: Source, name: str | None, unit: str) -> str:
@@ -143,19 +194,10 @@ def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, k
     """Refuse keys that are no random numbers of the scale of the p-table: many cells would have the same noise."""
     if folded(key) == folded(unit):
         raise SDCError(f"column '{key}' is the unit: whoever knows the units would know the noise; {_MAKES_KEYS}")
-    modulus = KEY_MODULUS
-    if ptable is not None:
-        modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
-    parts = min(PARTS, modulus)
-    name, who = identifier(key), identifier(unit)
-    counted = cursor.execute(
-        f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
-        f"SELECT any_value({name})::BIGINT % {modulus} AS key FROM {table.sql} GROUP BY {who}) GROUP BY ALL"
-    ).fetchall()
-    counts, different = np.zeros((2, parts), dtype=np.int64)
-    for part, *numbers in counted:
-        counts[part], different[part] = numbers
-    if counts.any() and not are_spread(counts, int(different.sum()), modulus):
+    if not catalog.keys_are_spread(cursor, table.sql, unit, key, ptable):
+        modulus = KEY_MODULUS
+        if ptable is not None:
+            modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
         scale = f"random numbers from 0 to {modulus - 1}"
         raise SDCError(f"column '{key}' cannot hold record keys, which are {scale}; {_MAKES_KEYS}")
 
@@ -170,6 +212,11 @@ def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument:
         raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
     if stored[name] != kind:
         raise SDCError(f"argument '{argument}' must name a p-table for {kind}: '{name}' is one for {stored[name]}")
+    if not all(table.is_noise for table in catalog.stored_ptables(cursor) if table.name == name):
+        raise SDCError(
+            f"argument '{argument}': '{name}' makes no noise: every number of it is the original one, or as far from "
+            "it as the next; sdc_ptable makes others"
+        )
 
 
 def _noise_secret(session: Session, table: Source, key: str) -> str:
@@ -188,7 +235,7 @@ def _noise_secret(session: Session, table: Source, key: str) -> str:
     return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
 
 
-def _preview(session: Session, table: Source, text: str, shown: Sequence[str], summed: Sequence[str]) -> str:
+def _preview(session: Session, table: Source, text: str, unit: str, shown: Sequence[str], summed: Sequence[str]) -> str:
     """The name of a table that can stand for another one where somebody wants to see rows.
 
     Raises:
@@ -203,8 +250,9 @@ def _preview(session: Session, table: Source, text: str, shown: Sequence[str], s
     for name in sorted(records):
         if behind & cursor.get_table_names(f"FROM {identifier(name)}"):
             raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
-    if summed:  # by dimensions alone made-up rows are like records
-        listed = ", ".join(f"{identifier(name)}::VARCHAR" for name in (*shown, *summed))
+    with_unit = [unit] if folded(unit) in map(folded, made_up.columns) else []
+    if summed or with_unit:  # by dimensions alone made-up rows are like records
+        listed = ", ".join(f"{identifier(name)}::VARCHAR" for name in (*with_unit, *shown, *summed))
         alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"
         found = catalog.first_row(
             cursor, f"SELECT (SELECT count(*) FROM ({alike})) * 2 > (SELECT count(*) FROM {made_up.sql})"
@@ -270,12 +318,7 @@ def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
     """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
     if not catalog.is_view(cursor, table.text):
         return
-    failing = []
-    for column in table.columns:
-        try:
-            cursor.execute(f"SELECT max(hash({identifier(column)})) FROM {table.sql}").fetchall()
-        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
-            failing.append(column)
+    failing = catalog.failing_columns(cursor, table.sql, table.columns)
     if failing:
         raise SDCError(
             f"the view '{table.text}' fails for some of its rows, in {', '.join(map(repr, failing))}: "
@@ -300,7 +343,16 @@ def plan_public(session: Session, text: str | None, role: str | None, here: Sequ
     if catalog.is_view(cursor, table.text):
         behind = catalog.records_behind(cursor, table.text, role or "")
         if behind is not None:
-            raise SDCError(f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is")
+            raise SDCError(
+                f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is; a table that "
+                "protected views look up in has to be public itself (sdc_public)"
+            )
+    for policy in catalog.policies(cursor):
+        same = policy.label == "unit-level" and folded(policy.role) == folded(role or "")
+        if same and catalog.has_records_of(cursor, policy.name, policy, table.text):
+            raise SDCError(
+                f"'{table.text}' has the records of '{policy.name}', which is protected; make a table of what is public"
+            )
 
     def store() -> pa.Table:
         catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))

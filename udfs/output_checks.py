@@ -27,6 +27,7 @@ CHECKS = ("sdc_check_table", "sdc_check_statistics", "sdc_check_regression")
 """The functions whose answers can be recorded: each has the columns ``status`` and ``why``."""
 _LEAST = 2
 _POSITIONAL = {"sdc_check_table": 1, "sdc_check_statistics": 1, "sdc_check_regression": 2}
+_NOT_ONE_TABLE = "the source is not one table: that each record is there once is for somebody to see"
 _AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "threshold": ("is not 10 or more", lambda value: value >= 10),
     "max_share": ("is not 0.9 or less", lambda value: value <= 0.9),
@@ -34,6 +35,8 @@ _AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "dominance": ("is not [(2, 90)], as it is where it is not given", lambda value: False),
     "p_percent": ("is not 10 or more", lambda value: value >= 10),
     "structural_zeros": ("is given: what is impossible is for somebody to say", lambda value: False),
+    "freq": ("is given: that a sum is a number of records is for somebody to see", lambda value: False),
+    "weight": ("is given: what stands for how many is for somebody to see", lambda value: False),
     "min_df": ("is not 10 or more", lambda value: value >= 10),
 }
 """By argument, what is said where it is not as strict as it is by default, and whether it is."""
@@ -317,6 +320,9 @@ def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> tuple[
         raise SDCError(wanted)
     named, lax = 0, []
     for argument, expression in _arguments(function):
+        checked = not argument or argument in ("publication", "source")
+        if checked and name != "sdc_check_regression" and not _is_of_one_table(cursor, expression):
+            lax.append(_NOT_ONE_TABLE)
         if not argument:
             continue
         named += 1
@@ -351,6 +357,63 @@ def _is_as_strict(usual: Callable[[Any], bool], expression: dict[str, Any]) -> b
         return usual(found)
     except TypeError:
         return False
+
+
+def _is_of_one_table(cursor: duckdb.DuckDBPyConnection, expression: dict[str, Any]) -> bool:
+    """Whether what is checked is written out, and has the records of one table, each at most once.
+
+    A join, or a list that is unnested, makes many units of one.
+    """
+    text = _text_of(expression)
+    if text is None:
+        return False
+    if not text.startswith("(") and not any(character.isspace() for character in text):
+        try:
+            text = catalog.publication(cursor, text).query
+        except SDCError:
+            return True  # a table
+    tree = parsed(cursor, text[1:-1] if text.startswith("(") else text)
+    return bool(tree) and _is_plain(tree.get("node"))
+
+
+def _text_of(expression: dict[str, Any]) -> str | None:
+    """The text that an argument is, as either version of DuckDB has it; None: it is something else."""
+    written = expression.get("literal") or {}
+    if written.get("kind") == "STRING":
+        return str(written["text"]).strip()
+    value = expression.get("value") or {}
+    if expression.get("class") == "CONSTANT" and (value.get("type") or {}).get("id") == "VARCHAR":
+        return str(value["value"]).strip()
+    return None
+
+
+def _is_plain(node: Any) -> bool:
+    """Whether a query has one table behind FROM, or a query of one, and no other query anywhere."""
+    if not isinstance(node, dict) or node.get("type") != "SELECT_NODE" or (node.get("cte_map") or {}).get("map"):
+        return False
+    source = node.get("from_table") or {}
+    if source.get("type") == "SUBQUERY":
+        inner = (source.get("subquery") or {}).get("node")
+        if not _is_plain(inner):
+            return False
+    elif source.get("type") != "BASE_TABLE":
+        return False
+    return not any(map(_multiplies, (value for part, value in node.items() if part != "from_table")))
+
+
+_SEVERAL_ROWS = frozenset(("unnest", "unlist", "generate_subscripts"))
+"""Functions that make several rows of one where they stand among columns."""
+
+
+def _multiplies(part: Any) -> bool:
+    """Whether a part of a query has another query in it, or makes several rows of one."""
+    if isinstance(part, list):
+        return any(map(_multiplies, part))
+    if not isinstance(part, dict):
+        return False
+    if part.get("class") == "SUBQUERY" or folded(str(part.get("function_name", ""))) in _SEVERAL_ROWS:
+        return True
+    return any(map(_multiplies, part.values()))
 
 
 def _person(name: str | None, argument: str) -> str:

@@ -162,6 +162,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
             catalog.store_publication(
                 cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
+            catalog.note_stencil(cursor, name, publication.columns)
             complete = complete_measures(cursor, publication)
             catalog.renew_policies(cursor, name, count_of_records(publication, complete), complete)
             confirm()  # somebody who interrupted the statement must not find it published

@@ -36,6 +36,7 @@ import pyarrow as pa
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.perturbation.intervals import Intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS, Lookup, encode
+from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 from sdcduck.quoting import folded, folded_sql, identifier, literal
 
 BUILT_IN = ("default", "default_magnitude")
@@ -402,11 +403,38 @@ def stencil_table(name: str) -> str:
     return f"sdc.{identifier(name + '_stencil')}"
 
 
+def stencil_digest_query(name: str, columns: Iterable[str]) -> str:
+    """SQL of the fingerprint of the stored inner cells of a publication, stencil and all: another once one is another.
+
+    Args:
+        columns: of the publication.
+    """
+    listed = ", ".join(map(identifier, (*columns, "stencil")))
+    return f"SELECT count(*) || ' ' || coalesce(sum(hash({listed})), 0) FROM {stencil_table(name)}"
+
+
+def note_stencil(con: duckdb.DuckDBPyConnection, name: str, columns: Iterable[str]) -> None:
+    """Store that fingerprint; within the transaction that stores the inner cells."""
+    row = first_row(con, stencil_digest_query(name, columns))
+    assert row is not None
+    set_setting(con, _stencil_of(name), str(row[0]))
+
+
+def stencil_digest(con: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """That fingerprint as it was stored; None: an older version published."""
+    return setting(con, _stencil_of(name))
+
+
+def _stencil_of(name: str) -> str:
+    return f"stencil {folded(name)}"
+
+
 def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a publication with its tables; all or nothing."""
     con.begin()
     try:
         con.execute(_DELETE_PUBLICATION, [folded(name)])
+        con.execute("DELETE FROM sdc.settings WHERE name = ?", [_stencil_of(name)])
         con.execute(f"DROP TABLE IF EXISTS {cells_table(name)}")
         con.execute(f"DROP TABLE IF EXISTS {stencil_table(name)}")
         con.commit()
@@ -419,8 +447,8 @@ def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
-    Two are not declared but known of data that nobody can change: ``without_null`` and ``without_zero``, measures of
-    which no record has such a value.
+    Three are not declared: ``is_whole``, whether all that its method needs is stored; and ``without_null`` and
+    ``without_zero``, known of data that nobody can change, measures of which no record has such a value.
     """
 
     name: str
@@ -443,6 +471,7 @@ class Policy:
     records: int = 0
     preview: str | None = None
     noise_secret: str = field(default="", repr=False)
+    is_whole: bool = True
     without_null: frozenset[str] = frozenset()
     without_zero: frozenset[str] = frozenset()
 
@@ -460,11 +489,20 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
+            label == "public" or bool(
+                label == "unit-level" and method in _METHODS and all((unit, dimensions, min_units))
+                and (method != "cell_key" or all((record_key, ptable, magnitude_ptable, noise_secret)))
+                and (method != "rounding" or all((record_key, base)))
+                and (method != "suppression" or publication)
+            ),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
             noise_secret in rows
     ]  # fmt: skip
+
+
+_METHODS = ("cell_key", "suppression", "threshold", "rounding")
 
 
 @dataclass(frozen=True)
@@ -503,6 +541,70 @@ def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str
     return PolicyFacts(*row)
 
 
+def keys_are_spread(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, ptable: str | None) -> bool:
+    """Whether the record keys of a table (given as SQL) may be random numbers of the scale of a p-table, or of ours."""
+    modulus = KEY_MODULUS
+    if ptable is not None:
+        row = first_row(con, "SELECT modulus FROM sdc.ptables WHERE name = ?", [ptable])
+        modulus = modulus if row is None else int(row[0])
+    parts = min(PARTS, modulus)
+    counted = con.execute(
+        f"SELECT key * {parts} // {modulus}, count(*), count(DISTINCT key) FROM ("
+        f"SELECT any_value({identifier(key)})::BIGINT % {modulus} AS key FROM {table} GROUP BY {identifier(unit)}) "
+        "GROUP BY ALL"
+    ).fetchall()
+    counts, different = np.zeros((2, parts), dtype=np.int64)
+    for part, *numbers in counted:
+        counts[part], different[part] = numbers
+    return not counts.any() or are_spread(counts, int(different.sum()), modulus)
+
+
+def measure_of_keys(
+    con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, measures: Iterable[str], rows: int
+) -> str | None:
+    """A measure of which the record keys of a table (given as SQL) are made; None: there is none.
+
+    Random keys are the same for units of one value by no chance worth mentioning, and correlate with it no
+    more than a few times the inverse root of their number. Of large tables some of the units say as much.
+    """
+    some = f"hash({identifier(unit)}) % {rows // _ENOUGH_UNITS + 1} = 0"
+    for measure in measures:
+        value = f"CASE WHEN isfinite({identifier(measure)}::DOUBLE) THEN {identifier(measure)}::DOUBLE END"
+        units = (
+            f"SELECT any_value({identifier(key)})::BIGINT AS key, min({value}) AS value FROM {table} "
+            f"WHERE {some} GROUP BY {identifier(unit)} HAVING abs(value) <= 1e100"
+        )
+        row = first_row(
+            con,
+            f"WITH units AS MATERIALIZED ({units}), several AS (SELECT count(DISTINCT key) = 1 AS same FROM units "
+            "GROUP BY value HAVING count(*) > 1) SELECT (SELECT count(*) FILTER (same) FROM several), "
+            "(SELECT count(*) FROM several), count(*), count(DISTINCT value), corr(key, value) FROM units",
+        )
+        assert row is not None
+        same, ties, number, different, correlation = row
+        of_value = same >= _SURE_TIES and same > 0.9 * ties and different > _SURE_TIES
+        alike = number > 1 and correlation is not None and abs(correlation) > _SURE_CORRELATION / number**0.5
+        if of_value or alike:
+            return measure
+    return None
+
+
+_ENOUGH_UNITS = 200_000
+_SURE_TIES = 3
+_SURE_CORRELATION = 6.5
+
+
+def failing_columns(con: duckdb.DuckDBPyConnection, table: str, columns: Iterable[str]) -> list[str]:
+    """The columns of a view (given as SQL) that fail for some of its rows: who is answered would find out which."""
+    failing = []
+    for column in columns:
+        try:
+            con.execute(f"SELECT max(hash({identifier(column)})) FROM {table}").fetchall()
+        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException):
+            failing.append(column)
+    return failing
+
+
 def key_fingerprint(con: duckdb.DuckDBPyConnection, table: str, key: str) -> str:
     """A hash that nobody can make who does not have the record keys of a table (given as SQL)."""
     record_key = f"{identifier(key)}::HUGEINT"
@@ -522,7 +624,7 @@ class Read:
 
     Attributes:
         tables: database, schema and name of each.
-        functions: table functions, such as those of DuckDB's own catalog.
+        functions: table functions, such as those of DuckDB's own catalog, and others that read it, or write to it.
         enums: types with their labels that expressions have, and no table that is read.
     """
 
@@ -543,10 +645,12 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
             enums.add(_enum(item["type_info"]["values"]))
         if item.get("type") == "VALUE_CONSTANT" and "ENUM(" in str(item["value"].get("value")):  # what typeof says
             enums.add(str(item["value"]["value"]))
+        # By its name in DuckDB 1, and by the path of it in DuckDB 2.
         if item.get("type") == "LOGICAL_GET":
             stored.update(_enums_in(item.get("returned_types")))
-            # By its name in DuckDB 1, and by the path of it in DuckDB 2.
-            functions.add(folded(str(item["name"] if "name" in item else item["qname"]["path"][-1])))
+            functions.add(_called(item))
+        if item.get("expression_class") == "BOUND_FUNCTION" and _called(item) in _OF_DATABASE:
+            functions.add(_called(item))
         if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
             functions.add("describe")
         if item.get("table") and "catalog" in item and "schema" in item:
@@ -556,7 +660,7 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     asked = f"FROM main.{identifier(name)}"
     try:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
-        if row is not None and json.loads(row[0], object_hook=noted).get("error"):  # a function that has no text
+        if row is not None and not _is_told(row[0], noted):
             here = current_database(con)
             named, of_types = _named_in_text(con, name)
             functions |= named
@@ -591,6 +695,22 @@ def _enums_in(types: Any) -> set[str]:
         return {_enum(types["type_info"]["values"])}
     return set().union(*map(_enums_in, types.values()))
 
+
+def _called(item: dict[str, Any]) -> str:
+    return folded(str(item["name"] if "name" in item else item.get("qname", {}).get("path", [""])[-1]))
+
+
+def _is_told(plan: str, noted: Callable[[dict[str, Any]], dict[str, Any]]) -> bool:
+    """Whether DuckDB has a text of a plan: of some functions there is none, and of constants of some types one that is
+    no JSON."""
+    try:
+        return not json.loads(plan, object_hook=noted).get("error")
+    except ValueError:
+        return False
+
+
+_OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"])
+"""Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
 
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
@@ -629,7 +749,7 @@ def _named_in_text(con: duckdb.DuckDBPyConnection, view: str) -> tuple[set[str],
         "WHERE NOT internal AND macro_definition IS NOT NULL"
     ).fetchall():  # one of several schemas with a name may be meant
         texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
-    known = {folded(row[0]) for row in con.execute(
+    known = _OF_DATABASE | {folded(row[0]) for row in con.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
     ).fetchall()}  # fmt: skip
     types = {folded(name): _enum(labels) for name, labels in con.execute(
@@ -661,27 +781,26 @@ and ``query_table`` DuckDB says which tables they read; of any other function no
 def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
 
-    Of a protected view these are the tables that have its units, and all that it reads where none is called so. A table
+    Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
     that may be read freely anyway does not count.
 
     Args:
-        role: for whom it is to be shown; empty: for everybody, so that the policies of every role count.
+        role: for whom it is to be shown; empty: for everybody. What is protected for any role is not for another that
+            has no policy of it.
     """
     stored = policies(con)
-    known = [policy for policy in stored if policy.label == "unit-level" or not policy.role]
+    held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
-        held = {folded(policy.name): policy for policy in stored if not policy.role}
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-        known = list(held.values())
     read = read_by(con, view)
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:
         return hidden[0]
     here = current_database(con)
-    public = {(here, "main", folded(policy.name)) for policy in known if policy.label == "public"}
-    for policy in known:
-        if policy.label == "unit-level" and read.tables & (_with_units(con, policy) - public):
+    public = {(here, "main", name) for name, policy in held.items() if policy.label == "public"}
+    for policy in stored:
+        if policy.label == "unit-level" and read.tables & (read_by(con, policy.name).tables - public):
             return policy.name
         if policy.label == "unit-level" and read.enums and _has_type(con, policy, read.enums):
             return policy.name
@@ -696,18 +815,17 @@ def _has_type(con: duckdb.DuckDBPyConnection, policy: Policy, enums: Collection[
     return any(kind in enum or enum in kind for enum in enums for kind in types if "ENUM(" in kind)
 
 
-def _with_units(con: duckdb.DuckDBPyConnection, policy: Policy) -> frozenset[tuple[str, str, str]]:
-    """The tables behind a unit-level relation that have its units."""
-    tables = read_by(con, policy.name).tables
-    if len(tables) < 2:
-        return tables
-    rows = con.execute("SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns()").fetchall()
-    having = {
-        (database, schema, folded(table))
-        for database, schema, table, name in rows
-        if folded(name) == folded(str(policy.unit))
-    }
-    return tables & having or tables
+def has_records_of(con: duckdb.DuckDBPyConnection, view: str, policy: Policy, table: str) -> bool:
+    """Whether a view, which has this policy or is to have it, is made of the records of a table.
+
+    A table that is only looked up in has neither record keys nor measures.
+    """
+    if folded(view) == folded(table) or not is_view(con, view):
+        return False
+    own = {folded(name) for name in (policy.record_key, *policy.measures) if name is not None}
+    if not (own or {folded(str(policy.unit))}).intersection(_columns_now(con, table)):
+        return False
+    return (current_database(con), "main", folded(table)) in read_by(con, view).tables
 
 
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:

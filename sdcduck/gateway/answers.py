@@ -126,7 +126,7 @@ class FromSystem:
             self.schema = self._reader.schema
         except duckdb.Error as problem:
             self.close()
-            raise Refused("SDC090", type(problem).__name__) from None
+            raise _failed(problem) from None
         except Refused:
             self.close()
             raise
@@ -143,7 +143,7 @@ class FromSystem:
             return None
         except (duckdb.Error, OSError, pa.ArrowException) as problem:
             self.close()
-            raise Refused("SDC090", type(problem).__name__) from None
+            raise _failed(problem) from None
 
     @property
     def ended(self) -> bool:
@@ -158,6 +158,13 @@ class FromSystem:
         """Forget the rest."""
         self._reader = None
         self._cursor.close()
+
+
+def _failed(problem: Exception) -> Refused:
+    # Out of a stream Arrow raises an OSError, which has what DuckDB said.
+    if isinstance(problem, duckdb.OutOfMemoryException) or str(problem).startswith("Out of Memory Error"):
+        return Refused("SDC094")
+    return Refused("SDC090", type(problem).__name__)
 
 
 def _system_text(cursor: duckdb.DuckDBPyConnection, sql: str, values: SessionValues) -> str:
@@ -205,36 +212,51 @@ class Fixed:
         """Nothing is held."""
 
 
+class First:
+    """The question that a PIVOT needs for its columns, which is asked before it and stopped with it."""
+
+    def __init__(self) -> None:
+        self._question: Question | None = None
+        self.stopped = False
+
+    def __call__(self, question: Question) -> None:
+        """It is going to be asked.
+
+        Raises:
+            Refused: nobody wants it any more.
+        """
+        self._question = question
+        if self.stopped:
+            raise Refused("SDC091")
+
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop it, and do not begin it."""
+        self.stopped = True
+        if self._question is not None:
+            with suppress(duckdb.ConnectionException):  # it has just ended
+                self._question.interrupt(late=late)
+
+
 class Explained(Fixed):
     """What the guard would do with a question."""
 
     def __init__(self, guard: Guard, statement: Explain, sql: str, user: str) -> None:
         super().__init__([("QUERY PLAN", TEXT)], pa.table({"QUERY PLAN": pa.array([], pa.string())}))
         self._guard, self._statement, self._sql, self._user = guard, statement, sql, user
-        self._first: Question | None = None
-        self._stopped = False
+        self._first = First()
 
     def ask(self, parameters: Parameters) -> Columns:
         """Ask the guard, and nobody else."""
-        explained = self._guard.explain(self._sql, user=self._user, first=self._ask_first)
-        if self._stopped:
+        explained = self._guard.explain(self._sql, user=self._user, first=self._first)
+        if self._first.stopped:
             raise Refused("SDC091")
-        self._first = None
         lines = [_document(explained)] if self._statement.json else explained.notes or ["answered as it is"]
         self._batches = pa.table({"QUERY PLAN": pa.array(lines, pa.string())}).to_batches()
         return super().ask(parameters)
 
     def interrupt(self, *, late: bool = False) -> None:
         """Stop the question that a PIVOT needs first."""
-        self._stopped = True
-        if self._first is not None:
-            with suppress(duckdb.ConnectionException):  # it has just ended
-                self._first.interrupt(late=late)
-
-    def _ask_first(self, question: Question) -> None:
-        self._first = question
-        if self._stopped:
-            raise Refused("SDC091")
+        self._first.interrupt(late=late)
 
 
 def _document(explained: Explanation) -> str:
@@ -290,17 +312,23 @@ class Role:
         """Whether a question is about the database itself."""
         return is_system_query(sql, self.own)
 
-    def columns(self, sql: str, *, system: bool, values: SessionValues, types: Sequence[Type]) -> Columns:
+    def columns(
+        self, sql: str, *, system: bool, values: SessionValues, types: Sequence[Type], first: First | None = None
+    ) -> Columns:
         """The columns of an answer, without asking for it.
+
+        Args:
+            first: with which it can be stopped.
 
         Raises:
             Refused: the question would not be answered.
         """
-        found = self.duckdb_columns(sql, system=system, values=values, types=[kind.sql for kind in types])
+        names = [kind.sql for kind in types]
+        found = self.duckdb_columns(sql, system=system, values=values, types=names, first=first)
         return [(name, _system_type(kind) if system else type_of(kind)) for name, kind in found]
 
     def duckdb_columns(
-        self, sql: str, *, system: bool, values: SessionValues, types: Sequence[str]
+        self, sql: str, *, system: bool, values: SessionValues, types: Sequence[str], first: First | None = None
     ) -> list[tuple[str, str]]:
         """The columns of an answer with their types of DuckDB, without asking for it.
 
@@ -314,7 +342,7 @@ class Role:
             except Refused as refused:
                 self.guard.write(sql, values.user, start, refused.code, 0, None, "")
                 raise
-            return self.guard.columns(asked, types, user=values.user)
+            return self.guard.columns(asked, types, user=values.user, first=first)
         cursor = self.catalog.cursor()
         try:
             text = _system_text(cursor, sql, replace(values, set=lambda name, value: value))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from hashlib import sha256
 
 _FREE = 3
 _FIRST, _LONGEST = 0.5, 30.0
 _GIVEN_UP = 60.0
 _FORGOTTEN = 900.0
 _MOST = 10_000
+_LONGEST_NAME = 100
 
 
 @dataclass
@@ -78,15 +80,21 @@ class Throttle:
             self._failed(address, user, now)
 
     def _failed(self, address: str, user: str, now: float) -> None:
-        if len(self._records) > _MOST:
-            self._records = {key: record for key, record in self._records.items() if now - record.last < _FORGOTTEN}
-        if len(self._records) > 2 * _MOST:  # somebody makes names up: theirs are of no use to remember
-            self._records = {key: record for key, record in self._records.items() if key.startswith("from ")}
+        if len(self._records) > 2 * _MOST:
+            self._forget(now)
         for key in _keys(address, user):
             record = self._records.setdefault(key, _Record())
             if now - record.last > _FORGOTTEN:
                 record.failures = 0
             record.failures, record.last = min(record.failures + 1, 20), now
+
+    def _forget(self, now: float) -> None:
+        """Keep the newest: somebody makes names up. Whoever goes on, from an address or at a name, is among them.
+
+        It is half of them at a time, so that it does not come with every failure.
+        """
+        newest = sorted(self._records.items(), key=lambda known: known[1].last)[-_MOST:]
+        self._records = {key: record for key, record in newest if now - record.last < _FORGOTTEN}
 
     def succeeded(self, address: str, user: str) -> None:
         """A password was right: what came before from there is forgotten."""
@@ -97,4 +105,9 @@ class Throttle:
 
 def _keys(address: str, user: str) -> tuple[str, str]:
     # Somebody who tries a name from elsewhere must not lock its owner out: names count for the address only.
-    return f"from {address}", f"{user} from {address}"
+    return _short(f"from {address}"), _short(f"{user} from {address}")
+
+
+def _short(key: str) -> str:
+    """A key that takes no more memory the longer the name is that somebody made up."""
+    return key if len(key) <= _LONGEST_NAME else sha256(key.encode("utf-8", "replace")).hexdigest()

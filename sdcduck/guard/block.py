@@ -48,6 +48,7 @@ from sdcduck.guard.shapes import (
     text,
     ties,
     typed,
+    unknown_aggregate,
     value_of,
     without_nulls,
     without_repetition,
@@ -77,6 +78,7 @@ _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
 _AMONG = "_sdc_i"  # units that others are looked for among
 _TIES = "tie it to the others by column = column; an expression goes into a subquery"
+_QUERY_INSIDE = "a subquery in a group key, a FILTER or an aggregate"
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
 
@@ -356,8 +358,7 @@ class Block:
 
     def over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
-        if node.find(exp.Query) is not None:
-            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        _refuse_query(node)
         self._check(node)
         if isinstance(node, exp.Column):
             return node
@@ -673,6 +674,7 @@ class Block:
         select = self.select
         if select.args.get("kind") or select.args.get("hint"):
             raise Refused("SDC005", "an unusual clause")
+        self._refuse_unknown_aggregates()
         keys = self._group_keys()
         numbers = OfUnits(self.policy) if self.several else OfRecords(self.method, self.records_sql)
         split = _Split(self, keys, numbers)
@@ -744,6 +746,7 @@ class Block:
         """
         value = value_of(node)
         assert value is not None
+        _refuse_query(value, condition)
         groups = self._same_groups(split.keys, condition, _name_of(node))
         self._group_by(groups, split.keys, {"_value": value})
         published = exp.column("_value", VALUES, quoted=True)
@@ -770,8 +773,7 @@ class Block:
             otherwise, filled, value = True, True, value.this
         if is_number(value) or (isinstance(value, exp.Column) and self.role(value) is Role.MEASURE):
             return None
-        if value.find(exp.Query) is not None:
-            raise Refused("SDC005", "a subquery in a group key, a FILTER or an aggregate")
+        _refuse_query(value, condition)
         if not self.method.weighted:
             if value.find(exp.Column) is None:
                 raise Refused("SDC052", "sum and avg take one measure")
@@ -954,6 +956,19 @@ class Block:
         kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
         steps = numbers.method.steps
         return with_numbers(inner, split.aggregates, kept, steps, self._plain_keys(keys), total=self._has_total())
+
+    def _refuse_unknown_aggregates(self) -> None:
+        """Refuse aggregates that would be left outside, where they would add up the rows of the answer.
+
+        Raises:
+            Refused: there is one, product(2) or fsum with two arguments.
+        """
+        for clause in ("expressions", "having", "qualify", "order", "distinct", "windows"):
+            value = self.select.args.get(clause)
+            for part in value if isinstance(value, list) else [value]:
+                name = unknown_aggregate(part) if isinstance(part, exp.Expr) else None
+                if name is not None:
+                    raise Refused("SDC050", name)
 
     def _grouping(self, keys: Keys) -> exp.Group | None:
         """GROUP BY over checked expressions; None where all records are one group."""
@@ -1181,6 +1196,12 @@ class Block:
 
     def has_measure(self, node: exp.Expr) -> bool:
         return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+
+def _refuse_query(*parts: exp.Expr | None) -> None:
+    """Refuse subqueries in parts that take none; where records are looked at once more they are protected already."""
+    if any(part is not None and part.find(exp.Query) is not None for part in parts):
+        raise Refused("SDC005", _QUERY_INSIDE)
 
 
 def _refuse_multiplied(rows_of: Sequence[str]) -> None:

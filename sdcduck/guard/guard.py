@@ -46,7 +46,7 @@ from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query
+from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query, refuse_many_sets
 from sdcduck.guard.sizes import bound, refuse_lists_of_windows
 from sdcduck.guard.spelling import Spelling, spell
 from sdcduck.guard.stars import without_columns
@@ -203,7 +203,12 @@ class Guard:
         return Question(self, self._limited.cursor(), query, user)
 
     def columns(
-        self, query: str, parameter_types: Sequence[str] = (), *, user: str | None = None
+        self,
+        query: str,
+        parameter_types: Sequence[str] = (),
+        *,
+        user: str | None = None,
+        first: Callable[[Question], None] | None = None,
     ) -> list[tuple[str, str]]:
         """Names and DuckDB types of the columns of an answer, without asking for it.
 
@@ -211,6 +216,7 @@ class Guard:
             parameter_types: DuckDB types of ``$1``, ``$2``, ..
             user: who asks, and gets a line in the audit log where this is refused: programs that hear so do not ask
                 the question itself any more. None: there is no line.
+            first: told of the question that a PIVOT needs for its columns, so that it can be stopped.
 
         Raises:
             Refused: the query would not be answered.
@@ -219,7 +225,7 @@ class Guard:
             self.check_log(user)
         start, version = time.perf_counter(), self._known.version()
         try:
-            sql = self._rewrite(query, version, user or "").sql
+            sql = self._rewrite(query, version, user or "", first).sql
         except Refused as refused:
             if user is not None:
                 self.write(query, user, start, refused.code, 0, None, version)
@@ -281,7 +287,8 @@ class Guard:
 
     def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
         def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-            _, reader = begun(cursor, rewritten.sql, parameters, _ROWS, at_once=self.at_once, grouped=rewritten.grouped)
+            rows = _ROWS if rewritten.rows is None else min(rewritten.rows, _ROWS)
+            _, reader = begun(cursor, rewritten.sql, parameters, rows, at_once=self.at_once, grouped=rewritten.grouped)
             return reader.read_all()
 
         return self._limited.ask(ask)
@@ -409,7 +416,7 @@ class Guard:
             self._rewritten[text] = known
         rewritten = known[1]
         # Not part of what is remembered: tables may have changed.
-        self._known.check_names({*rewritten.tables, *(shape.name for shape in rewritten.shapes)})
+        self._known.check_names(rewritten.tables, rewritten.shapes)
         for policy in rewritten.policies:
             self._known.check_facts(policy)
         for unique in rewritten.unique:
@@ -456,10 +463,10 @@ class Guard:
             self._texts[query] = text
         return text
 
-    def _made(self, query: str, policies: Mapping[str, Policy]) -> Rewritten:
+    def _made(self, query: str, policies: Mapping[str, Policy], *, probes: bool = True) -> Rewritten:
         try:
             with quiet():
-                return self._protected(query, policies)
+                return self._protected(query, policies, probes=probes)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
         except (Refused, duckdb.OutOfMemoryException):
@@ -467,7 +474,33 @@ class Guard:
         except Exception:  # whatever sqlglot stumbles over: nothing is answered, and nothing said
             raise Refused("SDC001") from None
 
-    def _protected(self, query: str, policies: Mapping[str, Policy], *, again: bool = False) -> Rewritten:
+    def _of_probe(self, query: str, policies: Mapping[str, Policy]) -> Rewritten | None:
+        """What becomes of a question for the columns alone, as of any other; None: of records, or not answered."""
+        try:
+            return self._made(query, policies, probes=False)
+        except Refused:
+            return None
+
+    def _types(self, rewritten: Rewritten | None) -> list[str]:
+        """The DuckDB types of the columns of an answer; none where they are not known."""
+        if rewritten is None:
+            return []
+        try:
+            with self._limited.settled(self._con.cursor()) as cursor:
+                return [kind for _, kind in columns_of(cursor, rewritten.sql, ())]
+        except Refused:
+            return []
+
+    def _protected(
+        self, query: str, policies: Mapping[str, Policy], *, again: bool = False, probes: bool = True
+    ) -> Rewritten:
+        """What a question becomes.
+
+        Args:
+            again: it was written by sqlglot already.
+            probes: whether a question for the columns alone is answered without its tables.
+        """
+        asked_first = query
         _check_text(query)
         reading = read(self._con, query)
         numbered = _with_numbers(query)
@@ -505,15 +538,20 @@ class Guard:
         spelling = Spelling(tree)
         note_using(tree)
         name_subqueries(tree)
-        tree, rows = _qualified(tree, schema)
+        stored = {folded(policy.name): lengths for policy in named if (lengths := self._known.lengths(policy))}
+        tree, rows = _qualified(tree, schema, stored)
         refuse_other_using(tree, schema)
         refuse_hidden_relations(tree)
         settle_defaults(tree)
-        subscripts = settle_fields(tree) or subscripts
+        of_records = any(policy.label == "unit-level" for policy in named)
+        subscripts = settle_fields(tree, of_records=of_records) or subscripts
         names = spelling.of(tree, {name: columns.spelled for name, columns in described.items()}, names)
-        if _asks_for_columns(tree):
+        if probes and _asks_for_columns(tree):
+            parameters, whole = reading.parameters(), self._of_probe(asked_first, policies)
+            if parameters and whole is not None:  # the types of its columns are up to them
+                return whole
             spell(tree, names)
-            empty = _empty(tree)
+            empty = _empty(tree, self._types(whole), parameters)
             check_query(read(self._con, empty))
             tables = tuple(policy.name for policy in named)
             return Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=shapes)
@@ -542,7 +580,7 @@ class Guard:
             # Some words have another one that is written in their place: a query of those is judged from the start.
             if again or plain == query:
                 raise Refused("SDC005", "text that reads in two ways")
-            return self._protected(plain, policies, again=True)
+            return self._protected(plain, policies, again=True, probes=probes)
         formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
         words = check_rewritten(
             self._con, text, over_records=protection.unit_expressions, over_numbers=formulas, tables=naming.tables
@@ -754,7 +792,11 @@ def _check_size(tree: exp.Expr) -> None:
 
 
 def _normalize(tree: exp.Expr) -> None:
-    """Forms that sqlglot writes in another way than it reads, as it writes them."""
+    """Forms that sqlglot writes in another way than it reads, as it writes them.
+
+    Raises:
+        Refused: there is one that it does not write at all.
+    """
     for node in list(tree.find_all(exp.If)):
         if not isinstance(node.parent, exp.Case):
             branch = exp.If(this=node.this, true=node.args["true"])
@@ -762,6 +804,9 @@ def _normalize(tree: exp.Expr) -> None:
     for call in list(tree.find_all(exp.Anonymous)):
         if folded(call.name) == "count_star" and not call.expressions:
             call.replace(exp.Count(this=exp.Star(), big_int=True))
+    for places in tree.find_all(exp.GroupingId):
+        if not places.expressions:
+            raise Refused("SDC005", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")
@@ -771,7 +816,11 @@ def _normalize(tree: exp.Expr) -> None:
 
 
 def _check_limits(tree: exp.Expr) -> None:
-    """Refuse columns and figures of the same query as a limit: there is one for all rows, known before them."""
+    """Refuse very many grouping sets, and columns and figures of the same query as a limit.
+
+    There is one limit for all rows, known before them.
+    """
+    refuse_many_sets(tree)
     for limit in tree.find_all(exp.Limit, exp.Offset, exp.Fetch):
         number = limit.args.get("count") or limit.expression
         for part in number.walk(prune=is_query) if number is not None else ():
@@ -843,15 +892,21 @@ def _check_words(tree: exp.Expr) -> None:
                 raise Refused("SDC005", "an unusual word")
 
 
-def _qualified(tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]]) -> tuple[exp.Expr, int | None]:
-    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once."""
+def _qualified(
+    tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]], stored: Mapping[str, Mapping[str, float]]
+) -> tuple[exp.Expr, int | None]:
+    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once.
+
+    Args:
+        stored: bytes of the longest texts in columns of tables, where they are known.
+    """
     # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
     known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
-        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB))
+        qualified, rows = bound(qualify(tree, schema=known, dialect=_DUCKDB), stored)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:
@@ -965,20 +1020,31 @@ def _is_never(condition: exp.Expr) -> bool:
     return plain and int(left.this) != int(right.this)
 
 
-def _empty(tree: exp.Expr) -> str:
-    """A query without rows that has the columns of another, and looks at no table."""
+def _empty(tree: exp.Expr, types: Sequence[str], parameters: Sequence[str]) -> str:
+    """A query without rows that has the columns of another, and looks at no table.
+
+    Args:
+        types: of the columns, as DuckDB has them; of as many as there are, or they are not known.
+        parameters: that it is asked with: DuckDB takes no values for what does not occur.
+    """
     assert isinstance(tree, exp.Select)
     columns = []
-    for item in tree.selects:
+    known = types if len(types) == len(tree.selects) else [""] * len(tree.selects)
+    for item, written_type in zip(tree.selects, known, strict=True):
         kind = item.unalias().type
-        sql = "VARCHAR"
-        if kind is not None and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+        sql = written_type or "VARCHAR"
+        if (
+            not written_type
+            and kind is not None
+            and kind.this not in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
+        ):
             kind = kind.copy()
             for field in kind.find_all(exp.ColumnDef):
                 field.set("this", exp.to_identifier(field.name, quoted=True))
             sql = kind.sql("duckdb")
         columns.append(f"CAST(NULL AS {sql}) AS {identifier(item.alias_or_name)}")
-    return f"SELECT {', '.join(columns)} LIMIT 0"
+    given = " OR ".join(f"${name} IS NULL" for name in dict.fromkeys(parameters))
+    return f"SELECT {', '.join(columns)}{' WHERE ' if given else ''}{given} LIMIT 0"
 
 
 _AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)

@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
-from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored, makes_noise
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
@@ -75,6 +75,7 @@ class Known:
         self._tables_now: frozenset[str] | None = None
         self._policies: tuple[str, dict[str, Policy]] = ("", {})
         self._columns: dict[str, Columns] = {}
+        self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._publications: dict[str, Publication] = {}
@@ -174,11 +175,15 @@ class Known:
         ).fetchall()
         return [name for (name,) in found]
 
-    def check_names(self, asked: Collection[str]) -> None:
+    def check_names(self, asked: Collection[str], shapes: Sequence[Shape] = ()) -> None:
         """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
 
         DuckDB numbers its tables, and a table keeps its number when it is renamed. Its first name may be one that no
-        analyst knows.
+        analyst knows, and so may that of a table that a view reads.
+
+        Args:
+            shapes: of relations, some of which are views, that show whatever has the names that they read. That may be
+                what was public under another name.
 
         Raises:
             Refused: it had.
@@ -190,11 +195,18 @@ class Known:
                 "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
                 "AND schema_name = 'main' AND NOT temporary"
             ).fetchall()
-        names = {folded(name) for name in asked}
+            told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
+        told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
+        open_names = {name for name, policy in self._policies[1].items() if policy.label == "public"}
         for name, number in found:
             first = self._first_names.setdefault(number, name)
-            if folded(name) in names and folded(first) != folded(name):
-                raise Refused("SDC060", f"{name}: another table has this name now; make the guard anew")
+            if folded(name) in told and folded(first) != folded(name):
+                asked_for = told[folded(name)]
+                if folded(asked_for) == folded(name):
+                    raise Refused("SDC060", f"{asked_for}: another table has this name now; make the guard anew")
+                if folded(first) not in open_names:
+                    other = f"{asked_for}: what it reads was another table's name; make the guard anew"
+                    raise Refused("SDC060", other)
 
     def columns(self, policy: Policy) -> Columns:
         """The columns that analysts see of a table; with the connection held."""
@@ -209,12 +221,35 @@ class Known:
                 self._columns[policy.name] = known
         return known
 
+    def lengths(self, policy: Policy) -> dict[str, float]:
+        """The bytes of the longest texts in the columns of a public table, 0 in others; with the connection held.
+
+        DuckDB keeps them of every column. Of records, and of views, which would be worked out, nothing is asked.
+        """
+        columns = self.columns(policy)
+        texts = [columns.spelled[name] for name, kind in columns.types.items() if kind.this in _TEXTS]
+        if policy.label != "public" or not texts or folded(policy.name) not in self.tables():
+            return {}
+        known = self._lengths.get(policy.name)
+        if known is None:
+            shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in texts)
+            table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
+            first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
+            rows = self._con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
+            found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
+            known = dict.fromkeys(columns.types, 0.0) | found
+            if self._unchanging:
+                self._lengths[policy.name] = known
+        return known
+
     def described(self, policy: Policy) -> dict[str, str]:
         """The same columns as they are spelled in the table, with DuckDB's names of their types.
 
         Raises:
             Refused: there is no such table any more.
         """
+        if not policy.is_whole:
+            raise Refused("SDC060", f"{policy.name}: parts of its policy were removed, sdc_protect")
         try:
             # DESCRIBE "tables" lists the tables of the database.
             described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
@@ -230,6 +265,8 @@ class Known:
     def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
         """Refuse a public table that has all columns of a protected one which is not what it was any more.
 
+        Or its record keys: behind a protected view columns may have other names.
+
         Raises:
             Refused: the records were renamed, or two tables have changed names.
         """
@@ -240,7 +277,7 @@ class Known:
             needed = {str(other.unit), *other.dimensions, *other.measures}
             needed |= set() if other.record_key is None else {other.record_key}
             needed = set(map(folded, needed))
-            if not needed <= have:
+            if not needed <= have and folded(other.record_key or "") not in have:
                 continue
             try:
                 described = self._con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()
@@ -263,6 +300,14 @@ class Known:
         behind = catalog.records_behind(self._con, policy.name, policy.role)
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
+        for name in self._home(catalog.read_by(self._con, policy.name)) & self.tables():
+            described = self._con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
+            self._check_renamed(policy, [row[0] for row in described])
+
+    def _home(self, read: catalog.Read) -> frozenset[str]:
+        """The names of tables that may have policies, of those that are read; with the connection held."""
+        here = (folded(self.database()), "main")
+        return frozenset(name for database, schema, name in read.tables if (folded(database), folded(schema)) == here)
 
     def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
@@ -348,10 +393,12 @@ class Known:
         if rows != self._rows.get(asked, policy.records):
             with self._alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
-                facts = catalog.policy_facts(self._con, name, str(policy.unit), policy.record_key)
-            broken = facts.no_unit or facts.no_key or facts.several_keys
-            if broken or (policy.one_row_per_unit and facts.rows > facts.units):
-                raise Refused("SDC060", policy.name)
+                try:
+                    self._check_records(policy)
+                except _FAILS:  # which tells of a record
+                    raise Refused("SDC060", _FAILING.format(policy.name)) from None
+            if policy.method == "suppression":
+                self._check_counted(policy, rows)
             self._rows[asked] = rows
         if policy.method == "cell_key":
             self._check_ptables(policy)
@@ -359,6 +406,37 @@ class Known:
             self._check_publication(policy)
         if name in self._unchanging_sources and (policy.publication is None or policy.publication in self._up_to_date):
             self._as_declared.add(asked)
+
+    def _check_records(self, policy: Policy) -> None:
+        """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
+
+        Raises:
+            Refused: a record without a unit or a proper key, keys that are no random numbers, a second record of a unit
+                where there was one each, a view that fails for some rows.
+        """
+        name, unit, key = identifier(policy.name), str(policy.unit), policy.record_key
+        if catalog.is_view(self._con, policy.name):
+            shown = [*policy.dimensions, *policy.measures]
+            if catalog.failing_columns(self._con, name, shown):
+                raise Refused("SDC060", _FAILING.format(policy.name))
+        facts = catalog.policy_facts(self._con, name, unit, key)
+        broken = facts.no_unit or facts.no_key or facts.several_keys
+        if broken or (policy.one_row_per_unit and facts.rows > facts.units):
+            raise Refused("SDC060", policy.name)
+        ptable = policy.ptable if policy.method == "cell_key" else None
+        if key is not None and not catalog.keys_are_spread(self._con, name, unit, key, ptable):
+            raise Refused("SDC060", f"{policy.name}: its record keys are no random numbers, sdc_add_record_key")
+
+    def _check_counted(self, policy: Policy, rows: int) -> None:
+        """Refuse to answer from a publication that counts other records than a table has.
+
+        Raises:
+            Refused: it does.
+        """
+        other = f"{policy.name}: its publication is not of these data, sdc_publish"
+        counted = f"SELECT coalesce(sum({identifier(str(policy.count_column))}), 0)::BIGINT"
+        if self._value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
+            raise Refused("SDC060", other)
 
     def _check_ptables(self, policy: Policy) -> None:
         """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
@@ -375,12 +453,15 @@ class Known:
             try:
                 with self._alone:
                     found = is_as_stored(self._con, name)
+                    noise = makes_noise(self._con, name)
             except duckdb.Error:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None
             if not found:
                 what = "was removed" if found is None else "was changed in the database"
                 raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
+            if not noise:
+                raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
             self._ptables[name] = fingerprint
 
     def _check_publication(self, policy: Policy) -> None:
@@ -412,7 +493,13 @@ class Known:
             raise Refused("SDC060", columns)
         needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
         self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
-        if self._value(digest_query(known), other) != stored.fingerprint:
+        with self._alone:
+            stencil = catalog.stencil_digest(self._con, stored.name)
+        digests = [(digest_query(known), stored.fingerprint)]
+        if stencil is not None:
+            digests.append((catalog.stencil_digest_query(stored.name, known.columns), stencil))
+        now = " || '; ' || ".join(f"({query})" for query, _ in digests)
+        if self._value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
             raise Refused("SDC060", other)
         if self._unchanging and self._is_unchanging(stored.query):
             self._up_to_date.add(name)
@@ -479,6 +566,12 @@ class Known:
 
 
 _GONE = "{}: the table was removed"
+_FAILING = "{}: the view fails for some of its rows, sdc_protect"
+_FAILS = (
+    duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException, duckdb.InvalidInputException,
+    duckdb.OutOfRangeException,
+)  # fmt: skip
+"""What DuckDB raises for what a view or a record has, with the value."""
 _MENDED = {
     name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
     for name in BUILT_IN
@@ -493,6 +586,8 @@ _NOT_AS_DECLARED = (
 
 _WORD = re.compile(r"\w+")
 
+_TEXTS = exp.DataType.TEXT_TYPES | {exp.DataType.Type.VARBINARY, exp.DataType.Type.BLOB}
+_LONGEST = re.compile(r"max_string_length'?: (\d+)")
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 
 
@@ -507,6 +602,15 @@ def never_null(text: str) -> bool:
     (True, False)
     """
     return _statistics(text).get("has_null") == "false"
+
+
+def longest(text: str) -> float:
+    """The bytes of the longest text of a column, by what DuckDB's ``stats`` says of it; 0 where it does not say it.
+
+    >>> longest("{'max': zz, 'max_string_length': 7}"), longest("[Min: a, Max: b, Max String Length: 12]")
+    (7.0, 12.0)
+    """
+    return max(map(float, _LONGEST.findall(folded(text).replace(" string length", "_string_length"))), default=0.0)
 
 
 def never_zero(text: str) -> bool:

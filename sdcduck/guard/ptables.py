@@ -61,6 +61,11 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
     )  # fmt: skip
 
 
+def makes_noise(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a p-table that is there leaves any number uncertain."""
+    return all(table.is_noise for table in stored_ptables(con) if table.name == name)
+
+
 def _is_whole(table: StoredPTable) -> bool:
     """Whether the intervals of each row cover all keys, without gaps: its probabilities sum to one."""
     new = np.r_[True, (np.diff(table.i) != 0) | (table.type[1:] != table.type[:-1])]

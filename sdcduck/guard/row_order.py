@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import aggregates, by_name, has_unknown_aggregate, is_query, tables_of
+from sdcduck.guard.shapes import aggregates, by_name, is_query, tables_of, unknown_aggregate
 from sdcduck.quoting import folded
 
 _ROW = "_sdc_row"
@@ -315,7 +315,7 @@ def _number_keys(select: exp.Select) -> None:
     keys = [
         place
         for place, item in zip(_places(select), select.expressions, strict=True)
-        if not aggregates(item) and not has_unknown_aggregate(item) and item.find(exp.Window) is None
+        if not aggregates(item) and unknown_aggregate(item) is None and item.find(exp.Window) is None
     ]
     if keys:
         select.set("group", exp.Group(expressions=keys))

@@ -163,7 +163,10 @@ class Limited:
 
         Tables are found on it by their full names only.
         """
-        cursor = self._plain_cursor()
+        return self.settled(self._plain_cursor())
+
+    def settled(self, cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """A cursor of whoever holds the connection, as `cursor` has it."""
         if self._path is not None:
             cursor.execute(f"SET search_path = {self._path}")
         return cursor

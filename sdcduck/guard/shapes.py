@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeVar
 
 from sqlglot import exp
@@ -10,7 +11,7 @@ from sqlglot import exp
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
 
-_MOST_SETS = 4096
+_MOST_SETS = 256
 RELEASED = "_sdc"
 """The alias of the inner part of a block: its columns are released numbers and group keys."""
 
@@ -158,12 +159,33 @@ def grouping_sets(group: exp.Group | None) -> list[list[exp.Expr]] | None:
     """
     if group is None or group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is None:
         return None
+    refuse_many_sets(group)
     product: list[list[exp.Expr]] = [[]]
     for item in group.expressions:
         product = [[*left, *right] for left in product for right in _sets_of(item)]
-        if len(product) > _MOST_SETS:
-            raise Refused("SDC002", "many grouping sets")
     return product
+
+
+def refuse_many_sets(tree: exp.Expr) -> None:
+    """Refuse very many grouping sets in all of a query: DuckDB listens neither while it makes nor while it leaves them.
+
+    Raises:
+        Refused: there are.
+    """
+    numbers = (prod(map(_number_of_sets, group.expressions)) for group in tree.find_all(exp.Group))
+    if sum(number for number in numbers if number > 1) > _MOST_SETS:
+        needed = "write those that are needed, GROUPING SETS ((a, b), (a), ())"
+        raise Refused("SDC002", f"more than {_MOST_SETS} grouping sets: {needed}")
+
+
+def _number_of_sets(item: exp.Expr) -> int:
+    if isinstance(item, exp.Paren):
+        return _number_of_sets(item.this)
+    if isinstance(item, exp.GroupingSets):
+        return sum(map(_number_of_sets, item.expressions))
+    if isinstance(item, exp.Cube):
+        return int(2 ** len(item.expressions))
+    return len(item.expressions) + 1 if isinstance(item, exp.Rollup) else 1
 
 
 def without_repetition(sets: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
@@ -181,8 +203,6 @@ def _sets_of(item: exp.Expr) -> list[list[exp.Expr]]:
     parts = [leaves(part) for part in item.expressions]
     if isinstance(item, exp.Rollup):
         return [[leaf for part in parts[:length] for leaf in part] for length in range(len(parts), -1, -1)]
-    if 2 ** len(parts) > _MOST_SETS:
-        raise Refused("SDC002", "many grouping sets")
     return [
         [leaf for place, part in enumerate(parts) if chosen >> place & 1 for leaf in part]
         for chosen in range(2 ** len(parts))
@@ -275,16 +295,20 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
-_UNKNOWN = frozenset([*_SYNONYMS, "product"])
-"""Aggregates of which sqlglot does not know that they are."""
+_UNKNOWN = frozenset([*_SYNONYMS, "count_star", "product"])
+"""Aggregates of which sqlglot does not know that they are, as it is said here or at all."""
 
 
-def has_unknown_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate that sqlglot takes for any function stands in an expression, not as that of a window."""
-    return any(
-        isinstance(found, exp.Anonymous) and folded(found.name) in _UNKNOWN and not isinstance(found.parent, exp.Window)
-        for found in node.walk(prune=is_query)
-    )
+def unknown_aggregate(node: exp.Expr) -> str | None:
+    """The name of an aggregate that sqlglot takes for any function, in an expression and not as that of a window."""
+    for found in node.walk(prune=is_query):
+        if isinstance(found, exp.Anonymous) and folded(found.name) in _UNKNOWN:
+            within: exp.Expr = found
+            while isinstance(within.parent, _AROUND_FUNCTIONS) and within.arg_key == "this":
+                within = within.parent
+            if not (isinstance(within.parent, exp.Window) and within.arg_key == "this"):
+                return folded(found.name)
+    return None
 
 
 _WRITTEN = "written"

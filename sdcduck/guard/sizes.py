@@ -2,7 +2,8 @@
 
 DuckDB looks whether it is stopped between vectors of 2048 rows. What takes long for a vector is refused before: texts
 and lists that grow without need, in steps each of which multiplies them, and patterns that are tried in very many ways.
-Values of tables count as short; what the custodian stored in them is hers. How long the list or the text of an
+Values of tables count as short, for what the custodian stored in them is hers; but where a join or a subquery puts them
+into any number of rows, texts count as long as the longest that is stored. How long the list or the text of an
 aggregate will be, nobody knows before: where something is made of it, the query that runs looks at its length first.
 
 The engine copies rows that leave it 2048 at a time, and again into batches, and counts the memory of neither: a text
@@ -21,6 +22,7 @@ from math import inf
 from sqlglot import exp
 
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.shapes import is_query
 from sdcduck.quoting import folded
 
 LONGEST_PARAMETER = 10_000
@@ -48,12 +50,16 @@ _ONE_OF = (
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
 _PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.RegexpReplace, exp.RegexpExtract)
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)
+_CUT = (exp.Left, exp.Right, exp.Substring)
 _MAPS = (exp.Map, exp.MapFromEntries, exp.ToMap)
 _REPEATED = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 
 
-def bound(tree: exp.Expr) -> tuple[exp.Expr, int | None]:
+def bound(tree: exp.Expr, stored: Mapping[str, Sizes]) -> tuple[exp.Expr, int | None]:
     """A qualified query in which no row makes too much work: aggregates of which much would be made look at their size.
+
+    Args:
+        stored: bytes of the longest texts of tables, by the names of these and of their columns; 0 where none are.
 
     Returns:
         The query, and how many of its rows may be in memory at once; None: as many as of any.
@@ -63,18 +69,44 @@ def bound(tree: exp.Expr) -> tuple[exp.Expr, int | None]:
     """
     alone = isinstance(tree, exp.Select) and tree.args.get("from_") is None
     widest = _MOST_WIDTH if alone or _aggregates_last(tree) else _WIDE
-    if alone or _sizes(tree, 0.0)[1] <= _WIDE:
+    most = _most_of_aggregates(tree, {}, widest, alone=alone)
+    if most is None:
+        raise Refused("SDC002", "text or lists that grow too long, or a search through them: make less of one value")
+    if _multiplies(tree) and any(max(longest.values(), default=0) > _STORED for longest in stored.values()):
+        most = _most_of_aggregates(tree, stored, widest, alone=alone)
+        if most is None:
+            raise Refused(
+                "SDC002", "long texts of a table in many rows: take left(x, 1000), or ask for that table alone"
+            )
+    _, width, largest = _sizes(tree, most, stored)
+    rows = None if largest <= _STORED else max(1, int(_MOST_WIDTH / width))
+    return (tree if most == inf else _checked(tree, int(most))), rows
+
+
+def _most_of_aggregates(tree: exp.Expr, stored: Mapping[str, Sizes], widest: float, *, alone: bool) -> float | None:
+    """How long the list or the text of an aggregate may be, so that no row makes too much work; None: one does."""
+    if alone or _sizes(tree, 0.0, stored)[1] <= _WIDE:
         for most in (inf, *_LADDER):
-            work, width, largest = _sizes(tree, most)
+            work, width, _ = _sizes(tree, most, stored)
             if work <= _MOST_WORK and width <= widest:
-                rows = None if largest <= _STORED else max(1, int(_MOST_WIDTH / width))
-                return (tree if most == inf else _checked(tree, int(most))), rows
-    raise Refused("SDC002", "text or lists that grow too long, or a search through them: make less of one value")
+                return most
+    return None
 
 
-def _sizes(tree: exp.Expr, most: float) -> tuple[float, float, float]:
+def _multiplies(tree: exp.Expr) -> bool:
+    """Whether a value of a table may stand in more rows than there are of the table."""
+    if tree.find(exp.Explode, exp.Unnest) is not None:
+        return True
+    for select in tree.find_all(exp.Select):
+        parts = [select.args.get("joins"), select.args.get("laterals")]
+        if any(parts) or any(is_query(node) for item in select.expressions for node in item.walk(prune=is_query)):
+            return True
+    return False
+
+
+def _sizes(tree: exp.Expr, most: float, stored: Mapping[str, Sizes]) -> tuple[float, float, float]:
     """The work for a row of a query, the width of one, and that of its widest value."""
-    sizes = _Query(most)
+    sizes = _Query(most, stored)
     columns = sizes.of(tree, {}, ())
     largest = max(columns.values(), default=0.0)
     number = len(tree.selects) if isinstance(tree, exp.Query) else 0
@@ -163,9 +195,11 @@ class _Query:
 
     Attributes:
         most: bytes of the list or text of an aggregate.
+        stored: bytes of the longest values in columns of tables.
     """
 
     most: float
+    stored: Mapping[str, Sizes]
     work: float = 0.0
     largest: float = _STORED
 
@@ -192,7 +226,8 @@ class _Query:
         sources = [] if from_ is None else [from_.this]
         for source in [*sources, *(join.this for join in joins), *(node.args.get("laterals") or [])]:
             if isinstance(source, exp.Table) and not source.args.get("joins"):
-                known = ctes.get(folded(source.name))
+                name = folded(source.name)
+                known = ctes[name] if name in ctes else self.stored.get(name)
                 here[folded(source.alias_or_name)] = None if known is None else _renamed(known, source)
             elif isinstance(source, exp.Subquery):
                 here[folded(source.alias_or_name)] = self.of(source, ctes, inside)
@@ -252,6 +287,8 @@ class _Query:
             self.work += 3 * made
         elif isinstance(node, exp.Length) and isinstance(_aggregate_in(node.this), exp.ArrayAgg):
             pass
+        elif isinstance(node, _CUT):
+            self.work += made
         elif not isinstance(node, (exp.Bracket, exp.Cast, exp.Paren)) or node.find(exp.Slice) is not None:
             self.work += total + made if made > largest else total
         return made
@@ -264,6 +301,11 @@ class _Query:
             return _PLAIN
         if isinstance(node, _ONE_OF):
             return largest
+        if isinstance(node, _CUT):
+            kept = node.args.get("length") if isinstance(node, exp.Substring) else node.expression
+            if isinstance(kept, exp.Literal) and kept.this.isdecimal():
+                return min(parts[0], 4.0 * int(kept.this))
+            return parts[0]
         if isinstance(node, exp.Replace):
             text = node.expression
             known = len(text.this) if isinstance(text, exp.Literal) and text.is_string else 1
@@ -308,7 +350,7 @@ class _Query:
                 if known is None:
                     return _STORED
                 if name in known:
-                    return known[name]
+                    return known[name] or _STORED
                 return max(known.values(), default=_STORED) if table else self.largest
         return self.largest
 

@@ -52,7 +52,7 @@ def _counted(place: exp.Expr) -> exp.Expr:
     return place.this if added else place
 
 
-def settle_fields(tree: exp.Expr) -> bool:
+def settle_fields(tree: exp.Expr, *, of_records: bool = False) -> bool:
     """Write fields of columns, which are in full already, as subscripts, in place: t.s.n as t.s['n']; are there any?
 
     >>> tree = exp.maybe_parse("SELECT (t.s).n.m", dialect="duckdb")
@@ -61,11 +61,15 @@ def settle_fields(tree: exp.Expr) -> bool:
     >>> print(tree.sql("duckdb"))
     SELECT (t.s)['n']['m']
 
+    Args:
+        of_records: whether unit-level tables are asked about: a whole row may be that of a unit.
+
     Raises:
         Refused: it is a whole row, or anything but a field of a column.
     """
     for row in tree.find_all(exp.TableColumn):
-        raise Refused("SDC040", row.sql("duckdb"))
+        instead = f"a row of {row.sql('duckdb')} as one value: write {row.sql('duckdb')}.*, or its columns"
+        raise Refused("SDC040" if of_records else "SDC005", instead)
     dots = sorted(tree.find_all(exp.Dot), key=lambda found: -found.depth)
     for dot in dots:
         if not isinstance(dot.expression, exp.Identifier):

@@ -31,6 +31,7 @@ def name_all(tree: exp.Expr) -> None:
 
     Those that UNION BY NAME brings together would be taken for one another otherwise.
     """
+    _name_windows(tree)
     for query in tree.find_all(exp.Subquery, exp.CTE):
         if isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)):
             inner = query.this
@@ -47,6 +48,21 @@ def name_all(tree: exp.Expr) -> None:
                 unnamed = not item.alias and not isinstance(item, exp.Column) and not item.is_star
                 if unnamed and item.find(exp.Columns) is None:
                     item.replace(exp.alias_(item.copy(), default_name(item), quoted=True))
+
+
+def _name_windows(tree: exp.Expr) -> None:
+    """Name columns without a name that are windows by name, in place: OVER w is no column called w.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT max(n) OVER w FROM t WINDOW w AS (ORDER BY n)", "duckdb")
+    >>> _name_windows(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT MAX(n) OVER w AS "max(n) over w" FROM t WINDOW w AS (ORDER BY n)
+    """
+    for select in tree.find_all(exp.Select):
+        for item in list(select.expressions):
+            if isinstance(item, exp.Window) and item.alias:
+                item.replace(exp.Alias(this=item.copy(), alias=exp.to_identifier(default_name(item), quoted=True)))
 
 
 def name_subqueries(tree: exp.Expr) -> None:

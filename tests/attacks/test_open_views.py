@@ -44,8 +44,15 @@ HIDING = (
     "SELECT labels_by_macro() AS x",
     "SELECT enum_range(NULL::mood) AS x FROM '{file}'",
     "SELECT t.x FROM labels_between AS t, '{file}'",
+    # By sequences records are numbered, and a question would write; a plan has columns, types and numbers of rows.
+    "SELECT currval('numbers') AS n",
+    "SELECT region FROM regions WHERE nextval('numbers') > 0",
+    "SELECT json_serialize_plan('FROM people', optimize := true) AS plan",
+    "SELECT t.* FROM (SELECT nextval('numbers') AS n) AS t, '{file}'",
+    "SELECT t.* FROM (SELECT planned() AS plan) AS t, '{file}'",
 )
 OPEN = (
+    "SELECT '10'::BIT AS b, region FROM regions",
     "FROM '{file}'",
     "SELECT a, r.region FROM '{file}', regions AS r",
     "FROM read_csv('{file}')",
@@ -72,6 +79,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
             CREATE TABLE regions AS SELECT i AS region FROM range(3) _(i);
             CREATE SCHEMA elsewhere; CREATE VIEW elsewhere.regions_too AS FROM {SERIALIZED};
             CREATE VIEW regions_too AS FROM regions; CREATE SCHEMA zz; CREATE VIEW zz.regions_too AS FROM regions;
+            CREATE SEQUENCE numbers; CREATE MACRO planned() AS json_serialize_plan('FROM people');
             CREATE VIEW between_them AS FROM {SERIALIZED};
             CREATE VIEW labels_between AS SELECT enum_range(NULL::mood) AS x;
             CREATE MACRO labels_by_macro() AS enum_last(NULL::mood);
@@ -82,6 +90,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         con.execute("FROM sdc_public('regions')").fetchall()
         con.execute("FROM sdc_public('texts')").fetchall()
         con.execute(f"SET VARIABLE file = '{file}'")
+        con.execute("SELECT nextval('numbers')").fetchall()
         yield con
 
 

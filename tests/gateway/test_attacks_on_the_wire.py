@@ -159,6 +159,18 @@ def test_who_asks_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]
         assert resident_mb(served) < before + 40
 
 
+def test_who_asks_much_in_one_message_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]) -> None:
+    served, much = serve(), b"SELECT n, twice, words FROM numbers LIMIT 16000"
+    with Wire(served) as wire:
+        before = resident_mb(served)
+        wire.socket.sendall(message(b"Q", b";".join([much] * 200) + b"\0"))  # for answers of a hundred megabytes
+        with connected(served) as con:
+            for _ in range(100):
+                assert len(con.execute(QUERY).fetchall()) == 3
+        assert 0 < sum(line["query"] == much.decode() for line in served.asked()) < 100
+        assert resident_mb(served) < before + 60
+
+
 def test_what_a_session_keeps_has_bounds(served: Served) -> None:
     long = b"SELECT '" + b"x" * 90_000 + b"' AS a"
     with Wire(served) as wire:
@@ -171,6 +183,43 @@ def test_what_a_session_keeps_has_bounds(served: Served) -> None:
         assert b"too many portals" in answers
         assert answers.count(b"2\0\0\0\x04") == 100
         assert b"1\0\0\0\x04" in wire.ask(message(b"Q", b"ROLLBACK\0") + parsed(b"", long) + SYNC, syncs=2)
+
+
+def test_what_is_small_on_the_wire_is_not_large_in_memory(served: Served) -> None:
+    """A number of a parameter, types that the client says, and values of a byte each."""
+    sent = b"".join(parsed(b"s%d" % n, b"SELECT $65535::int AS a, %d AS b" % n) + SYNC for n in range(200))
+    types = struct.pack("!H", 65_535) + bytes(4 * 65_535)
+    with Wire(served) as wire:
+        wire.ask(SYNC)
+        before = resident_mb(served)
+        answers = wire.ask(sent, syncs=200)
+        assert answers.count(b"1\0\0\0\x04") == 200
+        assert resident_mb(served) < before + 50
+        assert b"SDC090" in wire.ask(bound(b"", b"s1") + executed(b"") + SYNC)
+        said = b"".join(message(b"P", b"t%d\0SELECT 1\0" % n + types) + SYNC for n in range(20))
+        answers = wire.ask(message(b"Q", b"DEALLOCATE ALL\0") + said, syncs=21)
+        assert b"too many prepared statements" in answers
+        assert answers.count(b"1\0\0\0\x04") == 15  # of 8 bytes for each type
+        many = message(b"P", b"m\0SELECT 1\0" + struct.pack("!H10000i", 10_000, *[20] * 10_000))
+        wire.ask(message(b"Q", b"DEALLOCATE ALL\0") + message(b"Q", b"BEGIN\0") + many + SYNC, syncs=3)
+        answers = wire.ask(b"".join(bound(b"p%d" % n, b"m", *[b"1"] * 10_000) for n in range(20)) + SYNC)
+        assert b"too many portals" in answers
+        assert answers.count(b"2\0\0\0\x04") == 12
+
+
+def test_rows_are_fetched_from_what_has_some(served: Served) -> None:
+    """Portals that were bound and not run are cursors, too; one that fetches from itself is none."""
+    with Wire(served) as wire:
+        begun = message(b"Q", b"BEGIN\0")
+        few = parsed(b"few", b"SELECT n FROM numbers ORDER BY n LIMIT 3") + bound(b"open", b"few") + SYNC
+        wire.ask(begun + few, syncs=2)
+        answers = [wire.ask(message(b"Q", b"FETCH 2 FROM open\0")) for _ in range(2)]
+        assert [answer.count(b"D\0\0\0\x0b\0\x01") for answer in answers] == [2, 1]
+        assert b"SELECT 0" in wire.ask(executed(b"open") + SYNC)
+        for statement in (b"FETCH 2 FROM itself", b"DECLARE c CURSOR FOR SELECT 1", b"COPY (SELECT 1) TO STDOUT"):
+            wire.ask(parsed(b"", statement) + bound(b"itself", b"") + SYNC)
+            assert b"55000" in wire.ask(message(b"Q", b"FETCH 2 FROM itself\0"))
+            wire.ask(message(b"Q", b"ROLLBACK\0") + begun, syncs=2)
 
 
 # Others
@@ -384,6 +433,19 @@ def test_nobody_changes_the_catalog_that_others_see(served: Served) -> None:
         assert con.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall() == before
     with connected(served) as other:
         assert other.execute("SELECT oid, relname FROM pg_class ORDER BY 1").fetchall() == before
+
+
+def test_questions_about_the_database_fill_no_disk(served: Served) -> None:
+    """Each of those who ask may use so much memory, and where that is not enough, nothing is put into files."""
+    catalog = SystemCatalog([], "register", [])
+    assert catalog.cursor().sql("SELECT current_setting('temp_directory')").fetchall() == [("",)]
+    catalog.close()
+    large = "SELECT array_agg(g) FROM generate_series(1, 1000000000) g, pg_class"
+    with connected(served) as con:
+        with pytest.raises(psycopg.Error, match="SDC094") as caught:
+            con.execute(large)
+        assert caught.value.sqlstate == "53200"
+        assert len(con.execute("SELECT relname FROM pg_class").fetchall()) > 100
 
 
 def test_the_catalog_itself_can_only_be_read() -> None:

@@ -160,13 +160,38 @@ def test_what_is_refused_before_it_is_asked_is_written_down(served: Served) -> N
         before = len(served.asked())
         con.pgconn.prepare(b"p", b"SELECT person_id FROM people WHERE age > $1")
         assert b"SDC040" in con.pgconn.describe_prepared(b"p").error_message
-        for changes in (b"DELETE FROM people", b"COPY people FROM STDIN"):
+        hidden = b"DROP" + b" " * 200 + b"TABLE people"
+        for changes in (b"DELETE FROM people", b"COPY people FROM STDIN", hidden):
             assert con.pgconn.exec_(changes).status == psycopg.pq.ExecStatus.FATAL_ERROR
     lines = [(line["query"], line["user"], line["verdict"], line["rows"]) for line in served.asked()[before:]]
     assert lines == [
         ("SELECT person_id FROM people WHERE age > $1", "ann", "SDC040", 0),
         ("DELETE FROM people", "ann", "SDC004", 0), ("COPY people FROM STDIN", "ann", "SDC004", 0),
+        (hidden.decode(), "ann", "SDC004", 0),
     ]  # fmt: skip
+
+
+def test_who_asks_for_the_columns_of_a_pivot_can_stop(served: Served) -> None:
+    """They are values, for which another question is asked: as long as the client lets it run, and waits for it."""
+    pivot = f"PIVOT ({SLOW.replace('count(*)', 'a.n % 3 AS k')}) ON k USING count(*)"
+    with connected(served) as con:
+        con.pgconn.prepare(b"p", pivot.encode())
+        before = len(served.asked())
+        stop, working = con.pgconn.get_cancel(), served.at_work()
+        con.pgconn.send_describe_prepared(b"p")
+        wait_for(working)
+
+        def over() -> bool:
+            stop.cancel()
+            con.pgconn.consume_input()
+            return not con.pgconn.is_busy()
+
+        wait_for(over)
+        assert b"canceling statement" in con.pgconn.get_result().error_message
+        assert con.pgconn.get_result() is None
+        assert [line["verdict"] for line in served.asked()[before:]] == ["abandoned", "SDC091"]
+        con.pgconn.exec_(b"SET statement_timeout = '200ms'")
+        assert b"SDC091" in con.pgconn.describe_prepared(b"p").error_message
 
 
 def test_a_question_that_needs_too_much_memory_has_a_clear_error(serve: Callable[..., Served]) -> None:
@@ -273,6 +298,20 @@ def test_wrong_passwords_cost_more_and_more() -> None:
     assert throttle.wait("192.0.2.2", "ann", now=now) == 0  # nobody locks ann out from elsewhere
     throttle.succeeded("192.0.2.1", "ann")
     assert throttle.wait("192.0.2.1", "ann", now=now) == 0
+
+
+def test_names_that_are_made_up_are_not_kept_for_ever() -> None:
+    """Over Arrow Flight SQL the name is all that is known; whoever tries names there must not slow the others down."""
+    throttle = Throttle()
+    for number in range(40_000):
+        name = f"{number}{'x' * 3000}"
+        throttle.failed(f"flight as {name}", name, now=number / 1000)
+        if number % 500 == 0:
+            throttle.failed("192.0.2.1", "ann", now=number / 1000)
+    assert len(throttle._records) <= 20_002
+    assert sum(map(len, throttle._records)) < 3_000_000
+    assert throttle.wait("192.0.2.1", "ann", now=40) > 0  # who goes on is not forgotten for the sake of these
+    assert throttle.wait("192.0.2.1", "eve", now=40) > 0
 
 
 def test_the_login_of_somebody_unknown_is_like_any_other() -> None:

@@ -167,6 +167,24 @@ class TestAdbc:
                 cursor.executemany("SELECT n FROM numbers WHERE n = ?", [(1,), (2,)])
             assert cursor.execute("SELECT count(*) FROM kinds").fetchone() == (1,)
 
+    def test_what_would_change_something_is_written_down(self, con: Any, plain: Plain, served: Served) -> None:
+        before = len(served.asked())
+        with con.cursor() as cursor:
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.executescript("DELETE FROM people")
+            with pytest.raises(Exception, match="SDC004"):
+                cursor.adbc_ingest("taken", pyarrow.table({"a": [1]}))
+        asked = flight.FlightDescriptor.for_command(named("CommandStatementUpdate", (1, b"DROP TABLE people")))
+        with pytest.raises(flight.FlightError, match="SDC004"):
+            plain.client.get_flight_info(asked, plain.options)
+        with pytest.raises(pyarrow.ArrowException, match="SDC004"):
+            plain.client.get_schema(asked, plain.options)
+        found = [(line["query"], line["verdict"], line["user"]) for line in served.asked()[before:]]
+        assert found == [
+            ("DELETE FROM people", "SDC004", "ann"), ("rows to be taken in as a table: taken", "SDC004", "ann"),
+            ("DROP TABLE people", "SDC004", "ann"), ("DROP TABLE people", "SDC004", "ann"),
+        ]  # fmt: skip
+
     def test_transactions_have_nothing_to_undo(self, con: Any) -> None:
         con.commit()
         con.rollback()
@@ -326,6 +344,30 @@ class TestFlight:
             with pytest.raises(flight.FlightError):
                 plain.act(action, data or b"\xff")
         assert plain.rows(plain.info(QUERY)).read_all().num_rows == 3
+
+    def test_no_error_has_lines_of_source_or_names_of_folders(self, plain: Plain) -> None:
+        told = []
+        asked = flight.FlightDescriptor.for_command(named("CommandStatementQuery", (1, b"SELECT * FROM secrets")))
+        for call in (
+            lambda: plain.client.get_schema(asked, plain.options),
+            lambda: plain.client.get_schema(flight.FlightDescriptor.for_command(b"nothing"), plain.options),
+            lambda: plain.client.get_flight_info(asked, plain.options),
+            lambda: plain.client.do_exchange(asked, plain.options)[1].read_chunk(),
+        ):
+            with pytest.raises((flight.FlightError, pyarrow.ArrowException, OSError)) as caught:
+                call()
+            told.append(str(caught.value).replace("pyarrow/_flight.pyx", ""))
+        assert "SDC020" in told[0]
+        assert not any(word in text for text in told for word in ("/", "server.py", "raise", "from None"))
+        assert list(plain.client.list_flights(b"", plain.options)) == []
+
+    @pytest.mark.parametrize("pattern", ["people\\", "\\", "%\\\\", "peopl_\\\\\\"])
+    def test_patterns_of_names_may_end_in_a_backslash(self, plain: Plain, pattern: str) -> None:
+        for field in (2, 3):
+            ticket = flight.Ticket(named("CommandGetTables", (field, pattern.encode())))
+            assert plain.client.do_get(ticket, plain.options).read_all().num_rows == 0
+        ticket = flight.Ticket(named("CommandGetTables", (3, b"p\\eopl_")))
+        assert plain.client.do_get(ticket, plain.options).read_all()["table_name"].to_pylist() == ["people"]
 
     def test_cancelling_by_name(self, plain: Plain, served: Served) -> None:
         info = plain.info(LONG)
@@ -518,3 +560,97 @@ def test_any_bytes_are_a_command_or_refused(data: bytes) -> None:
             command(given_bytes)
         except BadMessage as problem:
             assert str(problem)
+
+
+def prepared(plain: Plain, sql: bytes) -> bytes:
+    (made,) = plain.act("CreatePreparedStatement", named("ActionCreatePreparedStatementRequest", (1, sql)))
+    handle = inside(made, "ActionCreatePreparedStatementResult").data(1)
+    assert handle is not None
+    return handle
+
+
+def give(plain: Plain, handle: bytes, size: int) -> None:
+    """A value of so many bytes for the parameter of a prepared question."""
+    asked = flight.FlightDescriptor.for_command(named("CommandPreparedStatementQuery", (1, handle)))
+    batch = pyarrow.record_batch({"1": ["x" * size]})
+    writer, told = plain.client.do_put(asked, batch.schema, plain.options)
+    with writer:
+        writer.write_batch(batch)
+        writer.done_writing()
+        told.read()
+
+
+def filled(plain: Plain) -> int:
+    """How many questions with a value of 900 kB each can be kept."""
+    for number in range(20):
+        try:
+            give(plain, prepared(plain, b"SELECT $1::text AS a%d" % number), 900_000)
+        except flight.FlightError as problem:
+            assert "too large prepared statements" in str(problem)
+            return number
+    return 20
+
+
+def test_what_a_session_keeps_has_bounds(serve: Callable[..., Served]) -> None:
+    """As much as at the other door: 8 MB each, and together no more than the connections of a user may."""
+    served = serve("--flight-port", "0", "--user-connections", "2")
+    plain, long = Plain(served), b"SELECT '" + b"x" * 95_000 + b"' AS a"
+    assert filled(plain) == 8
+    kept = [prepared(plain, long) for _ in range(8)]
+    with pytest.raises(flight.FlightError, match="too large prepared statements"):
+        prepared(plain, long)
+    plain.act("ClosePreparedStatement", named("ActionClosePreparedStatementRequest", (1, kept[0])))
+    again = prepared(plain, long)
+    for _ in range(20):  # what comes takes the place of what was there
+        give(plain, again, 10)
+    assert [filled(Plain(served)) for _ in range(2)] == [8, 0]
+    assert filled(Plain(served, "bob")) == 8
+    plain.act("CloseSession")
+    assert filled(Plain(served)) == 8
+
+
+@pytest.mark.parametrize(
+    "value",
+    [pyarrow.array([10**8], pyarrow.date32()), pyarrow.array([2**62], pyarrow.timestamp("s"))],
+    ids=["date", "timestamp"],
+)
+def test_a_value_that_is_none_here_is_a_clean_error(plain: Plain, value: Any) -> None:
+    asked = flight.FlightDescriptor.for_command(
+        named("CommandPreparedStatementQuery", (1, prepared(plain, b"SELECT $1 AS a")))
+    )
+    batch = pyarrow.record_batch({"1": value})
+    writer, _ = plain.client.do_put(asked, batch.schema, plain.options)
+    writer.write_batch(batch)
+    writer.done_writing()
+    with pytest.raises(flight.FlightError, match="too large for its type"):
+        writer.close()
+
+
+def test_a_high_number_of_a_parameter_costs_nothing(plain: Plain) -> None:
+    """It took half a minute, and the memory of the catalog of all users of the role."""
+    for number in range(20):
+        assert prepared(plain, b"SELECT $65535::int, %d" % number)
+    (made,) = plain.act(
+        "CreatePreparedStatement",
+        named("ActionCreatePreparedStatementRequest", (1, b"SELECT $2::int AS a, $1::text AS b, $3::int AS c")),
+    )
+    schema = inside(made, "ActionCreatePreparedStatementResult").data(3)
+    assert schema is not None
+    fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(schema))
+    assert [(field.name, str(field.type)) for field in fields] == [("1", "string"), ("2", "int32"), ("3", "int32")]
+
+
+def test_who_prepares_has_a_seat(serve: Callable[..., Served]) -> None:
+    """For the columns of a PIVOT a question is asked, which runs like any other."""
+    pivot = f"PIVOT (SELECT a.n % 3 AS k FROM ({LONG}) a WHERE a.n + a.m <> 3) ON k USING count(*)".encode()
+    served = serve("--flight-port", "0", "--user-connections", "1", "--seconds", "4")
+    plain = Plain(served)
+    with ThreadPoolExecutor(2) as pool:
+        working = served.at_work()
+        slow = pool.submit(prepared, plain, pivot)
+        wait_for(working)
+        with pytest.raises(flight.FlightUnavailableError, match="too many connections"):
+            prepared(plain, b"SELECT 1 AS a")
+        with pytest.raises(flight.FlightTimedOutError, match="SDC091"):
+            slow.result()
+    assert prepared(plain, b"SELECT 1 AS a")

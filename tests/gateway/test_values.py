@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdcduck.gateway.postgres.binary import numeric
+from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.parameters import BadParameter, parameter_types, value_of
 from sdcduck.gateway.postgres.rows import COPY_BINARY_HEAD, CopyText, copy_binary_rows, data_rows
 from sdcduck.gateway.postgres.types import (
@@ -22,6 +23,7 @@ from sdcduck.gateway.postgres.types import (
     BYTEA,
     DATE,
     FLOAT8,
+    INT2,
     INT4,
     INT8,
     NUMERIC,
@@ -89,7 +91,8 @@ BINARY = [
     ("TIMESTAMP '1969-07-20 20:17:40.5'", TIMESTAMP, datetime.datetime(1969, 7, 20, 20, 17, 40, 500_000)),
     ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", TIMESTAMPTZ, datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
     ("'grün'", TEXT, "grün"), ("NULL::INTEGER", INT4, None), ("[1, NULL]", array_of(INT4), [1, None]),
-    ("[]::VARCHAR[]", array_of(TEXT), []),
+    ("[]::VARCHAR[]", array_of(TEXT), []), ("[]::INTEGER[]", array_of(INT4), []), ("[]::DOUBLE[]", array_of(FLOAT8), []),
+    ("[]::DATE[]", array_of(DATE), []), ("[]::BOOLEAN[]", array_of(BOOL), []),
     ("'00112233-4455-6677-8899-aabbccddeeff'::UUID", UUID, uuid.UUID("00112233445566778899aabbccddeeff")),
 ]  # fmt: skip
 
@@ -98,6 +101,23 @@ BINARY = [
 def test_binary(sql: str, kind: Type, value: Any) -> None:
     (data,) = sent(f"SELECT {sql}", 1)
     assert value_of(data, kind, 1) == value
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(pa.array([32_768, 7], pa.int32()), INT2), (pa.array([2**31, 7]), INT4), (pa.array([0.5, 7.0]), INT8),
+     (pa.array([Decimal(2**63), Decimal(7)], pa.decimal128(38, 0)), INT8)],
+)  # fmt: skip
+def test_a_number_that_does_not_go_with_its_type_is_no_other_number(values: pa.Array, kind: Type) -> None:
+    """Types are told before there are values of parameters: ``-$1::int2`` of -32768 is one more than there are."""
+    for times in (1, 500):
+        few = pa.chunked_array([values] * times).combine_chunks()
+        batch = pa.record_batch({"a": few if isinstance(few, pa.Array) else few.chunk(0)})
+        with pytest.raises(PostgresError, match="out of range") as caught:
+            data_rows(batch, [kind], [1])
+        assert caught.value.code == "22003"
+    fits = read_rows(bytes(data_rows(pa.record_batch({"a": values[1:]}), [kind], [1])))
+    assert [value_of(row[0], kind, 1) for row in fits] == [7]
 
 
 DECIMALS = st.lists(st.none() | st.decimals(-(10**27), 10**27, places=8, allow_nan=False), min_size=1, max_size=20)
@@ -205,6 +225,9 @@ def test_any_bytes_are_a_parameter_or_a_clean_error(kind: Type, data: bytes, for
         ("SELECT count(*) FROM people WHERE age + $1 > coalesce($2, age)", ["int4", "int4"]),
         ("SELECT count(*) FROM people WHERE age > $1 AND region = ''", ["int4"]),
         ('SELECT count(*) FROM people WHERE age > $1 AND "Size" = $2', ["int4", "float8"]),
+        ("SELECT $1::float4, least(count(*), $2), greatest($3, 1.5::DOUBLE) FROM t", ["float4", "int8", "float8"]),
+        ("SELECT $65535", []),
+        ("SELECT $2, $90::date", ["text"] * 89 + ["date"]),
         ("SELECT '$1' FROM nowhere WHERE", []),
     ],
 )

@@ -267,3 +267,154 @@ def test_a_macro_of_another_schema_runs_in_place_of_nothing() -> None:
         con.execute("CREATE TABLE open AS SELECT 'a' AS a; CREATE SCHEMA util; CREATE MACRO util.upper(x) AS 'wrong'")
         con.execute("FROM sdc_public('open')").fetchall()
         assert guard(con).sql("SELECT upper(a) AS a FROM open").to_pylist() == [{"a": "A"}]
+
+
+def looked_up(con: duckdb.DuckDBPyConnection) -> None:
+    """A view of records with other names; the lookup has a column that is called as the unit is there."""
+    con.execute(
+        """CREATE TABLE raw AS SELECT i AS pid, sdc_record_key(i) AS record_key, i % 3 AS k, i AS income FROM range(99) _(i);
+        CREATE TABLE places AS SELECT i AS id, 'p' || i AS place FROM range(3) _(i);
+        CREATE VIEW people AS SELECT pid AS id, record_key, income, place FROM raw JOIN places ON k = places.id;
+        CREATE VIEW shown AS SELECT pid, income FROM raw; CREATE VIEW named AS SELECT place AS name FROM places"""
+    )
+
+
+PROTECT_VIEW = "FROM sdc_protect('people', unit := 'id', dimensions := ['place'], measures := ['income'], role := '{}')"
+
+
+def test_the_records_behind_a_view_are_known_whatever_the_unit_is_called_there() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute(PROTECT_VIEW.format("")).fetchall()
+        for view in ("shown", "named"):
+            with pytest.raises(duckdb.Error, match=f"'{view}' reads 'people', which is not for everybody"):
+                con.execute(f"FROM sdc_public('{view}')")
+        con.execute("FROM sdc_public('places')").fetchall()
+        con.execute("FROM sdc_public('named')").fetchall()
+        assert guard(con).sql("FROM named").num_rows == 3
+        con.execute("CREATE OR REPLACE VIEW named AS SELECT income::VARCHAR AS name FROM raw")
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con).sql("FROM named")
+
+
+def test_the_records_of_a_protected_view_are_not_public() -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute("FROM sdc_public('raw')").fetchall()
+        with pytest.raises(duckdb.Error, match="'people' has the records of 'raw', which is public"):
+            con.execute(PROTECT_VIEW.format(""))
+        con.execute(PROTECT_VIEW.format("research")).fetchall()  # for others than may read the table
+        con.execute("FROM sdc_unprotect('raw')").fetchall()
+        con.execute(PROTECT_VIEW.format("")).fetchall()
+        with pytest.raises(duckdb.Error, match="'raw' has the records of 'people', which is protected"):
+            con.execute("FROM sdc_public('raw')")
+        con.execute("FROM sdc_public('places')").fetchall()
+
+
+@pytest.mark.parametrize("role", ["", "guest"])
+def test_what_is_protected_for_some_is_shown_to_no_others(role: str) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        looked_up(con)
+        con.execute(PROTECT_VIEW.format("research")).fetchall()
+        for view in ("SELECT income FROM people", "SELECT income FROM raw"):
+            con.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
+            with pytest.raises(duckdb.Error, match="'shown' reads 'people', which is not for everybody"):
+                con.execute(f"FROM sdc_public('shown', role := '{role}')")
+        con.execute("CREATE OR REPLACE VIEW shown AS FROM places")
+        con.execute("FROM sdc_public('places')").fetchall()
+        con.execute(f"FROM sdc_public('shown', role := '{role}')").fetchall()
+        con.execute("CREATE OR REPLACE VIEW shown AS SELECT income AS id, 'x' AS place FROM people")
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con, role=role).sql("FROM shown")
+
+
+def test_a_list_of_numbers_is_no_measure(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("CREATE OR REPLACE VIEW lists AS SELECT *, [1.5::DECIMAL(9, 2)] AS parts FROM people")
+    with pytest.raises(duckdb.Error, match="'parts' cannot be a measure"):
+        people.execute(PROTECT.replace("people", "lists").format("record_key", "measures := ['parts']"))
+
+
+@pytest.mark.parametrize("unit", ["id", "id::VARCHAR"])
+def test_the_same_people_have_the_same_keys_in_a_population(unit: str) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            f"""CREATE TABLE persons AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region FROM range(99) _(i);
+            CREATE TABLE stays AS SELECT {unit} AS id, (record_key + 12345) % 100_000_000 AS record_key, region AS ward
+            FROM persons WHERE id > 9"""
+        )
+        protect = "FROM sdc_protect('{}', unit := 'id', dimensions := ['{}'], population := {})"
+        con.execute(protect.format("persons", "region", "'people'")).fetchall()
+        with pytest.raises(duckdb.Error, match="89 units have other record keys in 'persons', of the same population"):
+            con.execute(protect.format("stays", "ward", "'people'"))
+        con.execute(protect.format("stays", "ward", "'others'")).fetchall()
+        con.execute("UPDATE stays SET record_key = (record_key + 99_987_655) % 100_000_000")
+        con.execute(protect.format("stays", "ward", "'people'")).fetchall()
+        con.execute("DROP TABLE persons")
+        con.execute(protect.format("stays", "ward", "'people'")).fetchall()
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK", "COMMIT"])
+def test_a_declaration_is_stored_at_once(people: duckdb.DuckDBPyConnection, end: str) -> None:
+    people.execute("CREATE OR REPLACE TABLE open_to_all AS SELECT 1 AS a")
+    people.execute("BEGIN")
+    people.execute("FROM sdc_public('open_to_all')").fetchall()
+    people.execute(end)
+    assert guard(people).sql("FROM open_to_all").num_rows == 1
+    people.execute("FROM sdc_unprotect('open_to_all')").fetchall()
+    with pytest.raises(Refused, match="SDC020"):
+        guard(people).sql("FROM open_to_all")
+
+
+@pytest.mark.parametrize(
+    "keys", ["amount * 16000 % 100_000_000", "(amount - 1000) * 11_111", "hash(amount) % 100_000_000"]
+)
+def test_keys_that_are_made_of_a_measure(keys: str) -> None:
+    """Counts tell where keys lie, and so they would tell amounts."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            f"""CREATE TABLE people AS SELECT i AS id, i % 3 AS region, 1000 + (hash(i) % 9000)::BIGINT AS amount,
+            ({keys})::BIGINT AS made, sdc_record_key(i) AS record_key, 7 AS constant, NULL::DOUBLE AS missing FROM range(900) _(i)"""
+        )
+        measures = "measures := ['constant', 'missing', 'amount']"
+        with pytest.raises(duckdb.Error, match="'made' cannot hold record keys: it is made of 'amount'"):
+            con.execute(PROTECT.format("made", measures))
+        con.execute(PROTECT.format("record_key", measures)).fetchall()
+
+
+def test_random_keys_are_taken_for_made_of_no_measure() -> None:
+    """However skewed the measure, and of however many people."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        for size in (1, 2, 9, 40, 3000):
+            con.execute(
+                f"""CREATE OR REPLACE TABLE people AS SELECT i AS id, 0 AS region, sdc_record_key(i) AS record_key, i % 5 AS few,
+                exp(i % 300)::DOUBLE AS skewed, CASE WHEN i = 1 THEN 'inf'::DOUBLE ELSE 0 END AS infinite,
+                (i = 0)::INTEGER::DECIMAL(38, 2) AS one FROM range({size}) _(i)"""
+            )
+            con.execute(PROTECT.format("record_key", "measures := ['few', 'skewed', 'infinite', 'one']")).fetchall()
+
+
+NO_NOISE = {
+    "none": "(SELECT i + 1 AS pcv, k AS ckey, 0 AS pvalue FROM range(750) a(i), range(256) b(k))",
+    "three": "(SELECT i + 1 AS pcv, k AS ckey, 3 AS pvalue FROM range(750) a(i), range(256) b(k))",
+    "hardly any": "(FROM sdc_ptable(D := 1, V := 0.001))",
+}
+
+
+@pytest.mark.parametrize("source", NO_NOISE.values(), ids=NO_NOISE)
+def test_a_ptable_without_noise(source: str) -> None:
+    asked = "SELECT count(*) AS n FROM people"
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region FROM range(99) _(i)"
+        )
+        con.execute(f"FROM sdc_store_ptable('mine', '{source}')").fetchall()
+        with pytest.raises(duckdb.Error, match="argument 'ptable': 'mine' makes no noise"):
+            con.execute(PROTECT.format("record_key", "ptable := 'mine'"))
+        con.execute("FROM sdc_store_ptable('mine', '(FROM sdc_rounding_ptable(5))')").fetchall()
+        con.execute(PROTECT.format("record_key", "ptable := 'mine'")).fetchall()
+        one = guard(con)
+        assert one.sql(asked).to_pylist()[0]["n"] % 5 == 0
+        con.execute(f"FROM sdc_store_ptable('mine', '{source}')").fetchall()
+        for guarded in (one, guard(con)):
+            with pytest.raises(Refused, match=r"SDC060: .*its p-table makes no noise"):
+                guarded.sql(asked)

@@ -84,7 +84,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             CREATE TABLE people AS SELECT i AS id, 'a' || i % 3 AS t FROM range(900) t(i);
             FROM sdc_add_record_key('people', unit := 'id');
             FROM sdc_protect('people', unit := 'id', dimensions := ['t']);
-            FROM sdc_public('n'); FROM sdc_public('few');
+            CREATE TABLE documents AS SELECT i AS k, repeat('a', 600000) AS t, 'b' || i AS u FROM range(4) t(i);
+            DELETE FROM documents WHERE k = 0;
+            FROM sdc_public('n'); FROM sdc_public('few'); FROM sdc_public('documents');
         """).fetchall()
         yield con
 
@@ -149,3 +151,58 @@ def test_a_parameter_is_no_longer_than_it_is_taken_to_be(one: Guard, value: obje
         with pytest.raises(Refused, match="SDC002"):
             one.question("SELECT $1 AS a").ask(given)
     assert one.sql("SELECT $1 || 'b' AS a", ["a" * LONGEST_PARAMETER]).num_rows == 1
+
+
+NINE = "k % 2, k % 3, k % 5, k % 7, k % 11, k % 13, k % 17, k % 19, k % 23"
+EIGHT = NINE[: NINE.rindex(",")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT count(*) AS m FROM few GROUP BY CUBE ({NINE})",
+        f"SELECT count(*) AS m FROM few GROUP BY GROUPING SETS (CUBE ({EIGHT}), (t))",
+        "SELECT count(*) AS m FROM few GROUP BY CUBE (k, t, d), CUBE (k % 2, k % 3), ROLLUP (k % 5, k % 7, k % 11, k % 13, "
+        "k % 17, k % 19, k % 23, k % 29)",
+        f"SELECT m FROM (SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT})) UNION ALL SELECT count(*) FROM few GROUP BY CUBE (k)",
+        "SELECT count(*) AS m FROM people GROUP BY CUBE (t, t[1], t[2], t || 1, t || 2, t || 3, t || 4, t || 5, t || 6)",
+        f"SELECT count(*) AS m FROM few GROUP BY CUBE ({', '.join(f'k % {i}' for i in range(2, 14))})",
+    ],
+)
+def test_very_many_grouping_sets_are_refused(one: Guard, query: str) -> None:
+    with pytest.raises(Refused, match=r"SDC002.*more than 256 grouping sets: write those that are needed"):
+        one.rewrite(query)
+
+
+def test_many_grouping_sets_are_answered(one: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    plain = con.cursor().sql(f"SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT}) ORDER BY m").fetchall()
+    asked = one.sql(f"SELECT count(*) AS m FROM few GROUP BY CUBE ({EIGHT}) ORDER BY m")
+    assert asked.column("m").to_pylist() == [m for (m,) in plain]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.t, b.k FROM documents a, n b",
+        "SELECT b.k, upper(a.t) AS t FROM n b LEFT JOIN documents a ON a.k = b.k % 4",
+        "SELECT k, (SELECT max(t) FROM documents) AS t FROM n",
+        "SELECT max(length(upper(a.t) || lower(a.t))) AS m FROM documents a JOIN n b USING (k)",
+        "SELECT t, unnest([1, 2, 3]) AS i FROM documents",
+        "WITH d AS (SELECT t AS words, k FROM documents) SELECT words FROM d JOIN n USING (k)",
+    ],
+)
+def test_long_texts_of_a_table_do_not_stand_in_any_number_of_rows(one: Guard, query: str) -> None:
+    with pytest.raises(Refused, match=r"SDC002.*long texts of a table in many rows: take left\(x, 1000\)"):
+        one.rewrite(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT t, u FROM documents ORDER BY k", "SELECT a.u, b.k FROM documents a JOIN n b USING (k) ORDER BY b.k",
+     "SELECT left(a.t, 10) || b.k AS v FROM documents a JOIN n b USING (k) ORDER BY b.k",
+     "SELECT substr(a.t, 1, 1000) AS v, right(a.t, 3) AS w FROM documents a, few b ORDER BY b.k, a.k",
+     "SELECT count(*) AS m FROM documents a JOIN n b USING (k) WHERE starts_with(a.t, 'a') AND a.u > 'b1'",
+     "WITH d AS (SELECT upper(t) AS t, k FROM documents) SELECT length(t) AS m FROM d ORDER BY k"],
+)  # fmt: skip
+def test_long_texts_of_a_table_are_read(one: Guard, con: duckdb.DuckDBPyConnection, query: str) -> None:
+    assert one.sql(query).to_pylist() == con.cursor().sql(query).to_arrow_table().to_pylist()

@@ -114,6 +114,36 @@ def test_a_guard_made_later_does_not_show_the_records_under_a_public_name(
     assert sdcduck.open_guard(con).sql("FROM regions").to_pylist() == [{"region": 1}]
 
 
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_public_view_does_not_show_the_records_that_took_the_name_of_what_it_reads(
+    con: duckdb.DuckDBPyConnection, asked_before: bool
+) -> None:
+    con.execute("CREATE TABLE opened AS SELECT 5::BIGINT AS income; CREATE VIEW shown AS SELECT income FROM opened")
+    con.execute("FROM sdc_public('shown')")
+    one, asked = sdcduck.open_guard(con), "SELECT max(income) AS m FROM shown"
+    if asked_before:
+        assert one.sql(asked).to_pylist() == [{"m": 5}]
+    con.cursor().execute("ALTER TABLE opened RENAME TO aside; ALTER TABLE people RENAME TO opened")
+    for guarded in (one, sdcduck.open_guard(con)):
+        with pytest.raises(Refused, match=r"SDC060: .*\(shown: ") as refused:
+            guarded.sql(asked)
+        assert "opened" not in str(refused.value)
+    con.cursor().execute("ALTER TABLE opened RENAME TO people; ALTER TABLE regions RENAME TO opened")
+    con.cursor().execute("CREATE OR REPLACE VIEW shown AS SELECT region AS income FROM opened")
+    assert one.sql(asked).to_pylist() == [{"m": 2}]  # which was public before
+
+
+def test_the_records_behind_a_view_are_not_shown_under_a_public_name(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""
+        CREATE TABLE raw AS SELECT id AS pid, record_key, region AS k, income AS euros FROM people;
+        CREATE VIEW seen AS SELECT pid AS id, record_key, k AS region, euros AS income FROM raw;
+        FROM sdc_protect('seen', unit := 'id', dimensions := ['region'], measures := ['income']);
+        ALTER TABLE regions RENAME TO aside; ALTER TABLE raw RENAME TO regions;
+    """)
+    with pytest.raises(Refused, match=r"SDC060: .*regions: it has the columns of seen, which has them no more"):
+        sdcduck.open_guard(con).sql("SELECT max(pid) AS m FROM regions")
+
+
 def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyConnection) -> None:
     one = sdcduck.open_guard(con)
     one.sql("FROM regions")

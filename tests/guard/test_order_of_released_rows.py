@@ -165,3 +165,49 @@ def test_a_limit_is_no_column(guarded: Guard, limit: str) -> None:
         guarded.sql(f"SELECT age, count(*) AS n FROM people GROUP BY age {limit}")
     asked = "SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY age LIMIT (SELECT max(num) FROM regions) - 28"
     assert guarded.sql(asked).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("SELECT count(*) AS n, product(2) AS p FROM people", "product"),
+        ("SELECT age, count(*) AS n, product(2) FILTER (WHERE age > 30) AS p FROM people GROUP BY age", "product"),
+        ("SELECT count(*) AS n FROM people HAVING product(2) > 1", "product"),
+        ("SELECT age FROM people GROUP BY age ORDER BY product(2)", "product"),
+        # over the rows of the answer it would be one number, and make one row of two
+        ("SELECT sum(product(2)) OVER () AS p FROM people GROUP BY region", "product"),
+        ("SELECT count(*) OVER w AS p FROM people GROUP BY region WINDOW w AS (ORDER BY product(2))", "product"),
+        ("SELECT count(*) AS n, fsum(2, 3) AS p FROM people", "fsum"),
+        ("SELECT count(*) AS n, favg(2, 3) AS p FROM people", "favg"),
+        ("SELECT count(*) AS n, count_star(2) AS p FROM people", "count_star"),
+    ],
+)
+def test_an_aggregate_of_records_never_adds_up_the_answer(guarded: Guard, query: str, name: str) -> None:
+    with pytest.raises(Refused, match=rf"SDC050.*\({name}\)"):
+        guarded.sql(query)
+
+
+def test_such_an_aggregate_may_be_that_of_a_window(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
+    query = (
+        "SELECT age, product(2) OVER () AS p, product(max(n)) FILTER (WHERE age < 22) OVER (ORDER BY age) AS q, "
+        "fsum(count(*)) OVER () AS s FROM {} x GROUP BY age ORDER BY age"
+    )
+    wanted = con.execute(query.format("released")).fetchall()
+    assert [tuple(row.values()) for row in guarded.sql(query.format(f"({RELEASED})")).to_pylist()] == wanted
+    of_records = "SELECT age, product(2) OVER () AS p, product(n) OVER (ORDER BY age) AS q FROM {} ORDER BY age"
+    asked = guarded.sql(of_records.format("(SELECT age, count(*) AS n FROM people GROUP BY age)"))
+    assert guarded.sql("SELECT age, product(2) OVER () AS p, product(count(*)) OVER (ORDER BY age) AS q FROM people "
+        "GROUP BY age ORDER BY age").equals(asked)  # fmt: skip
+
+
+@pytest.mark.parametrize("table", ["people", "regions"])
+def test_grouping_takes_columns(guarded: Guard, table: str) -> None:
+    first = duckdb.__version__.startswith("1.")  # which does not read it
+    with pytest.raises(Refused, match="SDC001" if first else r"SDC005.*write grouping\(a, b\)"):
+        guarded.sql(f"SELECT grouping_id() AS g FROM {table} GROUP BY CUBE (region)")
+
+
+@pytest.mark.parametrize("aggregate", ["min(age)", "count(DISTINCT region)", "sum(age)", "count(*)"])
+def test_a_filter_with_a_subquery_says_so(guarded: Guard, aggregate: str) -> None:
+    with pytest.raises(Refused, match=r"SDC005.*a subquery in a group key, a FILTER|SDC044"):
+        guarded.sql(f"SELECT {aggregate} FILTER (id IN (SELECT id FROM people WHERE age < 25)) AS n FROM people")

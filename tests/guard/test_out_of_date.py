@@ -92,6 +92,10 @@ CHANGES = {
     "a column removed": "ALTER TABLE published DROP COLUMN income",
     "the table dropped": "DROP TABLE published",
     "the stencil dropped": "DROP TABLE sdc.p_stencil",
+    "another stencil": "UPDATE sdc.p_stencil SET stencil = stencil + 1",
+    "other inner cells": "UPDATE sdc.p_stencil SET n = n + 1 WHERE region = 'r1'",
+    "an inner cell removed": "DELETE FROM sdc.p_stencil WHERE region = 'r1' AND sex = 0",
+    "inner cells twice": "INSERT INTO sdc.p_stencil FROM sdc.p_stencil",
     "the stencil of another publication": "ALTER TABLE sdc.p_stencil DROP COLUMN income",
     "the publication removed": "DELETE FROM sdc.publications",
 }
@@ -312,3 +316,82 @@ def test_a_removed_table_does_not_hide_the_others(database: Database, kind: str)
     assert [policy.name for policy, _ in one.relations()] == ["other", "published"]
     with pytest.raises(duckdb.Error, match="counted"):
         one._con.execute("FROM counted")
+
+
+SMALL = "SELECT region, count(*) AS n, sum(income) AS s FROM small GROUP BY region"
+POLICIES = {
+    "cell_key": ["unit", "record_key", "dimensions", "method", "ptable", "magnitude_ptable", "min_units"],
+    "rounding": ["unit", "record_key", "dimensions", "min_units", "base"],
+    "threshold": ["unit", "dimensions", "min_units"],
+}
+
+
+@KINDS
+@pytest.mark.parametrize(("method", "part"), [(method, part) for method, parts in POLICIES.items() for part in parts])
+def test_a_policy_that_lost_a_part(database: Database, kind: str, method: str, part: str) -> None:
+    """A threshold that was removed is no threshold of one."""
+    database.run(
+        "CREATE TABLE small AS FROM counted WHERE id < 40",
+        "FROM sdc_protect('small', unit := 'id', dimensions := ['region'], measures := ['income'], "
+        f"method := '{method}', min_units := 20)",
+        f"UPDATE sdc.policies SET {part} = NULL WHERE name = 'small'",
+    )
+    refused(database.guard(kind), SMALL, "small")
+
+
+@KINDS
+def test_a_secret_that_was_removed(database: Database, kind: str) -> None:
+    """The noise of sums would hang on what anybody knows."""
+    database.run("DELETE FROM sdc.settings WHERE name = 'noise_secret'")
+    one = database.guard(kind)
+    refused(one, COUNTED, "counted")
+
+
+KEYS = {"all the same": "0::BIGINT", "the unit": "id", "the amount": "income"}
+
+
+@pytest.mark.parametrize(("keys", "kind"), each_once(list(KEYS), ["connection", "file"]))
+def test_records_that_came_with_keys_that_are_none(database: Database, kind: str, keys: str) -> None:
+    load = (
+        f"CREATE OR REPLACE TABLE counted AS SELECT * REPLACE ({KEYS[keys]} AS record_key) FROM counted WHERE id < 390"
+    )
+    if kind == "connection":
+        one = database.guard(kind)
+        assert one.sql(COUNTED).num_rows == 5
+        database.run(load)
+    else:
+        database.run(load)
+        one = database.guard(kind)
+    refused(one, COUNTED, "counted")
+
+
+@pytest.mark.parametrize("column", ["id", "part", "income"])
+@KINDS
+def test_a_view_that_fails_for_a_record_that_came(database: Database, kind: str, column: str) -> None:
+    """Who is in the group that fails would be told, and what of: the engine's message has the value."""
+    database.run(
+        "CREATE TABLE texts AS SELECT id::VARCHAR AS id, record_key, region, '1' AS part, income::VARCHAR AS income FROM counted",
+        "CREATE VIEW seen AS SELECT id::INTEGER AS id, record_key, region, part::INTEGER AS part, income::INTEGER AS income FROM texts",
+        "FROM sdc_protect('seen', unit := 'id', dimensions := ['region', 'part'], measures := ['income'])",
+        f"INSERT INTO texts SELECT * REPLACE ('4711' AS id, 'a secret' AS {column}) FROM texts LIMIT 1"
+        if column != "id"
+        else "INSERT INTO texts SELECT * REPLACE ('a secret' AS id) FROM texts LIMIT 1",
+    )
+    one = database.guard(kind)
+    for asked in ("part", "region"):
+        with pytest.raises(Refused, match=r"SDC060: .*\(seen: the view fails for some of its rows") as problem:
+            one.sql(f"SELECT {asked}, count(*) AS n FROM seen WHERE region = 'r3' GROUP BY {asked}")
+        assert "secret" not in str(problem.value)
+
+
+@KINDS
+def test_a_publication_of_other_records(database: Database, kind: str) -> None:
+    adults = PUBLISH.format("published WHERE income > 120").replace("'p'", "'adults'")
+    database.run(adults, "CREATE VIEW adults AS FROM published WHERE income > 120", "CREATE TABLE later AS FROM adults")
+    protect = PROTECT.replace("publication := 'p'", "publication := 'adults'")
+    with pytest.raises(duckdb.Error, match="'adults' counts other records than 'published' has"):
+        database.run(protect.format("published"))
+    database.run(protect.format("adults"), protect.format("later"), "DELETE FROM later WHERE id = 50")
+    one = database.guard(kind)
+    assert one.sql(PUBLISHED.replace("published", "adults")).num_rows == 5
+    refused(one, PUBLISHED.replace("published", "later"), "later")

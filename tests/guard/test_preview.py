@@ -130,6 +130,16 @@ def test_what_cannot_be_a_preview(con: duckdb.DuckDBPyConnection) -> None:
     assert guard(con).sql("FROM people LIMIT 1").num_rows == 1
 
 
+@pytest.mark.parametrize("columns", ["region, age, id", "region, age, income", "*"])
+def test_a_copy_of_the_records_is_no_preview(con: duckdb.DuckDBPyConnection, columns: str) -> None:
+    con.execute(f"CREATE TABLE copied AS SELECT {columns} FROM people")
+    protect = PROTECT if "id" not in columns else PROTECT.replace("measures := ['income'], ", "")
+    if columns == "*":
+        protect = PROTECT.replace("measures := ['income'], ", "")
+    with pytest.raises(duckdb.Error, match="most rows of the preview 'copied' are records of 'people'"):
+        con.execute(protect.format("'copied'"))
+
+
 def test_a_preview_that_became_a_table_of_records_is_not_shown(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("FROM sdc_add_record_key('made_up', unit := 'id')").fetchall()
     con.execute("FROM sdc_protect('made_up', unit := 'id', dimensions := ['region'])").fetchall()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from effort import times
 from hypothesis import given, settings
@@ -185,3 +186,57 @@ def test_other_units_have_other_numbers(guards: dict[tuple[str, str], Guard]) ->
         answer(guards["file", "cell_key"], asked("WHERE", "sum(real)", [1, 4], age, None)) for age in range(25, 45)
     }
     assert len(found) > 10
+
+
+def test_tables_of_one_population_have_the_same_keys() -> None:
+    """Else there is a number of a set of units for each table that it is asked of, and their mean has less noise."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute("CREATE TABLE people AS SELECT id, id % 3 AS g, 7 AS income FROM range(500) t(id)")
+    con.execute("CREATE TABLE visits AS SELECT id, nth FROM people, range(2) numbers(nth)")
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    con.execute("ALTER TABLE visits ADD COLUMN own_key INTEGER")
+    con.execute("UPDATE visits SET own_key = (1 + id) * 15485863 % 99999989")
+    people = "FROM sdc_protect('people', unit := 'id', dimensions := ['g'], population := 'persons')"
+    visits = (
+        "FROM sdc_protect('visits', unit := 'id', record_key := 'own_key', dimensions := ['nth'], population := '{}')"
+    )
+    con.execute(people).fetchall()
+    con.execute(visits.format("others")).fetchall()
+    for method in ("cell_key", "rounding"):
+        with pytest.raises(duckdb.Error, match="500 units have other record keys in 'people', of the same"):
+            con.execute(visits.format(f"persons', method := '{method}")).fetchall()
+    con.execute("UPDATE visits SET own_key = record_key FROM people WHERE people.id = visits.id AND people.id > 0")
+    with pytest.raises(duckdb.Error, match="1 units have other record keys"):
+        con.execute(visits.format("persons")).fetchall()
+    con.execute("UPDATE visits SET own_key = record_key FROM people WHERE people.id = visits.id")
+    con.execute(visits.format("persons")).fetchall()
+    con.execute(people).fetchall()  # its own policy is no other table
+    con.execute("DROP TABLE visits")
+    con.execute(people).fetchall()
+
+
+def test_units_that_share_a_key_are_rounded_in_one_way() -> None:
+    """Of many units some have the same key: their rows brought together or not, and alone in a table, they are one set."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute("CREATE TABLE people AS SELECT id, id % 44 AS g FROM range(600) t(id)")
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    con.execute(
+        "UPDATE people SET record_key = p.record_key FROM people p WHERE people.id = p.id + 44 AND people.id < 88"
+    )
+    con.execute("CREATE TABLE visits AS SELECT people.*, nth FROM people, range(2) numbers(nth)")
+    for table in ("people", "visits"):
+        con.execute(
+            f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['g'], method := 'rounding', base := 5, population := 'persons')"
+        ).fetchall()
+    guarded = guard(con)
+    answers = [
+        guarded.sql(f"SELECT {shown} FROM {table} GROUP BY ALL ORDER BY ALL").to_pylist()
+        for shown, table in (
+            ("g, count(*) AS n", "people"),
+            ("g, count(DISTINCT id) AS n", "visits"),
+            ("g, count(*) AS n", "(SELECT id, g FROM visits GROUP BY id, g)"),
+            ("g, count(DISTINCT v.id) AS n", "(SELECT id, g FROM visits) v"),
+        )
+    ]
+    assert len(answers[0]) > 20
+    assert all(answer == answers[0] for answer in answers)

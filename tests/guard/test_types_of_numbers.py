@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sdcduck
+from sdcduck.guard import Guard
 
 TYPES = {"i": "BIGINT", "u": "UBIGINT", "h": "HUGEINT", "d": "DECIMAL(12,2)", "w": "DECIMAL(38,4)", "f": "FLOAT"}
 ASKED = [
@@ -88,3 +89,54 @@ def test_a_protected_sum_has_the_type_that_its_method_says(method: str, kinds: l
             f"FROM sdc_protect('people', unit := 'id', dimensions := ['r'], measures := {measures}, method := '{method}'{more})"
         ).fetchall()
         assert sdcduck.open_guard(con).sql(f"SELECT {sums} FROM people").schema.types == kinds
+
+
+PROBED = [
+    "SELECT d * d AS a, round(d, 1) AS b, 1.5 AS c, [i, 2][1] AS e, list_sum([i]) AS f, map_keys(MAP {'k': i}) AS g FROM numbers",
+    "SELECT sum(i) OVER () AS a, sum(d) OVER () AS b, strpos(r, 'b') AS c, CASE WHEN i > 3 THEN 1 ELSE 2.5 END AS e FROM numbers",
+    "SELECT r, sum(i) AS a, sum(d) AS b, avg(d) AS c, count(*) AS e FROM numbers GROUP BY r",
+    "SELECT r, sum(i) AS a, sum(d) AS b, avg(d) AS c, count(*) AS e, sum(i) / 2 AS f FROM people GROUP BY r",
+    "SELECT sum(a) AS a FROM (SELECT r, sum(i) AS a FROM people GROUP BY r)",
+    "SELECT 100000000000000000000 AS a, 1.25 AS b, NULL AS c",
+]
+
+
+@pytest.fixture(scope="module", params=["cell_key", "threshold"])
+def probed(request: pytest.FixtureRequest) -> Iterator[Guard]:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""
+            CREATE TABLE numbers AS SELECT i, i::DECIMAL(12,2) AS d, 'ab'[1 + i % 2] AS r FROM range(90) t(i);
+            CREATE TABLE people AS SELECT *, i AS id FROM numbers; FROM sdc_public('numbers');
+            FROM sdc_add_record_key('people', unit := 'id');
+            FROM sdc_protect('people', unit := 'id', dimensions := ['r'], measures := ['i', 'd'], method := '{request.param}',
+                min_units := 1);
+        """).fetchall()
+        yield sdcduck.open_guard(con)
+
+
+@pytest.mark.parametrize("query", PROBED)
+def test_a_probe_for_the_columns_has_the_types_of_the_answer(probed: Guard, query: str) -> None:
+    columns = probed.columns(query)
+    for probe in (f"{query} LIMIT 0", f"SELECT * FROM ({query}) AS t WHERE 1 = 0"):
+        assert probed.columns(probe) == columns
+        assert probed.sql(probe).schema == probed.sql(query).schema
+        assert not any(table in probed.rewrite(probe) for table in ("people", "numbers"))
+
+
+@pytest.mark.parametrize(
+    ("query", "given"),
+    [
+        ("SELECT r, sum(i) AS a FROM people WHERE r <> ? GROUP BY r", ["a"]),
+        ("SELECT i + $1 AS a, $2 || r AS b FROM numbers WHERE i < $1", [3, "x"]),
+        ("SELECT i * $times AS a FROM numbers", {"times": 2}),
+    ],
+)
+def test_a_probe_is_asked_with_parameters(probed: Guard, query: str, given: object) -> None:
+    asked = probed.sql(f"{query} LIMIT 0", given)  # type: ignore[arg-type]
+    assert asked.num_rows == 0
+    assert asked.schema == probed.sql(query, given).schema  # type: ignore[arg-type]
+
+
+def test_a_probe_of_records_is_asked_with_parameters(probed: Guard) -> None:
+    asked = probed.sql("SELECT i, r FROM people WHERE r = ? OR i > ? LIMIT 0", ["a", 3])
+    assert (asked.num_rows, asked.schema.types) == (0, [pa.int64(), pa.string()])

@@ -54,3 +54,20 @@ def test_names_types_and_rows_are_those_of_duckdb(con: duckdb.DuckDBPyConnection
 def test_two_of_one_name_have_none_to_ask_for(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Refused, match="SDC030"):
         sdcduck.open_guard(con).sql('SELECT "count_star()" FROM (SELECT count(*), count(*) FROM people)')
+
+
+def test_a_window_by_name_is_no_column_of_that_name(con: duckdb.DuckDBPyConnection) -> None:
+    one = sdcduck.open_guard(con)
+    named = "FROM regions WINDOW w AS (ORDER BY area)"
+    first, second = one.sql(f"SELECT max(area) OVER w, min(area) OVER w {named}").column_names
+    assert (first, second) == ("max(area) over w", "min(area) over w")
+    for query in (
+        f"SELECT w FROM (SELECT max(area) OVER w, -area AS w {named}) ORDER BY w",
+        f"SELECT max(area) OVER w AS a, -area AS w {named} ORDER BY w",
+        f"SELECT w FROM (SELECT min(area) OVER w, area AS w {named} UNION ALL BY NAME SELECT 7 AS w) ORDER BY w",
+    ):
+        assert [tuple(row.values()) for row in one.sql(query).to_pylist()] == con.execute(query).fetchall()
+    with pytest.raises(Refused, match="SDC030"):
+        one.sql(f"SELECT w FROM (SELECT max(area) OVER w {named})")
+    asked = f"SELECT max(area) OVER w, 3 AS w {named} ORDER BY w, 1"
+    assert [tuple(row.values()) for row in one.sql(asked).to_pylist()] == con.execute(asked).fetchall()

@@ -336,6 +336,54 @@ def test_what_passes_by_laxer_rules_is_for_somebody_to_look_at(
             con.execute("FROM sdc_check_decide('a', 'approve', by := 'bob')").fetchall()
 
 
+SEVERAL = "the source is not one table: that each record is there once is for somebody to see"
+FREQ = "freq is given: that a sum is a number of records is for somebody to see"
+WEIGHT = "weight is given: what stands for how many is for somebody to see"
+TABLE = "sdc_check_table(''SELECT {}, count(*) AS n FROM {} GROUP BY 1''{})"
+OF_MAXIMUM = "sdc_check_statistics(''{}'', value := ''y'', statistics := [''max''])"
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        # Everybody's own amount, which is said to be a number of records.
+        (
+            "sdc_check_table(''SELECT id, sum(y) AS n FROM t GROUP BY id'', freq := ''n'', zeros := ''fail'')",
+            FREQ,
+        ),
+        (
+            "sdc_check_table(''SELECT s, count(*) AS n, sum(y) AS y FROM t GROUP BY s'', weight := ''50'')",
+            WEIGHT,
+        ),
+        (TABLE.format("id", "t, range(20)", ""), SEVERAL),
+        (TABLE.format("id", "t JOIN (FROM range(20)) ON true", ""), SEVERAL),
+        (TABLE.format("id", "(FROM t UNION ALL FROM t UNION ALL FROM t)", ", threshold := 10"), SEVERAL),
+        (TABLE.format("id", "(SELECT *, unnest(range(20)) FROM t)", ""), SEVERAL),
+        (TABLE.format("(SELECT max(y) FROM t) || s AS s", "t", ""), SEVERAL),
+        (TABLE.replace("''SELECT", "''WITH u AS (FROM t, range(20)) SELECT").format("id", "u", ""), SEVERAL),
+        ("sdc_check_table(concat(''SELECT s, count(*) AS n '', ''FROM t GROUP BY s''))", SEVERAL),
+        (OF_MAXIMUM.format("(FROM t, range(20))"), SEVERAL),
+        (OF_MAXIMUM.format("(SELECT *, unnest(range(20)) FROM t)"), SEVERAL),
+        (TABLE.format("s", "t", ""), None),
+        (TABLE.format("s", "(SELECT * FROM (FROM t WHERE y > 0) WHERE s < 3)", ""), None),
+        ("sdc_check_statistics(''t'', value := ''y'', statistics := [''median''])", None),
+        ("sdc_check_statistics(''(FROM t WHERE s = 1)'', value := ''y'', statistics := [''median''])", None),
+        ("sdc_check_table(''stored'')", None),
+        ("sdc_check_table(''multiplied'')", SEVERAL),
+    ],
+)
+def test_what_makes_many_units_of_one_is_for_somebody_to_look_at(
+    con: duckdb.DuckDBPyConnection, call: str, why: str | None
+) -> None:
+    con.execute("CREATE TABLE t AS SELECT i AS id, i % 2 AS s, 1000 + i AS y FROM range(60) _(i)")
+    con.execute("FROM sdc_publication('stored', 'SELECT s, count(*) AS n FROM t GROUP BY s')").fetchall()
+    con.execute("FROM sdc_publication('multiplied', 'SELECT s, count(*) AS n FROM t, range(9) GROUP BY s')").fetchall()
+    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', by := 'ann')").fetchall()
+    status, said, releasable = con.execute("SELECT status, why, releasable FROM sdc_outputs()").fetchall()[0]
+    assert releasable == (status == "pass") == (why is None)
+    assert said is None if why is None else why in said
+
+
 @pytest.mark.parametrize("other", ["Anna", "ANNA", " anna ", "anna  b"])
 def test_one_person_does_not_ask_and_approve(con: duckdb.DuckDBPyConnection, other: str) -> None:
     asks = "anna b" if "b" in other else "anna"

@@ -39,6 +39,8 @@ class Session:
         until: when the token ends, however busy the user is.
         seen: when the user called last.
         prepared: questions, by their handle.
+        held: bytes that they and their values take.
+        alone: held while something of this is changed: a client may call several times at once.
     """
 
     account: Account
@@ -46,6 +48,8 @@ class Session:
     until: float
     seen: float
     prepared: dict[bytes, object] = field(default_factory=dict)
+    held: int = 0
+    alone: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Sessions:
@@ -88,6 +92,29 @@ class Sessions:
                 return None
             session.seen = now
             return session
+
+    def hold(self, session: Session, size: int, *, each: int, most: int) -> bool:
+        """Whether a session may keep so much more, which it does then; less than nothing is given back.
+
+        Args:
+            each: bytes that a session may keep.
+            most: bytes that the sessions of a user may keep together.
+
+        >>> from sdcduck.catalog.passwords import verifier
+        >>> sessions, ann = Sessions(60), Account("ann", "analyst", verifier("long enough"))
+        >>> one, two = sessions.begin(ann, now=0), sessions.begin(ann, now=0)
+        >>> [sessions.hold(one, 6, each=8, most=10), sessions.hold(one, 6, each=8, most=10)]
+        [True, False]
+        >>> [sessions.hold(two, 6, each=8, most=10), sessions.hold(one, -6, each=8, most=10), one.held]
+        [False, True, 0]
+        """
+        with self._alone:
+            if size > 0:
+                own = [known for known in self._by_token.values() if known.account.name == session.account.name]
+                if session.held + size > each or sum(known.held for known in own) + size > most:
+                    return False
+            session.held = max(session.held + size, 0)
+            return True
 
     def end(self, session: Session) -> None:
         """A user leaves."""

@@ -152,7 +152,11 @@ class Answered:
 
 @dataclass(frozen=True)
 class Update:
-    """A statement that changes something, or rows to be taken in: neither is done here."""
+    """A statement that changes something, or rows to be taken in: neither is done here.
+
+    Attributes:
+        sql: its text, or what it is, for the audit log.
+    """
 
     sql: str
 
@@ -221,8 +225,8 @@ _COMMANDS: dict[str, Callable[[Fields], Command]] = {
     "CommandPreparedStatementQuery": lambda fields: PreparedQuery(fields.data(1) or b""),
     "TicketStatementQuery": lambda fields: Answered(fields.data(1) or b""),
     "CommandStatementUpdate": lambda fields: Update(fields.text(1) or ""),
-    "CommandPreparedStatementUpdate": lambda fields: Update(""),
-    "CommandStatementIngest": lambda fields: Update(""),
+    "CommandPreparedStatementUpdate": lambda fields: Update("a prepared statement, run as an update"),
+    "CommandStatementIngest": lambda fields: Update(f"rows to be taken in as a table: {fields.text(2) or ''}"),
     "CommandGetCatalogs": lambda fields: Catalogs(),
     "CommandGetDbSchemas": lambda fields: Schemas(fields.text(1), fields.text(2)),
     "CommandGetTables": lambda fields: Tables(

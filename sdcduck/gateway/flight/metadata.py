@@ -108,7 +108,7 @@ def answer(asked: Metadata, role: Role) -> pa.Table:
                 "SELECT catalog_name, schema_name FROM inf.schemata WHERE schema_name = 'public' "
                 f"AND {_LIKE.format('catalog_name', '=', 'catalog', '')} "
                 f"AND {_LIKE.format('schema_name', 'LIKE', 'schema', _ESCAPE)} ORDER BY ALL",
-                {"catalog": asked.catalog, "schema": asked.schema},
+                {"catalog": asked.catalog, "schema": _pattern(asked.schema)},
             )
         case Tables():
             found = _tables(asked, role)
@@ -123,6 +123,17 @@ def answer(asked: Metadata, role: Role) -> pa.Table:
 
 _ESCAPE = " ESCAPE '\\'"
 _LIKE = "(${2}::VARCHAR IS NULL OR {0} {1} ${2}{3})"
+
+
+def _pattern(pattern: str | None) -> str | None:
+    r"""A pattern of LIKE; one that ends in an escape of nothing ends in a backslash.
+
+    >>> [_pattern(text) for text in ("a%", "a\\", "a\\\\", None)]
+    ['a%', 'a\\\\', 'a\\\\', None]
+    """
+    if pattern is None:
+        return None
+    return pattern + "\\" * ((len(pattern) - len(pattern.rstrip("\\"))) % 2)
 
 
 def _asked(role: Role, sql: str, parameters: Mapping[str, object]) -> pa.Table:
@@ -142,7 +153,7 @@ def _tables(asked: Tables, role: Role) -> pa.Table:
         f"WHERE {_LIKE.format('table_catalog', '=', 'catalog', '')} "
         f"AND {_LIKE.format('table_schema', 'LIKE', 'schema', _ESCAPE)} "
         f"AND {_LIKE.format('table_name', 'LIKE', 'name', _ESCAPE)} ORDER BY ALL",
-        {"catalog": asked.catalog, "schema": asked.schema, "name": asked.table},
+        {"catalog": asked.catalog, "schema": _pattern(asked.schema), "name": _pattern(asked.table)},
     )
     if not asked.columns:
         return found
@@ -175,9 +186,11 @@ def _columns(role: Role, table: str) -> pa.Schema:
 
 def arrow_schema(role: Role, columns: Sequence[tuple[str, str]]) -> pa.Schema:
     """The columns of an answer as Arrow has them: as DuckDB makes them of its types, asked where there is no data."""
-    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(f'c{place}')}" for place, (_, kind) in enumerate(columns))
+    kinds = list(dict.fromkeys(kind for _, kind in columns))  # each once: there may be thousands of columns
+    nulls = ", ".join(f"CAST(NULL AS {kind}) AS {identifier(f'c{place}')}" for place, kind in enumerate(kinds))
     made = _asked(role, f"SELECT {nulls} LIMIT 0", {}).schema if columns else pa.schema([])
-    return pa.schema([field.with_name(name) for field, (name, _) in zip(made, columns, strict=True)])
+    fields = dict(zip(kinds, made, strict=True))
+    return pa.schema([fields[kind].with_name(name) for name, kind in columns])
 
 
 def _server_info(numbers: Sequence[int]) -> pa.Table:

@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,7 +32,7 @@ from sdcduck.gateway.flight.running import Cancelled, Running, Watch
 from sdcduck.gateway.house import RAW_NOTICE, House, Place, is_loopback
 from sdcduck.gateway.postgres import statements
 from sdcduck.gateway.postgres.dialect import is_large
-from sdcduck.gateway.postgres.parameters import expanded, parameter_types
+from sdcduck.gateway.postgres.parameters import expanded, parameter_types, size_of
 from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.system.queries import SessionValues, readable
@@ -41,6 +42,9 @@ _UNREAD = 300.0
 _MOST_PREPARED = 1000
 _MOST_PARAMETERS = 10_000
 _LARGEST_VALUES = 1_000_000
+_MOST_HELD = 8_000_000
+_STATEMENT = 500
+"""Bytes that a prepared question takes beside its text, roughly."""
 _MIDDLEWARE = "caller"
 _NOTICE = "sdcduck.notice"
 _NOTHING_CHANGES = "SDC004"
@@ -51,21 +55,30 @@ T = TypeVar("T")
 
 @dataclass
 class _Prepared:
-    """A question that was prepared, and the values of its parameters once they came."""
+    """A question that was prepared, and the values of its parameters once they came.
+
+    Attributes:
+        size: bytes that all of it takes.
+    """
 
     sql: str
+    size: int
     values: list[object] = field(default_factory=list)
 
 
 def _told(call: Callable[P, T]) -> Callable[P, T]:
     """A call whose errors are those of Flight, and never have data in them."""
 
-    @functools.wraps(call)
     def told(*arguments: P.args, **named_arguments: P.kwargs) -> T:
-        with _Told():
-            return call(*arguments, **named_arguments)
+        try:
+            with _Told():
+                return call(*arguments, **named_arguments)
+        except flight.FlightError as problem:
+            raise problem.with_traceback(None) from None
 
-    return told
+    # From some calls (GetSchema) Arrow sends an error with the lines of source that it came through: this one, unnamed.
+    told.__code__ = told.__code__.replace(co_filename="sdcduck", co_firstlineno=1)
+    return functools.wraps(call)(told)
 
 
 class _Told:
@@ -178,7 +191,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             case messages.PreparedQuery():
                 prepared = _prepared(session, asked.handle)
                 return self._info(context, session, descriptor, prepared.sql, prepared.values)
-            case messages.Update() | messages.Answered():
+            case messages.Update():
+                raise self._change_refused(session, asked.sql)
+            case messages.Answered():
                 raise Refused(_NOTHING_CHANGES)
             case _:
                 ticket = flight.Ticket(descriptor.command)
@@ -195,7 +210,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 return flight.SchemaResult(self._described(session, asked.sql))
             case messages.PreparedQuery():
                 return flight.SchemaResult(self._described(session, _prepared(session, asked.handle).sql))
-            case messages.Update() | messages.Answered():
+            case messages.Update():
+                raise self._change_refused(session, asked.sql)
+            case messages.Answered():
                 raise Refused(_NOTHING_CHANGES)
             case _:
                 return flight.SchemaResult(metadata.schema_of(asked))
@@ -223,10 +240,12 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         """The values of the parameters of a question that was prepared; nothing else is taken in."""
         session = _session(context)
         asked = messages.command(descriptor.command or b"")
+        if isinstance(asked, messages.Update):
+            raise self._change_refused(session, asked.sql)
         if not isinstance(asked, messages.PreparedQuery):
             raise Refused(_NOTHING_CHANGES)
         prepared = _prepared(session, asked.handle)
-        rows, values = 0, list[object]()
+        rows, values, size = 0, list[object](), 0
         for chunk in reader:
             batch = chunk.data
             if batch is None:
@@ -237,8 +256,12 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             if batch.num_columns > _MOST_PARAMETERS or batch.nbytes > _LARGEST_VALUES:
                 raise BadMessage("too many or too large values of parameters")
             if batch.num_rows:
-                values = [column[0].as_py() for column in batch.columns]
-        prepared.values = values
+                values = _first_row(batch)
+                size = batch.nbytes + size_of(values)
+        size += _size(prepared.sql)
+        with session.alone:
+            self._hold(session, size - prepared.size)
+            prepared.values, prepared.size = values, size
         writer.write(message((1, asked.handle)))
 
     @_told
@@ -251,11 +274,43 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         body = action.body.to_pybytes() if action.body is not None else b""
         return iter(act(self, session, body))
 
+    def list_flights(self, context: Any, criteria: Any) -> Iterator[Any]:
+        """There are none: what is there is told by the commands of Flight SQL."""
+        return iter(())
+
+    @_told
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Nothing is exchanged."""
+        raise BadMessage("a call that is not known here")
+
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """What `do_action` does."""
         return [(name, "") for name in _ACTIONS]
 
     # Questions
+
+    def _change_refused(self, session: Session, statement: str) -> Refused:
+        """The refusal of what would change something, with a line in the audit log: the guard never sees it."""
+        guard, user = self._house.role_of(session.account).guard, session.account.name
+        guard.write(statement, user, time.perf_counter(), _NOTHING_CHANGES, 0, None, "")
+        return Refused(_NOTHING_CHANGES)
+
+    def _hold(self, session: Session, size: int) -> None:
+        """Keep so much more for a session, which is what it was told of the other door: a user has as much on both."""
+        most = _MOST_HELD * self._house.limits.connections
+        if not self.sessions.hold(session, size, each=_MOST_HELD, most=most):
+            raise BadMessage("too many or too large prepared statements; close some")
+
+    @contextmanager
+    def _seat(self, session: Session) -> Iterator[None]:
+        """A seat for as long as a question is looked at: for the columns of a PIVOT, another question is asked."""
+        user = session.account.name
+        if not self._house.seats.take(user):
+            raise flight.FlightUnavailableError("too many connections and questions at a time")
+        try:
+            yield
+        finally:
+            self._house.seats.give(user)
 
     def _info(self, context: Any, session: Session, descriptor: Any, sql: str, values: list[object]) -> Any:
         handle, running = self._ask(context, session, sql, values)
@@ -322,8 +377,18 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         role = self._house.role_of(session.account)
         text, system = self._text(role, sql)
         names = [kind.sql for kind in parameter_types(text, role.schema, ())]
-        columns = role.duckdb_columns(text, system=system, values=self._values(session), types=names)
+        with self._seat(session):
+            columns = role.duckdb_columns(text, system=system, values=self._values(session), types=names)
         return metadata.arrow_schema(role, columns)
+
+    def _described_without_values(self, session: Session, sql: str) -> pa.Schema | None:
+        """The same; None: that cannot be told, as it may be for the lack of values."""
+        try:
+            return self._described(session, sql)
+        except Refused as refused:
+            if refused.code != "SDC090":
+                raise
+            return None
 
     def _parameters(self, session: Session, sql: str) -> pa.Schema:
         """The parameters of a question."""
@@ -383,23 +448,29 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         sql = fields.text(1) or ""
         if len(session.prepared) >= _MOST_PREPARED:
             raise BadMessage("too many prepared statements")
+        size = _size(sql)
+        self._hold(session, size)
         try:
-            columns = self._described(session, sql)
-        except Refused as refused:
-            if refused.code != "SDC090":  # as it may be for the lack of values
-                raise
-            columns = None
+            columns = self._described_without_values(session, sql)
+            parameters = self._parameters(session, sql).serialize().to_pybytes()
+        except BaseException:
+            self._hold(session, -size)
+            raise
         handle = secrets.token_bytes(16)
-        session.prepared[handle] = _Prepared(sql)
+        session.prepared[handle] = _Prepared(sql, size)
         result: list[tuple[int, bytes | int]] = [(1, handle)]
         if columns is not None:
             result.append((2, columns.serialize().to_pybytes()))
-        result.append((3, self._parameters(session, sql).serialize().to_pybytes()))
+        result.append((3, parameters))
         return [named("ActionCreatePreparedStatementResult", *result)]
 
     def _close_prepared(self, session: Session, body: bytes) -> list[bytes]:
         fields = messages.inside(body, "ActionClosePreparedStatementRequest")
-        session.prepared.pop(fields.data(1) or b"", None)
+        found = session.prepared.pop(fields.data(1) or b"", None)
+        if isinstance(found, _Prepared):
+            with session.alone:
+                self._hold(session, -found.size)
+                found.size = 0
         return []
 
     def _cancel_info(self, session: Session, body: bytes) -> list[bytes]:
@@ -449,6 +520,19 @@ def _session(context: Any) -> Session:
     if not isinstance(caller, Caller):
         raise flight.FlightUnauthenticatedError("not logged in")
     return caller.session
+
+
+def _first_row(batch: pa.RecordBatch) -> list[object]:
+    """The values of a row; what Arrow has and Python has not, such as a day in the year 300,000, is none."""
+    try:
+        return [column[0].as_py() for column in batch.columns]
+    except (ArithmeticError, ValueError, pa.ArrowException):
+        raise BadMessage("a value of a parameter that is too large for its type") from None
+
+
+def _size(sql: str) -> int:
+    """What a prepared question takes of the room of its session."""
+    return len(sql) + _STATEMENT
 
 
 def _prepared(session: Session, handle: bytes) -> _Prepared:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.texts import texts
 from sdcduck.gateway.postgres.types import (
     BOOL,
@@ -44,10 +45,18 @@ _NUMBERS = {
 
 
 def fixed(column: pa.Array, kind: Type) -> NDArray[np.generic] | None:
-    """A column of a type whose values all have the same number of bytes; None for other types."""
+    """A column of a type whose values all have the same number of bytes; None for other types.
+
+    Raises:
+        PostgresError: a number is none of the type that the client was told of before there were values.
+    """
     if kind.oid in _NUMBERS:
         arrow, numpy = _NUMBERS[kind.oid]
-        return _plain(column.cast(arrow, safe=False)).astype(numpy)
+        try:
+            numbers = column.cast(arrow, safe=pa.types.is_integer(arrow))
+        except pa.ArrowInvalid:
+            raise PostgresError("22003", f"a number that is out of range for type {kind.name}") from None
+        return _plain(numbers).astype(numpy)
     if kind.oid == BOOL.oid:
         return _plain(column.cast(pa.uint8())).astype("u1")
     if kind.oid == DATE.oid:
@@ -119,7 +128,7 @@ def _array(value: list[Any], kind: Type) -> bytes:
 
 def _pieces(numbers: NDArray[Any]) -> list[bytes]:
     """The bytes of each number, in the order that they have in the array."""
-    return [row.tobytes() for row in numbers.view(np.uint8).reshape(len(numbers), -1)]
+    return [row.tobytes() for row in numbers.view(np.uint8).reshape(len(numbers), numbers.dtype.itemsize)]
 
 
 _GROUP = 10_000

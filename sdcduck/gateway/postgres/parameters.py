@@ -47,6 +47,9 @@ from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.quoting import folded
 
 _MOST_NODES = 5_000
+_MOST_LEFT_OUT = 100
+_EACH = 64
+"""Bytes that a value takes beside those that came, roughly."""
 
 
 class BadParameter(Exception):
@@ -61,6 +64,8 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
         schema: DuckDB types of the columns, by table.
         given: numbers of types, 0 where the client leaves it to us.
 
+    A number far beyond how many there are is no parameter: ``$65535`` alone would be 65,535 of them, of a few bytes.
+
     >>> kinds = parameter_types("SELECT $2::date FROM t WHERE n > $1 LIMIT $3", {"t": {"n": "BIGINT"}}, ())
     >>> [kind.name for kind in kinds]
     ['int8', 'date', 'int8']
@@ -72,7 +77,8 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
         number = number_of(node)
         if number is not None and 0 < number <= 65_535 and found.get(number, TEXT) is TEXT:
             found[number] = _beside(node)
-    count = max([len(given), *found])
+    most = len(given) + len(found) + _MOST_LEFT_OUT
+    count = max([len(given), *(number for number in found if number <= most)])
     said = [*given, *[0] * (count - len(given))]
     return tuple(
         BY_OID[oid] if oid in BY_OID and oid != UNKNOWN.oid else found.get(place + 1, TEXT)
@@ -116,7 +122,7 @@ def _beside(node: exp.Expr) -> Type:
     if isinstance(parent, exp.Between | exp.In):
         others = [parent.this, *parent.expressions] if isinstance(parent, exp.In) else list(parent.args.values())
         return next((kind for other in others if other is not node and (kind := _known(other)) is not TEXT), TEXT)
-    if isinstance(parent, exp.Coalesce):
+    if isinstance(parent, exp.Coalesce | exp.Greatest | exp.Least):
         return next((kind for other in [parent.this, *parent.expressions] if (kind := _known(other)) is not TEXT), TEXT)
     return TEXT
 
@@ -138,6 +144,15 @@ def _known(node: Any) -> Type:
         return TEXT
     found = type_of(kind.sql("duckdb"))
     return TEXT if found.category == "S" else found
+
+
+def size_of(values: Sequence[object]) -> int:
+    """Bytes that values take beside those that came: many small ones are large together.
+
+    >>> size_of([1, [2, 3]])
+    256
+    """
+    return _EACH * sum(1 + len(value) if isinstance(value, list) else 1 for value in values)
 
 
 def value_of(data: bytes | None, kind: Type, form: int) -> object:

@@ -23,7 +23,7 @@ class Prepared:
         sql: of a question, as the guard or the system catalog is asked.
         system: whether it is a question about the database itself.
         columns: of the answer, once a client has asked for them.
-        size: of the text, in characters.
+        size: of the text, in characters, and of the types of its parameters.
     """
 
     statement: Statement
@@ -43,7 +43,7 @@ class Portal:
         rows: that were sent.
         seconds: for which it ran.
         hold: whether it outlives the transaction.
-        size: of the values, in bytes as they came.
+        size: of the values, in bytes: as they came, and for each of them what it takes beside.
         first: rows that are to be sent before all others.
     """
 

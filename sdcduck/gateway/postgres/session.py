@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from sdcduck.gateway.answers import Answer, Columns, Explained, Fixed, FromSystem, Guarded, Role
+from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, FromSystem, Guarded, Role
 from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.postgres import errors, protocol, statements
 from sdcduck.gateway.postgres.copying import copy_text
@@ -23,6 +23,7 @@ from sdcduck.gateway.postgres.parameters import (
     by_name,
     expanded,
     parameter_types,
+    size_of,
     value_of,
     without_arrays,
 )
@@ -41,8 +42,10 @@ T = TypeVar("T")
 Chunk = tuple[int, memoryview]
 _MOST_KNOWN, _LONGEST_KNOWN = 2000, 20_000
 _LARGE = 5_000
-_NO_QUESTIONS = frozenset(["25006", "0A000"])
-"""What statements are refused with that would write, or read what is not a table."""
+_TYPE = 8
+"""Bytes that the type of a parameter takes in what is kept of a statement."""
+_NO_QUESTIONS = frozenset(["25006", "0A000", "54001"])
+"""What statements are refused with that would write, or read what is not a table; or in which that could hide."""
 
 
 class Wire(Protocol):
@@ -184,6 +187,8 @@ class Session:
                     await self._run(portal, 0, describe=True)
                 finally:
                     self._kept.dispose(portal)
+                # There may be thousands of them in one message: who reads none of the answers has to wait here, too.
+                await self._wire.room()
         finally:
             self._end_unless_open()
         self._ready()
@@ -191,12 +196,13 @@ class Session:
     # Extended queries
 
     async def _parse(self, message: protocol.Parse) -> None:
-        self._kept.check_room(message.name, len(message.sql))
+        self._kept.check_room(message.name, _size(message.sql, message.types))
         texts = await self._aside(len(message.sql), partial(statements.split, message.sql))
         if len(texts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
         prepared = await self._prepared(texts[0], message.types)
-        prepared.size = len(message.sql)
+        prepared.size = _size(message.sql, prepared.types)
+        self._kept.check_room(message.name, prepared.size)
         self._kept.keep_statement(message.name, prepared)
         self._wire.write(protocol.PARSE_COMPLETE)
 
@@ -216,7 +222,7 @@ class Session:
             read = await self._work.do(None, lambda: self._read_question(sql, types))
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            if len(sql) + len(types) <= _LONGEST_KNOWN:
+            if _size(sql, types) + _size("", read[2]) <= _LONGEST_KNOWN:
                 known[key] = read
         return Prepared(statement, *read)
 
@@ -248,6 +254,8 @@ class Session:
         self._kept.check_portal(message.portal, size)
         read = lambda: [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]  # noqa: E731
         values = await self._aside(size, partial(_values, read))
+        size += size_of(values)
+        self._kept.check_portal(message.portal, size)
         self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats, size=size))
         self._wire.write(protocol.BIND_COMPLETE)
 
@@ -297,22 +305,24 @@ class Session:
         if isinstance(statement, statements.Ask) and prepared.columns is None:
             known, key = self._client.role.described, (prepared.sql, prepared.types)
             if key not in known:
-                described = await self._work.do(None, lambda: self._described(prepared))
+                first = First()
+                described = await self._work.do(None, lambda: self._described(prepared, first), beside=first)
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
-                if len(prepared.sql) + len(prepared.types) <= _LONGEST_KNOWN:
+                if _size(prepared.sql, prepared.types) <= _LONGEST_KNOWN:
                     known[key] = described
                 prepared.columns = described
             else:
                 prepared.columns = known[key]
         return prepared.columns
 
-    def _described(self, prepared: Prepared) -> Columns:
+    def _described(self, prepared: Prepared, first: First) -> Columns:
         return self._client.role.columns(
             prepared.sql if prepared.system else without_arrays(prepared.sql),
             system=prepared.system,
             values=self._values,
             types=prepared.types,
+            first=first,
         )
 
     async def _execute(self, message: protocol.Execute) -> None:
@@ -457,6 +467,10 @@ class Session:
 
     async def _fetch(self, statement: statements.Fetch, asked: Portal, *, describe: bool) -> None:
         portal = self._kept.portal(statement.name)
+        if portal.answer is None:  # not a cursor, but a portal that was bound and not run yet
+            if not isinstance(portal.prepared.statement, statements.Ask | statements.Show | statements.Explain):
+                raise PostgresError("55000", "what is bound there has no rows to fetch")
+            await self._open(portal)
         formats = _formats(portal.columns, asked.formats or portal.formats)
         if describe and not statement.move:
             self._describe_rows(portal.columns, formats)
@@ -536,6 +550,11 @@ class Session:
             if self._told.get(name) != value:
                 self._told[name] = value
                 self._wire.write(protocol.parameter_status(name, value))
+
+
+def _size(sql: str, types: Sequence[object]) -> int:
+    """What a statement takes of the room that a session has."""
+    return len(sql) + _TYPE * len(types)
 
 
 def _question_of(statement: Statement) -> str | None:

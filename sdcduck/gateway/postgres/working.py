@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from sdcduck.gateway.answers import Answer
 from sdcduck.gateway.postgres import errors
 from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.portals import Portal
@@ -17,6 +16,13 @@ from sdcduck.guard import Refused
 
 T = TypeVar("T")
 _AGAIN = 0.05
+
+
+class Stoppable(Protocol):
+    """What runs, and may be stopped from any thread."""
+
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop; to be called again until what runs has ended."""
 
 
 class Work:
@@ -28,7 +34,7 @@ class Work:
 
     def __init__(self, threads: Executor, seconds: Callable[[], float]) -> None:
         self._threads, self._seconds = threads, seconds
-        self._running: Answer | None = None
+        self._running: Stoppable | None = None
         self._stop: PostgresError | None = None
         self._busy = False
 
@@ -56,8 +62,11 @@ class Work:
         """Do something that nobody waits for."""
         self._threads.submit(work)
 
-    async def do(self, portal: Portal | None, work: Callable[[], T]) -> T:
+    async def do(self, portal: Portal | None, work: Callable[[], T], *, beside: Stoppable | None = None) -> T:
         """Do what blocks, for so long as a statement may run.
+
+        Args:
+            beside: what is stopped where there is no portal.
 
         Raises:
             PostgresError: it failed, was stopped or took too long.
@@ -65,7 +74,7 @@ class Work:
         if self._stop is not None:
             raise self._stop
         loop = asyncio.get_running_loop()
-        self._running = None if portal is None else portal.answer
+        self._running = beside if portal is None else portal.answer
         left = self._seconds() - (0.0 if portal is None else portal.seconds)
         watch = loop.call_later(max(left, 0.001), self._too_long)
         start = time.perf_counter()
@@ -93,7 +102,7 @@ class Work:
         if self._running is not None:
             self._interrupt_this(self._running, late)
 
-    def _interrupt_this(self, answer: Answer, late: bool) -> None:
+    def _interrupt_this(self, answer: Stoppable, late: bool) -> None:
         if self._running is answer:
             answer.interrupt(late=late)
             asyncio.get_running_loop().call_later(_AGAIN, self._interrupt_this, answer, late)

@@ -77,12 +77,13 @@ class SystemCatalog:
     def __init__(
         self, relations: Sequence[tuple[Policy, Mapping[str, str]]], database: str, users: Sequence[str]
     ) -> None:
+        # Without a folder for what has no room in memory: the disk on which that would be is no place of its users.
         self._con = duckdb.connect(
             ":memory:",
             config={
                 "enable_external_access": False, "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False, "allow_community_extensions": False,
-                "python_enable_replacements": False, "threads": 1, "memory_limit": "512MB",
+                "python_enable_replacements": False, "threads": 1, "memory_limit": "512MB", "temp_directory": "",
             },
         )  # fmt: skip
         self._alone = threading.Lock()

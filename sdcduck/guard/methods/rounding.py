@@ -49,8 +49,10 @@ class Rounding:
     def _rounded_units(self, records: str, condition: str) -> str:
         if self.policy.one_row_per_unit:
             return self._rounded_rows(records, condition)
-        unit = chosen(condition, f"{records}.{identifier(str(self.policy.unit))}")
-        return self._rounded(f"count(DISTINCT {unit})", f"sum(DISTINCT {chosen(condition, self._key(records))})")
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        # Two units may share a key, and both count: else this were another number than that of one row for each unit.
+        keys = f"_sdc_unit_number({unit}, {self._key(records)}, 8, 100000000)"
+        return self._rounded(f"count(DISTINCT {chosen(condition, unit)})", f"sum(DISTINCT {chosen(condition, keys)})")
 
     def _key(self, records: str) -> str:
         return f"{records}.{identifier(str(self.policy.record_key))}"

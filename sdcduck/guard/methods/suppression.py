@@ -9,7 +9,10 @@ from sqlglot import parse_one
 from sdcduck.catalog import Policy, stencil_table
 from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.shapes import bounded
 from sdcduck.quoting import folded, identifier
+
+_LARGEST = "1e27"  # of floating-point numbers, so that the sum of all cells is no overflow
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,16 @@ class Suppression:
         return self.count(records, condition)
 
     def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
-        """``sdc_open_sum``."""
-        return Total(self.steps.call(f"sdc_open_sum({measure}, {records}.{self.stencil}, filter := {condition})"))
+        """``sdc_open_sum``; of floating-point numbers in four decimals, as integers.
+
+        Added up as they are, what is rounded on the way is up to each of them: the last digits of sums with other cells
+        would tell of two suppressed cells what their sum does not.
+        """
+        stencil = f"{records}.{self.stencil}"
+        if exact:
+            return Total(self.steps.call(f"sdc_open_sum({measure}, {stencil}, filter := {condition})"))
+        whole = f"CAST(round({bounded(measure, _LARGEST)} * 1e4) AS HUGEINT)"
+        return Total(self.steps.call(f"CAST(sdc_open_sum({whole}, {stencil}, filter := {condition}) AS DOUBLE) / 1e4"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Not answered."""

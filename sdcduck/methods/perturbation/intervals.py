@@ -21,6 +21,7 @@ Texts = NDArray[np.str_]
 _ONS_LAST = 750  # tables of the ONS form give rows up to 750; larger counts use rows 501..750 in turn
 _ONS_REPEAT = 250
 _MOST_KEYS = 1 << 16  # of a p-table with keys of its own
+_NEARLY_SURE = 0.99
 _P_TOLERANCE = 5e-4  # probabilities written with 4 digits
 
 
@@ -53,6 +54,24 @@ class Intervals:
     def rows(self) -> int:
         """How many rows the intervals belong to."""
         return len(_row_starts(self.i, self.type == "odd"))
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether there is a row, but for that of nobody, in which no noise is nearly sure.
+
+        Otherwise who knows the table knows the original of each number: a rounding table has some such rows, one that
+        adds nothing, or three to everything, no others.
+        """
+        if not len(self.i):
+            return False
+        starts = np.zeros(len(self.i), dtype=np.int64)
+        starts[_row_starts(self.i, self.type == "odd")] = 1
+        row = np.cumsum(starts)
+        _, at = np.unique(np.column_stack([row, self.v]), axis=0, return_inverse=True)
+        keys = np.bincount(at.ravel(), weights=self.ub - self.lb)[at.ravel()]
+        most = np.zeros(row[-1] + 1)
+        np.maximum.at(most, row, keys)
+        return bool(np.any(most[row[self.i > 0]] < _NEARLY_SURE * self.modulus))
 
 
 def _row_starts(i: Floats, odd: NDArray[np.bool_]) -> Ints:
