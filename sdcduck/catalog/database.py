@@ -1,0 +1,27 @@
+"""What is asked of any connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+
+def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
+    """The first row of a query, or None; the connection is free again afterwards (`fetchone` leaves it busy)."""
+    rows = con.execute(sql, list(parameters)).fetchall()
+    return rows[0] if rows else None
+
+
+def current_database(con: duckdb.DuckDBPyConnection) -> str:
+    """The name of the database that a connection works in."""
+    row = first_row(con, "SELECT current_database()")
+    assert row is not None
+    return str(row[0])
+
+
+def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database is open for reading only."""
+    row = first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
+    return row is not None and bool(row[0])

@@ -1,0 +1,176 @@
+"""``sdc.policies``: what analysts may ask about each relation."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from sdcduck.catalog.database import first_row
+from sdcduck.catalog.settings import set_setting, setting
+from sdcduck.quoting import folded, folded_sql, identifier
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
+
+    Three are not declared: ``is_whole``, whether all that its method needs is stored; and ``without_null`` and
+    ``without_zero``, known of data that nobody can change, measures of which no record has such a value.
+    """
+
+    name: str
+    label: str
+    unit: str | None = None
+    record_key: str | None = None
+    dimensions: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    method: str | None = None
+    ptable: str | None = None
+    magnitude_ptable: str | None = None
+    min_units: int = 1
+    base: int = 3
+    publication: str | None = None
+    count_column: str | None = None
+    one_row_per_unit: bool = True
+    population: str | None = None
+    role: str = ""
+    complete: tuple[str, ...] = ()
+    records: int = 0
+    preview: str | None = None
+    noise_secret: str = field(default="", repr=False)
+    is_whole: bool = True
+    without_null: frozenset[str] = frozenset()
+    without_zero: frozenset[str] = frozenset()
+
+
+def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
+    """Every policy of the database, by name and role."""
+    rows = con.execute(
+        "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
+        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
+        "(SELECT value FROM sdc.settings WHERE name = 'noise_secret') FROM sdc.policies "
+        "ORDER BY name, role"
+    ).fetchall()
+    return [
+        Policy(
+            name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
+            magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
+            role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
+            label == "public" or bool(
+                label == "unit-level" and method in _METHODS and all((unit, dimensions, min_units))
+                and (method != "cell_key" or all((record_key, ptable, magnitude_ptable, noise_secret)))
+                and (method != "rounding" or all((record_key, base)))
+                and (method != "suppression" or publication)
+            ),
+        )
+        for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
+            publication, count_column, one_row_per_unit, population, role, complete, records, preview,
+            noise_secret in rows
+    ]  # fmt: skip
+
+
+_METHODS = ("cell_key", "suppression", "threshold", "rounding")
+
+
+def policies_version(con: duckdb.DuckDBPyConnection) -> str:
+    """Changes whenever a policy does."""
+    row = con.execute("SELECT value FROM sdc.settings WHERE name = 'policies'").fetchall()
+    return row[0][0] if row else ""
+
+
+def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
+    set_setting(con, "policies", secrets.token_hex(8))
+
+
+def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Store a policy, replacing that of the same relation and role, all or nothing."""
+    columns = columns_now(con, policy.name) if policy.label == "unit-level" else []
+    con.begin()
+    try:
+        _delete_policy(con, policy.name, policy.role)
+        con.execute(
+            f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
+            [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
+             policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
+             policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
+             list(policy.complete), policy.records, policy.preview],
+        )  # fmt: skip
+        if columns:
+            set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
+        if policy.noise_secret and setting(con, "noise_secret") is None:
+            set_setting(con, "noise_secret", policy.noise_secret)
+        _policies_changed(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """All columns of a relation in their order, visible or not."""
+    try:
+        return [folded(row[0]) for row in con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()]
+    except duckdb.Error:
+        return []
+
+
+def _columns_of(name: str, role: str) -> str:
+    return f"columns {json.dumps([folded(name), folded(role)])}"
+
+
+def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy, columns: Sequence[str]) -> bool:
+    """Whether a relation of these columns has all of when it was declared, in that order, whatever came to them.
+
+    Where one is gone or in another place, a column may have its name now that nobody may see.
+    """
+    stored = setting(con, _columns_of(policy.name, policy.role))
+    if stored is None:  # in a file of an older version that was not opened for writing since
+        return True
+    declared: list[str] = json.loads(stored)
+    known = set(declared)
+    return [name for name in map(folded, columns) if name in known] == declared
+
+
+def note_columns(con: duckdb.DuckDBPyConnection) -> None:
+    """Store the columns of the tables that an older version declared without, as they are now; in a transaction."""
+    for policy in policies(con):
+        kept = _columns_of(policy.name, policy.role)
+        if policy.label == "unit-level" and setting(con, kept) is None:
+            columns = columns_now(con, policy.name)
+            if columns:
+                set_setting(con, kept, json.dumps(columns))
+
+
+def renew_policies(
+    con: duckdb.DuckDBPyConnection, publication: str, count_column: str | None, complete: Sequence[str]
+) -> None:
+    """Bring policies in line with a publication that is stored anew; within the transaction that stores it."""
+    named = f"{folded_sql('publication')} = ? AND method = 'suppression'"
+    if first_row(con, f"SELECT 1 FROM sdc.policies WHERE {named}", [folded(publication)]) is not None:
+        con.execute(
+            f"UPDATE sdc.policies SET count_column = ?, complete = ? WHERE {named}",
+            [count_column, list(complete), folded(publication)],
+        )
+        _policies_changed(con)
+
+
+def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
+    con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_columns_of(name, role)])
+
+
+def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    """Remove a policy, all or nothing."""
+    con.begin()
+    try:
+        _delete_policy(con, name, role)
+        _policies_changed(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise

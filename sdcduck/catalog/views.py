@@ -1,0 +1,228 @@
+"""What views read, and whether that is for whoever may see them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from sdcduck.catalog.database import current_database, first_row
+from sdcduck.catalog.relations import Policy, columns_now, policies
+from sdcduck.quoting import folded, folded_sql, identifier, literal
+
+
+def is_view(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a name is that of a custodian's view."""
+    views = f"SELECT 1 FROM duckdb_views() WHERE NOT internal AND {folded_sql('view_name')} = ?"
+    return first_row(con, views, [folded(name)]) is not None
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a relation reads, through views and macros.
+
+    Attributes:
+        tables: database, schema and name of each.
+        functions: table functions, such as those of DuckDB's own catalog, and others that read it, or write to it.
+        enums: types with their labels that expressions have, and no table that is read.
+    """
+
+    tables: frozenset[tuple[str, str, str]] = frozenset()
+    functions: frozenset[str] = frozenset()
+    enums: frozenset[str] = frozenset()
+
+
+def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
+    """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
+    tables: set[tuple[str, str, str]] = set()
+    functions: set[str] = set()
+    enums: set[str] = set()
+    stored: set[str] = set()
+
+    def noted(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("id") == "ENUM" and item["type_info"]:
+            enums.add(_enum(item["type_info"]["values"]))
+        if item.get("type") == "VALUE_CONSTANT" and "ENUM(" in str(item["value"].get("value")):  # what typeof says
+            enums.add(str(item["value"]["value"]))
+        # By its name in DuckDB 1, and by the path of it in DuckDB 2.
+        if item.get("type") == "LOGICAL_GET":
+            stored.update(_enums_in(item.get("returned_types")))
+            functions.add(_called(item))
+        if item.get("expression_class") == "BOUND_FUNCTION" and _called(item) in _OF_DATABASE:
+            functions.add(_called(item))
+        if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
+            functions.add("describe")
+        if item.get("table") and "catalog" in item and "schema" in item:
+            tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
+        return item
+
+    asked = f"FROM main.{identifier(name)}"
+    try:
+        row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
+        if row is not None and not _is_told(row[0], noted):
+            here = current_database(con)
+            named, of_types = _named_in_text(con, name)
+            functions |= named
+            enums |= of_types
+            for table in con.get_table_names(asked, qualified=True):
+                tables |= _in_full(table, here)
+    except duckdb.Error:
+        try:
+            con.execute(f"SELECT * FROM main.{identifier(name)} LIMIT 0")
+        except duckdb.Error:
+            return Read()
+        functions.add("what DuckDB does not tell")
+    return Read(frozenset(tables), frozenset(functions) - {"seq_scan"}, frozenset(enums - stored))
+
+
+def _enum(labels: Sequence[str]) -> str:
+    """A type as DuckDB writes it.
+
+    >>> _enum(["it's", "b"])
+    "ENUM('it''s', 'b')"
+    """
+    return f"ENUM({', '.join(map(literal, labels))})"
+
+
+def _enums_in(types: Any) -> set[str]:
+    """The ENUMs among types, and in those that these are made of, as DuckDB serializes them."""
+    if isinstance(types, list):
+        return set().union(*map(_enums_in, types))
+    if not isinstance(types, dict):
+        return set()
+    if types.get("id") == "ENUM" and types["type_info"]:
+        return {_enum(types["type_info"]["values"])}
+    return set().union(*map(_enums_in, types.values()))
+
+
+def _called(item: dict[str, Any]) -> str:
+    return folded(str(item["name"] if "name" in item else item.get("qname", {}).get("path", [""])[-1]))
+
+
+def _is_told(plan: str, noted: Callable[[dict[str, Any]], dict[str, Any]]) -> bool:
+    """Whether DuckDB has a text of a plan: of some functions there is none, and of constants of some types one that is
+    no JSON."""
+    try:
+        return not json.loads(plan, object_hook=noted).get("error")
+    except ValueError:
+        return False
+
+
+_OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"])
+"""Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
+_PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+_NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
+
+
+def _in_full(table: str, database: str) -> set[tuple[str, str, str]]:
+    """Database, schema and name of a table as DuckDB writes it, with its alias; of two parts one is either of both.
+
+    >>> _in_full("people AS p", "file"), sorted(_in_full('sdc."my ""table"', "file"))
+    ({('file', 'main', 'people')}, [('file', 'sdc', 'my "table'), ('sdc', 'main', 'my "table')])
+    """
+    named = _NAME_OF_TABLE.match(table)
+    found = _PART_OF_NAME.findall(table if named is None else named[0])
+    parts = [quoted.replace('""', '"') or plain for quoted, plain in found]
+    name, before = folded(parts[-1]), parts[-3:-1]
+    of, *more = (*before, "main")
+    of_database = database if folded(of) == folded(database) else of
+    if not before:
+        return {(database, "main", name)}
+    return {(of_database, folded(more[0]), name)} | ({(database, folded(of), name)} if len(before) == 1 else set())
+
+
+_CALLED = re.compile(r'(\w+)"?\s*\(')
+_OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schema\b|\b(?:describe|show|summarize)\b")
+_CAST_TO = re.compile(r'\bas\s+(?:"?\w+"?\s*\.\s*)*"?(\w+)"?\s*[)\[]')
+
+
+def _named_in_text(con: duckdb.DuckDBPyConnection, view: str) -> tuple[set[str], set[str]]:
+    """Table functions and ENUMs in the text of a view, and in those of the views and macros that it names."""
+    texts: dict[str, str] = {}
+    for name, text in con.execute(
+        "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
+        "SELECT function_name, macro_definition FROM duckdb_functions() "
+        "WHERE NOT internal AND macro_definition IS NOT NULL"
+    ).fetchall():  # one of several schemas with a name may be meant
+        texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
+    known = _OF_DATABASE | {folded(row[0]) for row in con.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
+    ).fetchall()}  # fmt: skip
+    types = {folded(name): _enum(labels) for name, labels in con.execute(
+        "SELECT type_name, labels FROM duckdb_types() WHERE logical_type = 'ENUM' AND NOT internal"
+    ).fetchall()}  # fmt: skip
+    found, enums, waiting = set[str](), set[str](), {folded(view)}
+    while waiting:
+        text = texts.pop(waiting.pop(), "")
+        found |= (set(_CALLED.findall(text)) & known) | set(_OF_CATALOG.findall(text))
+        enums |= {types[name] for name in _CAST_TO.findall(text) if name in types}
+        waiting |= set(re.findall(r"\w+", text)) & set(texts)
+    return found, enums
+
+
+_WORDS_OF_FUNCTIONS = (
+    "range generate_series repeat repeat_row unnest json_each json_tree query query_table glob read_blob "
+    "read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
+    "read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_single_csv_file read_single_json_file "
+    "read_single_parquet_file parquet_scan parquet_schema parquet_metadata parquet_file_metadata "
+    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan "
+    "postgres_scan postgres_scan_pushdown postgres_query mysql_scan mysql_query arrow_scan python_arrow_scan "
+    "pandas_scan pg_timezone_names icu_calendar_names test_all_types test_vector_types"
+)
+_FUNCTIONS_FOR_ALL = frozenset(_WORDS_OF_FUNCTIONS.split())
+"""Table functions that a public view may call: they make values, or read what is outside of this database. Of ``query``
+and ``query_table`` DuckDB says which tables they read; of any other function nobody knows."""
+
+
+def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
+    """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
+
+    Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
+    that may be read freely anyway does not count.
+
+    Args:
+        role: for whom it is to be shown; empty: for everybody. What is protected for any role is not for another that
+            has no policy of it.
+    """
+    stored = policies(con)
+    held = {folded(policy.name): policy for policy in stored if not policy.role}
+    if role:
+        held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
+    read = read_by(con, view)
+    hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
+    hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
+    if hidden:
+        return hidden[0]
+    here = current_database(con)
+    public = {(here, "main", name) for name, policy in held.items() if policy.label == "public"}
+    for policy in stored:
+        if policy.label == "unit-level" and read.tables & (read_by(con, policy.name).tables - public):
+            return policy.name
+        if policy.label == "unit-level" and read.enums and _has_type(con, policy, read.enums):
+            return policy.name
+    return None
+
+
+def _has_type(con: duckdb.DuckDBPyConnection, policy: Policy, enums: Collection[str]) -> bool:
+    """Whether a column has one of these types, whose labels may be of one unit alone."""
+    asked = f"""SELECT data_type FROM duckdb_columns() WHERE database_name = current_database()
+        AND schema_name = 'main' AND {folded_sql("table_name")} = ?"""
+    types = [str(row[0]) for row in con.execute(asked, [folded(policy.name)]).fetchall()]
+    return any(kind in enum or enum in kind for enum in enums for kind in types if "ENUM(" in kind)
+
+
+def has_records_of(con: duckdb.DuckDBPyConnection, view: str, policy: Policy, table: str) -> bool:
+    """Whether a view, which has this policy or is to have it, is made of the records of a table.
+
+    A table that is only looked up in has neither record keys nor measures.
+    """
+    if folded(view) == folded(table) or not is_view(con, view):
+        return False
+    own = {folded(name) for name in (policy.record_key, *policy.measures) if name is not None}
+    if not (own or {folded(str(policy.unit))}).intersection(columns_now(con, table)):
+        return False
+    return (current_database(con), "main", folded(table)) in read_by(con, view).tables
