@@ -63,6 +63,7 @@ _MOST_TOKENS = 10_000
 _MOST_NODES = 5_000
 _MOST_CACHED = 1000
 _LONGEST_PLAIN, _LONGEST_CONSTANT = 10_000, 1000
+_LONGEST_KEPT = 50_000  # characters of a question with its rewriting: a thousand longer ones would fill the memory
 _ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
@@ -411,9 +412,10 @@ class Guard:
         known = self._rewritten.get(text)
         if known is None or known[0] != version or not self._known.have(known[1].shapes):
             known = (version, self._anew(query, text, version))
-            if len(self._rewritten) >= _MOST_CACHED:
-                self._rewritten.clear()
-            self._rewritten[text] = known
+            if len(text) + len(known[1].sql) <= _LONGEST_KEPT:
+                if len(self._rewritten) >= _MOST_CACHED:
+                    self._rewritten.clear()
+                self._rewritten[text] = known
         rewritten = known[1]
         # Not part of what is remembered: tables may have changed.
         self._known.check_names(rewritten.tables, rewritten.shapes)
@@ -447,7 +449,7 @@ class Guard:
         with self._alone:
             policies = self._known.policies(version)
             rewritten = self._made(query, policies)
-            if question is not None:
+            if question is not None and len(text) + len(rewritten.sql) <= _LONGEST_KEPT:
                 self._templates.learn(question, version, rewritten, lambda other: self._made(other, policies))
         return rewritten
 

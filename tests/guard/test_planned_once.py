@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,8 @@ import pytest
 import sdcduck
 from sdcduck.catalog.audit_log import read_log
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard import question as asking
 from sdcduck.guard.running import begun, plans_once
-
-asking = importlib.import_module("sdcduck.guard.question")  # the name `sdcduck.open_guard` is a function
 
 GROUPED = (
     "SELECT region, count(*) AS n, sum(income) AS y FROM people GROUP BY region ORDER BY n DESC LIMIT 3",
@@ -139,6 +137,17 @@ def test_no_more_are_remembered_than_there_is_room_for(one: Guard, monkeypatch: 
     for number in range(20):
         assert one.stream(f"SELECT {number} AS a").read_all().to_pylist() == [{"a": number}]
         assert len(one.constants) <= 5
+
+
+def test_long_questions_are_not_remembered(one: Guard) -> None:
+    numbers = [str(10**17 + place) for place in range(3_000)]
+    short, long = (
+        f"SELECT count(*) AS n FROM numbers WHERE r NOT IN ({', '.join(given)})" for given in (numbers[:9], numbers)
+    )
+    for question in (short, long):
+        assert one.sql(question).to_pylist() == one.sql(question).to_pylist()
+    assert short in one._rewritten
+    assert all(len(text) < 50_000 for text in one._rewritten)
 
 
 def test_where_every_warning_is_an_error(one: Guard) -> None:

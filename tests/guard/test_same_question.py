@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import sdcduck
 from sdcduck.guard import Guard, Refused
 
-plain_text = importlib.import_module("sdcduck.guard.guard").plain_text  # the name `sdcduck.open_guard` is a function
+plain_text = importlib.import_module("sdcduck.guard.guard").plain_text  # the name `sdcduck.guard.guard` is a function
 
 PIECES = [
     "SELECT", "1", "a", "b", ",", "(", ")", "*", "/", "-", "+", "<", "=", ".", ";", "'", "''", "'x'", "' -- y'", '"', '"c"', "FROM", "t",
