@@ -54,17 +54,6 @@
 --| East   | m   | n       |      NULL | Q          | A
 --| East   | m   | income  |      NULL | Q          | A
 --| @source SDMX cross-domain code lists CL_OBS_STATUS 2.2 and CL_CONF_STATUS 1.2
-CREATE OR REPLACE TEMP MACRO sdc_sdmx(
-    publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
-    protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_sdmx(
-        publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
-        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_export(publications, file, stencil := true, force := false) -> TABLE
 --| Writes published tables into a DuckDB file of their own, with a stencil by which anybody makes further tables of them.

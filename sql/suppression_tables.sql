@@ -52,14 +52,6 @@
 --| South  | f    |  3 |   8950 | region x sex | open    | NULL
 --| South  | m    |  2 |   8500 | region x sex | primary | max_count
 --| @source Langsrud and Bøvelstad (2022), section 2; Willenborg and de Waal (2001)
-CREATE OR REPLACE TEMP MACRO sdc_primary(
-    publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_primary(
-        publication, extend_zeros, structural_zeros, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
-        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
@@ -123,17 +115,6 @@ CREATE OR REPLACE TEMP MACRO sdc_primary(
 --| South  | f    | NULL | secondary | NULL
 --| South  | m    | NULL | secondary | NULL
 --| @source Langsrud and Bøvelstad (2022), section 2; R package GaussSuppression
-CREATE OR REPLACE TEMP MACRO sdc_suppress(
-    publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
-    protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_suppress(
-        publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
-        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
@@ -188,17 +169,6 @@ CREATE OR REPLACE TEMP MACRO sdc_suppress(
 --| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+-----------
 --| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
-CREATE OR REPLACE TEMP MACRO sdc_publish(
-    name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL,
-    p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL,
-    not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
-    protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_publish(
-        name, publication, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
-        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR,
-        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
@@ -269,17 +239,6 @@ CREATE OR REPLACE TEMP MACRO sdc_publish(
 --| South  | f    |      3.0 | secondary |   0.0 |   4.0 | false
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
-CREATE OR REPLACE TEMP MACRO sdc_audit(
-    publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false,
-    min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
-    contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL,
-    hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL,
-    improve := false, protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_audit(
-        publication, measure, insider, time_limit, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros,
-        structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR,
-        dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
@@ -329,17 +288,6 @@ CREATE OR REPLACE TEMP MACRO sdc_audit(
 --| --------------+-----------------+----------------+---------------+--------------+---------+--------
 --|             5 |               3 |        30650.0 |             2 |      22250.0 | 22250.0 | optimal
 --| @source Fischetti and Salazar (2000)
-CREATE OR REPLACE TEMP MACRO sdc_optimum(
-    publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL,
-    dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL,
-    contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL,
-    secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false,
-    protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_optimum(
-        publication, time_limit, NULL, singleton, forced_if, hidden_if, secondary_zeros, extend_zeros, structural_zeros,
-        cost, improve, protect_intervals, after, max_count, protect_zeros, min_contributors::VARCHAR, dominance::VARCHAR,
-        p_percent, pq::VARCHAR, primary_if, value, freq, contributor, not_counted::VARCHAR[], weight));
 
 --| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
@@ -391,18 +339,6 @@ CREATE OR REPLACE TEMP MACRO sdc_optimum(
 --| North  |      5.0 |      5.0
 --| South  | 2.727865 | 3.060731
 --| @source Langsrud and Bøvelstad (2022), section 3
-CREATE OR REPLACE TEMP MACRO sdc_decimals(
-    publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false,
-    min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL,
-    freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL,
-    forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL,
-    cost := NULL, improve := false, protect_intervals := false, after := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_decimals(
-        publication, mode, replicates::VARCHAR, seed::VARCHAR, k_disclosure::VARCHAR, singleton, forced_if, hidden_if, secondary_zeros,
-        extend_zeros, structural_zeros, cost, improve, protect_intervals, after, max_count, protect_zeros,
-        min_contributors::VARCHAR, dominance::VARCHAR, p_percent, pq::VARCHAR, primary_if, value, freq, contributor,
-        not_counted::VARCHAR[], weight));
 
 --| sdc_publication(name, query) -> TABLE
 --| Stores the SELECT of a publication under a name.

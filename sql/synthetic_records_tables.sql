@@ -54,18 +54,6 @@
 --| South  | m   |  36 |   2098
 --| South  | m   |  37 |   1591
 --| @source Reiter (2005); R package synthpop; Bowen et al. (2022), PSD, for noise, bounds and leaf diversity; Geyer et al. (2022), PSD, for partial synthesis
-CREATE OR REPLACE TEMP MACRO sdc_synth_records(
-    source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by :=
-    [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20,
-    exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived :=
-    NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_records(
-        source::VARCHAR, targets::VARCHAR[], rows::VARCHAR, subset::VARCHAR, share, details, model::VARCHAR, seed::VARCHAR::VARCHAR,
-        "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR, to_json(predictors)::VARCHAR, minbucket::VARCHAR,
-        to_json(smoothing)::VARCHAR, groups::VARCHAR, exclude::DOUBLE[], to_json(bounds)::VARCHAR, non_negative::VARCHAR[],
-        to_json(round_to)::VARCHAR, redraws::VARCHAR, to_json(derived)::VARCHAR, train_rows::VARCHAR, max_categories::VARCHAR, count_zero, joint::VARCHAR[],
-        to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
 --| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
@@ -110,18 +98,6 @@ CREATE OR REPLACE TEMP MACRO sdc_synth_records(
 --| --------+--------+--------
 --| persons | cart   |      12
 --| @source as of `sdc_synth_records`
-CREATE OR REPLACE TEMP MACRO sdc_synth_model(
-    name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing :=
-    NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL,
-    redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL,
-    near_constant := true, replace := false, seed := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_plan_synth_model(
-        name::VARCHAR, source::VARCHAR, seed::VARCHAR, replace, "by"::VARCHAR[], method::VARCHAR, to_json(visit)::VARCHAR,
-        to_json(predictors)::VARCHAR, minbucket::VARCHAR, to_json(smoothing)::VARCHAR, groups::VARCHAR, exclude::DOUBLE[],
-        to_json(bounds)::VARCHAR, non_negative::VARCHAR[], to_json(round_to)::VARCHAR, redraws::VARCHAR,
-        to_json(derived)::VARCHAR, train_rows::VARCHAR, max_categories::VARCHAR, count_zero, joint::VARCHAR[],
-        to_json(bounds_where)::VARCHAR, weight::VARCHAR, near_constant));
 
 --| sdc_drop_synth_model(name) -> TABLE
 --| Takes a stored model of synthetic records away.

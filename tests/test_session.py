@@ -508,7 +508,10 @@ def test_what_cannot_be_opened_says_why(
         ("sdc_round_table('p', base := 2.5)", "sdc_round_table: argument 'base' must be a whole number, not 2.5"),
         ("sdc_round_table('p', seed := 1e17)", "argument 'seed' must be a whole number between -2^53 and 2^53"),
         ("sdc_round_table('p', seed := 'nan'::DOUBLE)", "argument 'seed' must be a whole number, not nan"),
-        ("sdc_decimals('p', k_disclosure := 0.5)", "sdc_decimals: an argument must be a whole number, not 0.5"),
+        (
+            "sdc_decimals('p', k_disclosure := 0.5)",
+            "sdc_decimals: argument 'k_disclosure' must be a whole number, not 0.5",
+        ),
         ("sdc_protect('people', min_units := 1.5)", "sdc_protect: argument 'min_units' must be a whole number"),
         ("sdc_public(3)", "sdc_public: argument 'tbl' must name a table or view"),
     ],

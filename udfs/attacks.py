@@ -467,9 +467,6 @@ def _shares(plan: Plan, records: Records, size: int, number: int) -> list[dict[s
     return rows
 
 
-_TABLES = ("VARCHAR", "VARCHAR", "VARCHAR")
-_LAST = ("BIGINT", "VARCHAR[]", "DOUBLE", "VARCHAR")
-
 FAMILY = Family(
     name="attacks",
     temporary=("attacks_tables.sql",),

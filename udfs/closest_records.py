@@ -87,11 +87,6 @@ class Call:
         return "holdout" in self.compared.tables
 
 
-ARGUMENTS = ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "BIGINT",
-             "VARCHAR")  # fmt: skip
-"""SQL types of what `read_call` takes, in order."""
-
-
 def read_call(
     cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, holdout: str | None,
     columns: list[str] | None, distance: str | None, categorical: list[str] | None, ordinal: list[str] | None,

@@ -522,11 +522,6 @@ def plan_check_drop(session: Session, name: str | None) -> Rows:
     return Rows(drop)
 
 
-_SUBMITTED: Mapping[str, str] = {
-    "name": "VARCHAR", "kind": "VARCHAR", "status": "VARCHAR", "cells": "BIGINT", "failed": "BIGINT",
-    "review": "BIGINT",
-}  # fmt: skip
-
 FAMILY = Family(
     name="output_checks",
     stored=("output_checks.sql",),

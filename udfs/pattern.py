@@ -38,13 +38,12 @@ from sdcduck.udfs.rules import (
     with_structural_zeros,
 )
 
-OPTIONS = {
-    "k_disclosure": "BIGINT", "singleton": "VARCHAR", "forced_if": "VARCHAR", "hidden_if": "VARCHAR",
-    "secondary_zeros": "BOOLEAN", "extend_zeros": "BOOLEAN", "structural_zeros": "VARCHAR", "cost": "VARCHAR",
-    "improve": "BOOLEAN", "protect_intervals": "BOOLEAN", "after": "VARCHAR",
-}  # fmt: skip
-"""Names and SQL types of the arguments that are `Options`, in order; those of the rules follow."""
-ARGUMENTS = {**OPTIONS, **RULES}
+OPTIONS = (
+    "k_disclosure", "singleton", "forced_if", "hidden_if", "secondary_zeros", "extend_zeros", "structural_zeros",
+    "cost", "improve", "protect_intervals", "after",
+)  # fmt: skip
+"""Names of the arguments that are `Options`, in order; those of the rules follow."""
+ARGUMENTS = (*OPTIONS, *RULES)
 
 
 def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:

@@ -526,14 +526,6 @@ _PTABLE_COLUMNS = {
     "ub": "DOUBLE",
     "type": "VARCHAR",
 }
-_STORED_COLUMNS = {
-    "name": "VARCHAR",
-    "kind": "VARCHAR",
-    "rows": "BIGINT",
-    "intervals": "BIGINT",
-    "keys": "BIGINT",
-    "origin": "VARCHAR",
-}
 
 FAMILY = Family(
     name="perturbation",

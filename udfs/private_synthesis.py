@@ -397,10 +397,6 @@ _PREFLIGHT_COLUMNS = {
     "empty": "BIGINT", "uniques": "BIGINT", "p0": "DOUBLE", "p1": "DOUBLE", "signal_share": "DOUBLE",
     "advice": "VARCHAR",
 }  # fmt: skip
-_ARGUMENTS = (
-    "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN",
-    "VARCHAR", "DOUBLE", "BIGINT",
-)  # fmt: skip
 
 FAMILY = Family(
     name="private_synthesis",

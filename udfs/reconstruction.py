@@ -609,8 +609,6 @@ def plan_recon_agreement(
 
 _GUESSED = ("modal_category", "is_tie", "modal_released", "modal_true", "unit_true", "predicted", "precision")
 _STABLE = ("matched", "max_same", "ids", "ids_with_none")
-_GUESS = ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR")
-_TWO = ("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR")
 
 FAMILY = Family(
     name="reconstruction",

@@ -332,9 +332,6 @@ _REPORT_COLUMNS = {
     "level": "VARCHAR", "households": "BIGINT", "at_risk": "BIGINT", "at_risk_swapped": "BIGINT",
     "no_similar": "BIGINT", "no_donor_left": "BIGINT", "swapped": "BIGINT", "wanted": "BIGINT", "rate": "DOUBLE",
 }  # fmt: skip
-_ARGUMENTS = (
-    "VARCHAR", "VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR[]", "BIGINT", "DOUBLE", "VARCHAR[]",
-)  # fmt: skip
 
 FAMILY = Family(
     name="record_swapping",

@@ -20,12 +20,11 @@ from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.publication import Measure, Publication
 
-RULES = {
-    "max_count": "DOUBLE", "protect_zeros": "BOOLEAN", "min_contributors": "BIGINT", "dominance": "VARCHAR",
-    "p_percent": "DOUBLE", "pq": "VARCHAR", "primary_if": "VARCHAR", "value": "VARCHAR", "freq": "VARCHAR",
-    "contributor": "VARCHAR", "not_counted": "VARCHAR[]", "weight": "VARCHAR",
-}  # fmt: skip
-"""Names and SQL types of the arguments that are `Rules`, in order."""
+RULES = (
+    "max_count", "protect_zeros", "min_contributors", "dominance", "p_percent", "pq", "primary_if", "value", "freq",
+    "contributor", "not_counted", "weight",
+)  # fmt: skip
+"""Names of the arguments that are `Rules`, in order."""
 
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")

@@ -16,7 +16,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, confirm, portion, reads, shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.determined import determined
@@ -456,82 +456,31 @@ def plan_round_table(
     )
 
 
+_PATTERN = {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"}
+_AUDITED = {
+    "cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "lower": "DOUBLE", "upper": "DOUBLE",
+    "exact": "BOOLEAN", "protected": "BOOLEAN", "insider_lower": "DOUBLE", "insider_upper": "DOUBLE",
+    "insider_exact": "BOOLEAN", "insider_protected": "BOOLEAN",
+}  # fmt: skip
+_ROUNDED = {"cell": "BIGINT", "fingerprint": "VARCHAR", "original": "BIGINT", "rounded": "BIGINT"}
+
 FAMILY = Family(
     name="suppression",
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
         *planners(plan_publication, plan_drop_publication, plan_export),
+        planner(plan_round_table, _ROUNDED),
+        planner(plan_primary, order=("publication", "extend_zeros", "structural_zeros", *RULES)),
+        planner(plan_suppress, _PATTERN, ("publication", *ARGUMENTS)),
+        planner(plan_sdmx, _PATTERN, ("publication", *ARGUMENTS)),
+        planner(plan_publish, order=("name", "publication", *ARGUMENTS)),
+        planner(plan_audit, _AUDITED, ("publication", "measure", "insider", "time_limit", *ARGUMENTS)),
+        planner(plan_optimum, order=("publication", "time_limit", *ARGUMENTS)),
         planner(
-            plan_round_table, {"cell": "BIGINT", "fingerprint": "VARCHAR", "original": "BIGINT", "rounded": "BIGINT"}
-        ),
-        Planner("sdc_primary", ("VARCHAR", "BOOLEAN", "VARCHAR", *RULES.values()), plan_primary),
-        Planner(
-            "sdc_suppress",
-            ("VARCHAR", *ARGUMENTS.values()),
-            plan_suppress,
-            {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
-        ),
-        Planner(
-            "sdc_sdmx",
-            ("VARCHAR", *ARGUMENTS.values()),
-            plan_sdmx,
-            {"cell": "BIGINT", "fingerprint": "VARCHAR", "status": "VARCHAR", "why": "VARCHAR"},
-        ),
-        Planner(
-            "sdc_publish",
-            ("VARCHAR", "VARCHAR", *ARGUMENTS.values()),
-            plan_publish,
-            {
-                "name": "VARCHAR",
-                "inner_cells": "BIGINT",
-                "cells": "BIGINT",
-                "primary_cells": "BIGINT",
-                "secondary_cells": "BIGINT",
-                "unsafe_cells": "BIGINT",
-                "narrow_cells": "BIGINT",
-                "share_shown": "DOUBLE",
-                "saved_cells": "BIGINT",
-                "saved_cost": "DOUBLE",
-            },
-        ),
-        Planner(
-            "sdc_audit",
-            ("VARCHAR", "VARCHAR", "BOOLEAN", "DOUBLE", *ARGUMENTS.values()),
-            plan_audit,
-            {
-                "cell": "BIGINT",
-                "fingerprint": "VARCHAR",
-                "status": "VARCHAR",
-                "lower": "DOUBLE",
-                "upper": "DOUBLE",
-                "exact": "BOOLEAN",
-                "protected": "BOOLEAN",
-                "insider_lower": "DOUBLE",
-                "insider_upper": "DOUBLE",
-                "insider_exact": "BOOLEAN",
-                "insider_protected": "BOOLEAN",
-            },
-        ),
-        Planner(
-            "sdc_optimum",
-            ("VARCHAR", "DOUBLE", *ARGUMENTS.values()),
-            plan_optimum,
-            {
-                "primary_cells": "BIGINT",
-                "secondary_cells": "BIGINT",
-                "secondary_cost": "DOUBLE",
-                "optimal_cells": "BIGINT",
-                "optimal_cost": "DOUBLE",
-                "bound": "DOUBLE",
-                "status": "VARCHAR",
-            },
-        ),
-        Planner(
-            "sdc_decimals",
-            ("VARCHAR", "VARCHAR", "BIGINT", "BIGINT", *ARGUMENTS.values()),
             plan_decimals,
             {"inner_cell": "BIGINT", "decimals": "DOUBLE[]"},
+            ("publication", "mode", "replicates", "seed", *ARGUMENTS),
         ),
     ),
 )

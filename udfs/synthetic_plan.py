@@ -332,10 +332,6 @@ def _predictors(
 
 
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
-ARGUMENT_TYPES = (
-    "VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "DOUBLE[]", "VARCHAR", "VARCHAR[]",
-    "VARCHAR", "BIGINT", "VARCHAR", "BIGINT", "BIGINT", "BOOLEAN", "VARCHAR[]", "VARCHAR", "VARCHAR", "BOOLEAN",
-)  # fmt: skip
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
     [], "cart", "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
 )  # fmt: skip

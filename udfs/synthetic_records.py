@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
-from sdcduck.functions.declared import planners
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import confirm, reads, shown_checkpoint
-from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.functions.registry import Family, Rows, Scalar, Session
 from sdcduck.methods.synthesis.noise import bandwidths
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
@@ -48,7 +48,6 @@ from sdcduck.udfs.synthetic_columns import LARGEST, Encoding
 from sdcduck.udfs.synthetic_plan import (
     ARGUMENT_DEFAULTS,
     ARGUMENT_NAMES,
-    ARGUMENT_TYPES,
     Output,
     Plan,
     Rule,
@@ -743,20 +742,12 @@ FAMILY = Family(
     temporary=("synthetic_records_tables.sql",),
     planners=(
         *planners(plan_drop_synth_model),
-        Planner(
-            "sdc_synth_records",
-            ("VARCHAR", "VARCHAR[]", "BIGINT", "VARCHAR", "DOUBLE", "BOOLEAN", "VARCHAR", "BIGINT", *ARGUMENT_TYPES),
+        planner(
             plan_synth_records,
             _HANDLE,
-            ARGUMENT_NAMES,
+            ("source", "targets", "rows", "subset", "share", "details", "model", "seed", *ARGUMENT_NAMES),
         ),
-        Planner(
-            "sdc_synth_model",
-            ("VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", *ARGUMENT_TYPES),
-            plan_synth_model,
-            {"name": "VARCHAR", "method": "VARCHAR", "records": "BIGINT", "bytes": "BIGINT"},
-            ARGUMENT_NAMES,
-        ),
+        planner(plan_synth_model, order=("name", "source", "seed", "replace", *ARGUMENT_NAMES)),
         weights.PLANNER,
         *measures.PLANNERS,
     ),

@@ -36,11 +36,6 @@ _MEMORY = 1 << 28  # bytes of counts of one side; with more margins the records 
 _MOST_MARGINS = 2_000_000
 _FAR_ABOVE_NOISE, _FAR_BELOW_NOISE = 0.1, 0.5
 
-MARGIN_COLUMNS = {
-    "column_a": "VARCHAR", "column_b": "VARCHAR", "column_c": "VARCHAR", "cells": "BIGINT", "tvd": "DOUBLE",
-    "accuracy": "DOUBLE", "l1": "DOUBLE", "mae": "DOUBLE", "max_difference": "DOUBLE", "hellinger": "DOUBLE",
-    "tvd_expected": "DOUBLE", "tvd_holdout": "DOUBLE", "ratio": "DOUBLE",
-}  # fmt: skip
 ACCURACY_COLUMNS = {
     "ways": "BIGINT", "margins": "BIGINT", "buckets": "BIGINT", "accuracy": "DOUBLE", "tvd": "DOUBLE", "l1": "DOUBLE",
     "hellinger": "DOUBLE", "tvd_max": "DOUBLE", "worst": "VARCHAR", "tvd_expected": "DOUBLE", "tvd_holdout": "DOUBLE",
@@ -283,7 +278,5 @@ def _cell(
         "share_synthetic": shares[1], "difference": shares[1] - shares[0],
     }  # fmt: skip
 
-
-_ARGUMENTS = ("VARCHAR", "VARCHAR", "VARCHAR[]", "BIGINT", "BIGINT", "VARCHAR[]")
 
 PLANNERS = (*planners(plan_accuracy, plan_accuracy_margins, plan_accuracy_cells),)

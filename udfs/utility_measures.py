@@ -357,6 +357,4 @@ def _missing_and_mode(
     return missing, modes
 
 
-_PAIR = ("VARCHAR", "VARCHAR", "VARCHAR[]")
-
 PLANNERS = (*planners(plan_pmse, plan_utility_tables, plan_roc, plan_utility_columns),)  # fmt: skip

@@ -189,6 +189,4 @@ def plan_trend_concordance(
         ) ORDER BY ALL"""
 
 
-_ESTIMATES = ("VARCHAR", "VARCHAR", "VARCHAR[]")
-
 PLANNERS = (*planners(plan_quality, plan_quality_summary, plan_trend_concordance),)  # fmt: skip

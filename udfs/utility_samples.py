@@ -276,9 +276,4 @@ def _equivalent(metric: str, value: float, curve: Sequence[dict[str, object]]) -
     }  # fmt: skip
 
 
-_ARGUMENTS = (
-    "VARCHAR[]", "VARCHAR[]", "VARCHAR[]", "VARCHAR[]", "VARCHAR[]", "VARCHAR[]", "VARCHAR", "DOUBLE[]", "BIGINT",
-    "BIGINT", "VARCHAR[]", "VARCHAR",
-)  # fmt: skip
-
 PLANNERS = (*planners(plan_sample_curve, plan_sample_equivalence),)

@@ -13,12 +13,12 @@ CREATE OR REPLACE TEMP MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from sdcduck.functions.reference import COMMENT, SQL_FILES, SQLFunction, sql_functions
-from sdcduck.functions.registry import Planner, Rows
+from sdcduck.functions.registry import Planner, Rows, Session
 from sdcduck.quoting import identifier
 
 _ALONE = re.compile(rf"{COMMENT}(?!CREATE )", re.MULTILINE)
@@ -72,17 +72,27 @@ def sql_of(file: str) -> str:
     return _ALONE.sub(with_macro, text)
 
 
-def planner(plan: Callable[..., str | Rows], columns: Mapping[str, str] | None = None) -> Planner:
+def planner(
+    plan: Callable[..., str | Rows], columns: Mapping[str, str] | None = None, order: Sequence[str] = ()
+) -> Planner:
     """A planner with the arguments and columns that the comment of its function declares.
 
     Args:
         columns: of what is computed, where the result is made of it.
+        order: in which the planner takes the arguments, where that is another one; what the function does not have is
+            None.
     """
     function = next(one for one in sql_functions() if one.name == f"sdc_{plan.__name__.removeprefix('plan_')}")
+    names = tuple(name for name, _ in function.types)
     arguments = tuple(handed_on(name, kind)[1] for name, kind in function.types)
     if columns is None:
         columns = dict(function.types_of_columns) if "Rows" in str(plan.__annotations__["return"]) else {}
-    return Planner(function.name, arguments, plan, columns, names=tuple(name for name, _ in function.types))
+
+    def in_order(session: Session, *given: object) -> str | Rows:
+        by_name = dict(zip(names, given, strict=True))
+        return plan(session, *map(by_name.get, order))
+
+    return Planner(function.name, arguments, in_order if order else plan, columns, names)
 
 
 def planners(*plans: Callable[..., str | Rows]) -> tuple[Planner, ...]:

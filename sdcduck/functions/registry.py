@@ -72,15 +72,13 @@ class Planner:
         arguments: SQL types of the arguments, in order.
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
-        further: names of the arguments that the planner takes without naming them (``*common``).
-        names: of all arguments, where the planner calls them otherwise.
+        names: of the arguments, where the planner calls them otherwise.
     """
 
     name: str
     arguments: tuple[str, ...]
     plan: Callable[..., str | Rows]
     columns: Mapping[str, str] = field(default_factory=dict)
-    further: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -252,9 +250,7 @@ def _whole(planner: Planner, place: int, text: str) -> int:
 
 def _called(planner: Planner, place: int) -> str:
     """What a message calls an argument; the first parameter of a planner is the session."""
-    parameters = signature(planner.plan).parameters.items()
-    named = [name for name, one in parameters if one.kind != Parameter.VAR_POSITIONAL][1:]
-    names = planner.names or [*named, *planner.further]
+    names = planner.names or list(signature(planner.plan).parameters)[1:]
     return f"argument '{names[place]}'" if place < len(names) else "an argument"
 
 
