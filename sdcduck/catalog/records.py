@@ -11,7 +11,6 @@ import numpy as np
 
 from sdcduck.catalog.database import first_row
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
-from sdcduck.methods.perturbation.record_keys import PARTS, are_spread
 from sdcduck.quoting import identifier
 
 
@@ -53,6 +52,8 @@ def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str
 
 def keys_are_spread(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, ptable: str | None) -> bool:
     """Whether the record keys of a table (given as SQL) may be random numbers of the scale of a p-table, or of ours."""
+    from sdcduck.methods.perturbation.record_keys import PARTS, are_spread  # with SciPy, which most commands do without
+
     modulus = KEY_MODULUS
     if ptable is not None:
         row = first_row(con, "SELECT modulus FROM sdc.ptables WHERE name = ?", [ptable])
@@ -92,7 +93,8 @@ def measure_of_keys(
         )
         assert row is not None
         same, ties, number, different, correlation = row
-        of_value = same >= _SURE_TIES and same > 0.9 * ties and different > _SURE_TIES
+        # A few of one value and one key may be the same people under two identifiers.
+        of_value = same >= max(_SURE_TIES, number / 50) and same > 0.9 * ties and different > _SURE_TIES
         alike = number > 1 and correlation is not None and abs(correlation) > _SURE_CORRELATION / number**0.5
         if of_value or alike:
             return measure
