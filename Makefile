@@ -17,7 +17,7 @@ PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
 # What the other environment has comes behind what this one has: DuckDB and sdcduck.
 define lend
 $(PIP) --no-deps '$(DUCKDB)' && \
-$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"%s\")" % sysconfig.get_path("purelib").replace("$(VENV)", "$(BESIDE)"))' > $(VENV)/beside && \
+$(BIN)/python -c 'import os.path as p, sysconfig; inside = p.relpath(sysconfig.get_path("purelib"), "$(VENV)"); print("import site; site.addsitedir(\"%s\")" % p.abspath(p.join("$(BESIDE)", inside)))' > $(VENV)/beside && \
 mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth && \
 $(PIP) --no-deps -e .
 endef
