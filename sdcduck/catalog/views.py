@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from os.path import abspath
 from typing import Any
 
 import duckdb
@@ -29,11 +31,13 @@ class Read:
         tables: database, schema and name of each.
         functions: table functions, such as those of DuckDB's own catalog, and others that read it, or write to it.
         enums: types with their labels that expressions have, and no table that is read.
+        files: texts that may name files.
     """
 
     tables: frozenset[tuple[str, str, str]] = frozenset()
     functions: frozenset[str] = frozenset()
     enums: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
 
 
 def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
@@ -65,9 +69,9 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and not _is_told(row[0], noted):
             here = current_database(con)
-            named, of_types = _named_in_text(con, name)
-            functions |= named
-            enums |= of_types
+            text = _text_of(con, name)
+            functions |= _functions_in(con, text)
+            enums |= _enums_named(con, text)
             for table in con.get_table_names(asked, qualified=True):
                 tables |= _in_full(table, here)
     except duckdb.Error:
@@ -76,7 +80,10 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         except duckdb.Error:
             return Read()
         functions.add("what DuckDB does not tell")
-    return Read(frozenset(tables), frozenset(functions) - {"seq_scan"}, frozenset(enums - stored))
+    functions -= {"seq_scan"}
+    is_plain = tables and not functions and all(table.isidentifier() for _, _, table in tables)
+    files = [] if is_plain else _FILE.findall(_text_of(con, name))
+    return Read(frozenset(tables), frozenset(functions), frozenset(enums - stored), frozenset(files))
 
 
 def _enum(labels: Sequence[str]) -> str:
@@ -140,8 +147,12 @@ _OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schem
 _CAST_TO = re.compile(r'\bas\s+(?:"?\w+"?\s*\.\s*)*"?(\w+)"?\s*[)\[]')
 
 
-def _named_in_text(con: duckdb.DuckDBPyConnection, view: str) -> tuple[set[str], set[str]]:
-    """Table functions and ENUMs in the text of a view, and in those of the views and macros that it names."""
+_FILE = re.compile(r"""(?:'|")([^'"]*[./][^'"]*)(?:'|")""")
+"""What may name a file, or several: DuckDB takes names for files where there is no such table."""
+
+
+def _text_of(con: duckdb.DuckDBPyConnection, view: str) -> str:
+    """The text of a view with those of the views and macros that it names, folded."""
     texts: dict[str, str] = {}
     for name, text in con.execute(
         "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
@@ -149,19 +160,41 @@ def _named_in_text(con: duckdb.DuckDBPyConnection, view: str) -> tuple[set[str],
         "WHERE NOT internal AND macro_definition IS NOT NULL"
     ).fetchall():  # one of several schemas with a name may be meant
         texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
-    known = _OF_DATABASE | {folded(row[0]) for row in con.execute(
-        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
-    ).fetchall()}  # fmt: skip
-    types = {folded(name): _enum(labels) for name, labels in con.execute(
-        "SELECT type_name, labels FROM duckdb_types() WHERE logical_type = 'ENUM' AND NOT internal"
-    ).fetchall()}  # fmt: skip
-    found, enums, waiting = set[str](), set[str](), {folded(view)}
+    found, waiting = "", {folded(view)}
     while waiting:
         text = texts.pop(waiting.pop(), "")
-        found |= (set(_CALLED.findall(text)) & known) | set(_OF_CATALOG.findall(text))
-        enums |= {types[name] for name in _CAST_TO.findall(text) if name in types}
+        found += f" {text}"
         waiting |= set(re.findall(r"\w+", text)) & set(texts)
-    return found, enums
+    return found
+
+
+def _functions_in(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
+    """Table functions, and others that tell of the database, that a text calls."""
+    known = con.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
+    ).fetchall()
+    called = set(_CALLED.findall(text)) & (_OF_DATABASE | {folded(row[0]) for row in known})
+    return called | set(_OF_CATALOG.findall(text))
+
+
+def _enums_named(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
+    """The ENUMs that a text casts to."""
+    asked = "SELECT type_name, labels FROM duckdb_types() WHERE logical_type = 'ENUM' AND NOT internal"
+    types = {folded(name): _enum(labels) for name, labels in con.execute(asked).fetchall()}
+    return {types[name] for name in _CAST_TO.findall(text) if name in types}
+
+
+def _share_files(some: Collection[str], others: Collection[str]) -> bool:
+    """Whether a file may be named among both, be it by a pattern.
+
+    >>> _share_files(["data/p*.parquet"], ["./data/people.parquet"]), _share_files(["a.csv"], ["b.csv", "x/a.csv"])
+    (True, False)
+    """
+    return any(
+        fnmatchcase(one, other) or fnmatchcase(other, one)
+        for one in map(abspath, some)
+        for other in map(abspath, others)
+    )
 
 
 _WORDS_OF_FUNCTIONS = (
@@ -200,9 +233,12 @@ def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str 
     here = current_database(con)
     public = {(here, "main", name) for name, policy in held.items() if policy.label == "public"}
     for policy in stored:
-        if policy.label == "unit-level" and read.tables & (read_by(con, policy.name).tables - public):
+        if policy.label != "unit-level":
+            continue
+        records = read_by(con, policy.name)
+        if read.tables & (records.tables - public) or _share_files(read.files, records.files):
             return policy.name
-        if policy.label == "unit-level" and read.enums and _has_type(con, policy, read.enums):
+        if read.enums and _has_type(con, policy, read.enums):
             return policy.name
     return None
 

@@ -120,3 +120,39 @@ def test_views_of_files_and_of_what_is_open_are_shown(con: duckdb.DuckDBPyConnec
     con.execute("FROM sdc_public('shown')").fetchall()
     assert guard(con).sql("FROM shown").num_rows == len(con.execute("FROM shown").fetchall())
     con.execute("FROM sdc_unprotect('shown')").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("view", "is_open"),
+    [
+        ("SELECT max(income) AS most FROM '{folder}/people.parquet'", False),
+        ("FROM read_parquet('{folder}/p*.parquet')", False),
+        (
+            "FROM read_parquet(['{folder}/regions.parquet', '{folder}/../{name}/people.parquet'], union_by_name := true)",
+            False,
+        ),
+        ("SELECT r.* FROM regions AS r, '{folder}/people.parquet'", False),
+        ("FROM between", False),
+        ("FROM '{folder}/regions.parquet'", True),
+        ("FROM read_parquet('{folder}/r*.parquet')", True),
+    ],
+)
+def test_a_view_of_the_file_that_records_are_in_is_open_to_nobody(tmp_path: Path, view: str, is_open: bool) -> None:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            f"COPY (SELECT i AS id, sdc_record_key(i) AS record_key, i % 3 AS region, i * 17 AS income FROM range(99) _(i)) TO '{tmp_path}/people.parquet'"
+        )
+        con.execute(f"COPY (SELECT i AS region FROM range(3) _(i)) TO '{tmp_path}/regions.parquet'")
+        con.execute(f"CREATE VIEW people AS FROM '{tmp_path}/people.parquet'")
+        con.execute(f"CREATE VIEW between AS SELECT income FROM read_parquet('{tmp_path}/people.parquet')")
+        con.execute("CREATE TABLE regions AS FROM range(3) _(region)")
+        con.execute(
+            "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
+        ).fetchall()
+        con.execute(f"CREATE VIEW shown AS {view.format(folder=tmp_path, name=tmp_path.name)}")
+        if is_open:
+            con.execute("FROM sdc_public('shown')").fetchall()
+            assert guard(con).sql("FROM shown").num_rows == 3
+        else:
+            with pytest.raises(duckdb.Error, match=r"'shown' reads '(people|what DuckDB does not tell)', which is not"):
+                con.execute("FROM sdc_public('shown')")
