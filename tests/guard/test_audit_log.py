@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck import audit_log
+from sdcduck.catalog import audit_log
 from sdcduck.catalog.audit_log import AuditLog, verify_log
 from sdcduck.guard import Refused, guard
 

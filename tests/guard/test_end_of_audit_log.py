@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sdcduck
-from sdcduck import audit_log
+from sdcduck.catalog import audit_log
 from sdcduck.catalog.audit_log import AuditLog, read_log, verify_log
 from sdcduck.cli import app
 from sdcduck.guard import Refused, guard

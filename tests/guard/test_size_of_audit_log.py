@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck import audit_log
+from sdcduck.catalog import audit_log
 from sdcduck.catalog.audit_log import AuditLog, OverQuota, read_log, verify_log
 from sdcduck.guard import Guard, Refused, guard
 
