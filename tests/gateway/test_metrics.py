@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from served_gateway import PASSWORD, Served, start
+from served_gateway import PASSWORD, Served, start, wait_for
 
 psycopg = pytest.importorskip("psycopg")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
@@ -57,6 +57,8 @@ def test_what_is_counted(counting: Served) -> None:
                 con.execute(query)
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(**{**served.options, "password": "wrong password"})
+        # A client hears that its password is wrong before the gateway has counted it out.
+        wait_for(lambda: numbers(served)['sdcduck_connections{door="postgres"}'] == 1)
         found = numbers(served)
     assert found['sdcduck_connections{door="postgres"}'] == 1
     assert found['sdcduck_connections{door="flight"}'] == 0
