@@ -32,7 +32,7 @@ def changed() -> list[str]:
 def families(file: str) -> set[str]:
     """The folders of tests that a file of the product belongs to; empty: it is of no family.
 
-    >>> sorted(families("sdcduck/guard/block.py")), families("udfs/suppression.py"), families("Makefile")
+    >>> sorted(families("sdcduck/guard/protect/block.py")), families("udfs/suppression.py"), families("Makefile")
     (['attacks', 'guard'], {'suppression'}, set())
     """
     parts = Path(file).parts

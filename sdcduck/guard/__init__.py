@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sdcduck.catalog.audit_log import AuditLog, verify_log
 from sdcduck.guard.guard import Explanation, Guard, open_guard
-from sdcduck.guard.origins import Origin
+from sdcduck.guard.passes.lineage import Origin
 from sdcduck.guard.refusals import REASONS, Refused
 
 guard = open_guard

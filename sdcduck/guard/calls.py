@@ -10,6 +10,7 @@ WHERE _f3_7 > 0
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,6 +24,11 @@ NUMBERS = "_sdc_n"
 
 SETS = "_sets"
 """The column that says of which grouping set a row is."""
+
+
+def unknown_name() -> str:
+    """A name for a table that stands for a block: nobody can have written it into a query, not even in a string."""
+    return f"_sdc_{secrets.token_hex(12)}"
 
 
 class Steps:

@@ -25,36 +25,37 @@ from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.catalog.audit_log import OVER_QUOTA, AuditLog, OverQuota
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard.allowed import TYPES, check_query, check_rewritten, read
-from sdcduck.guard.expression_types import EXPRESSION_TYPES
-from sdcduck.guard.known import Known
+from sdcduck.guard.allowed import TYPES
+from sdcduck.guard.expressions import RELEASED, conjuncts, has_aggregate, is_number, is_query, refuse_many_sets
 from sdcduck.guard.labels import settle_defaults, without_labels
-from sdcduck.guard.names import settle_names
-from sdcduck.guard.one_reading import refuse_two_readings
-from sdcduck.guard.origins import PREVIEW, Origin, origins
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
-from sdcduck.guard.own_names import OwnNames
-from sdcduck.guard.pivot_values import written_out
-from sdcduck.guard.pivots import without_pivots
-from sdcduck.guard.preview import preview_of
-from sdcduck.guard.protect import Protection
+from sdcduck.guard.passes.aliases import settle_names
+from sdcduck.guard.passes.columns import without_columns
+from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.lineage import PREVIEW, Origin, origins
+from sdcduck.guard.passes.normalize import refuse_hidden_relations, settle_readings, without_brackets
+from sdcduck.guard.passes.output_names import name_all, name_subqueries, output_names
+from sdcduck.guard.passes.pivot_values import written_out
+from sdcduck.guard.passes.pivots import without_pivots
+from sdcduck.guard.passes.preview import preview_of
+from sdcduck.guard.passes.relation_names import OwnNames
+from sdcduck.guard.passes.render import words_of, written
+from sdcduck.guard.passes.row_order import settle_row_order
+from sdcduck.guard.passes.same_reading import refuse_two_readings
+from sdcduck.guard.passes.sizes import bound, refuse_lists_of_windows
+from sdcduck.guard.passes.spelling import Spelling, spell
+from sdcduck.guard.passes.subscripts import refuse_other_readings, settle_fields, settle_subscripts
+from sdcduck.guard.passes.using import note_using, refuse_other_using
+from sdcduck.guard.passes.validate import check_query, check_rewritten, read
+from sdcduck.guard.protect.protection import Protection
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.quiet import quiet
-from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, without_brackets
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
-from sdcduck.guard.row_order import settle_row_order
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
-from sdcduck.guard.shapes import RELEASED, conjuncts, has_aggregate, is_number, is_query, refuse_many_sets
-from sdcduck.guard.sizes import bound, refuse_lists_of_windows
-from sdcduck.guard.spelling import Spelling, spell
-from sdcduck.guard.stars import without_columns
-from sdcduck.guard.subscripts import refuse_other_readings, settle_fields, settle_subscripts
+from sdcduck.guard.schema import Known
 from sdcduck.guard.templates import Templates, asked
-from sdcduck.guard.unnamed import name_all, name_subqueries, output_names
-from sdcduck.guard.using import note_using, refuse_other_using
-from sdcduck.guard.written import words_of, written
 from sdcduck.quoting import folded, identifier
 
 _LONGEST = 100_000  # characters

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.known import Shape
-from sdcduck.guard.origins import Origin
+from sdcduck.guard.passes.lineage import Origin
 from sdcduck.guard.relations import Unique
+from sdcduck.guard.schema import Shape
 
 
 @dataclass(frozen=True)

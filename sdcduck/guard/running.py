@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -13,9 +13,14 @@ import pyarrow as pa
 
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.sizes import TOO_LONG, check_parameters
 from sdcduck.guard.wide_numbers import without_wrong_signs
 from sdcduck.quoting import identifier, literal
+
+LONGEST_PARAMETER = 10_000
+"""Characters: longer values for parameters are not taken."""
+
+TOO_LONG = "sdcduck: a value of an aggregate that is too long"
+"""Stands in what DuckDB says where `sizes.bound` finds one; an aggregate with this text in it says so, and no more."""
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
@@ -24,6 +29,24 @@ _MAKES_MORE = (
     "LIMIT in a subquery"
 )
 _NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
+
+
+def check_parameters(values: Iterable[object]) -> None:
+    """Refuse values that are longer than what a query is judged by.
+
+    Raises:
+        Refused: one is, or a text in it.
+    """
+    for value in values:
+        if isinstance(value, str | bytes | bytearray) and len(value) > LONGEST_PARAMETER:
+            raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} characters")
+        if isinstance(value, list | tuple):
+            check_parameters(value)
+            if len(value) > LONGEST_PARAMETER:
+                raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} values")
+        if isinstance(value, dict):
+            check_parameters([*value.keys()])
+            check_parameters([*value.values()])
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.sizes import LONGEST_PARAMETER
+from sdcduck.guard.running import LONGEST_PARAMETER
 
 A = "'" + "a" * 40_000 + "'"
 

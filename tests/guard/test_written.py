@@ -10,9 +10,9 @@ from sqlglot import parse_one
 
 import sdcduck
 from sdcduck.guard import Refused
-from sdcduck.guard.allowed import check_rewritten
-from sdcduck.guard.calls import Steps, is_plain, with_numbers
-from sdcduck.guard.written import Written, unknown_name, written
+from sdcduck.guard.calls import Steps, is_plain, unknown_name, with_numbers
+from sdcduck.guard.passes.render import Written, written
+from sdcduck.guard.passes.validate import check_rewritten
 
 RECORDS = "SELECT region AS _g0 FROM people GROUP BY region"
 NUMBER = '"_sdc_n"."_f0_0"'

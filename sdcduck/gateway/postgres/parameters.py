@@ -43,7 +43,7 @@ from sdcduck.gateway.postgres.types import (
     array_of,
     type_of,
 )  # fmt: skip
-from sdcduck.guard.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
 from sdcduck.quoting import folded
 
 _MOST_NODES = 5_000

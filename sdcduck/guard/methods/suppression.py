@@ -8,8 +8,8 @@ from sqlglot import parse_one
 
 from sdcduck.catalog import Policy, stencil_table
 from sdcduck.guard.calls import Steps, Total
+from sdcduck.guard.expressions import bounded
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import bounded
 from sdcduck.quoting import folded, identifier
 
 _LARGEST = "1e27"  # of floating-point numbers, so that the sum of all cells is no overflow

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import by_name, tables_of
 from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.shapes import by_name, tables_of
 from sdcduck.quoting import folded, identifier, literal
 
 Ask = Callable[[str], tuple[list[str], list[int]]]

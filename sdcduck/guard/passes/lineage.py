@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.shapes import RELEASED, by_name
+from sdcduck.guard.expressions import RELEASED, by_name
 from sdcduck.quoting import folded
 
 PREVIEW = "preview"

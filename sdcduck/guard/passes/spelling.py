@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.shapes import by_name, tables_of
+from sdcduck.guard.expressions import by_name, tables_of
 from sdcduck.quoting import folded
 
 _SPELLED = "spelled"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.calls import both, chosen
+from sdcduck.guard.expressions import case, duckdb_name, family, is_query, is_wide, text, typed
 from sdcduck.guard.methods import CARRIED
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
-from sdcduck.guard.shapes import case, duckdb_name, family, is_query, is_wide, text, typed
 
 if TYPE_CHECKING:
-    from sdcduck.guard.block import Block
+    from sdcduck.guard.protect.block import Block
 
 FIGURES = "_sdc_p"
 """The alias of the part of a block that has the figures of units."""

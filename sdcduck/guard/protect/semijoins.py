@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.shapes import conjuncts, has_aggregate, owner, tables_of, typed
+from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, typed
 
 _KEY = "_k"
 _NEVER_NULL = "never NULL"

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import digits, family, typed
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import digits, family, typed
 
 APART = "_sdc_m"
 """What relations are called that are set apart."""

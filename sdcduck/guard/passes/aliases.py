@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import has_aggregate, is_aggregate, is_query
+from sdcduck.guard.passes.columns import Names
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import has_aggregate, is_aggregate, is_query
-from sdcduck.guard.stars import Names
 from sdcduck.quoting import folded
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.guard.allowed import WORDS_OF_TIME, Reading, read
+from sdcduck.guard.allowed import WORDS_OF_TIME
+from sdcduck.guard.passes.validate import Reading, read
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 

@@ -15,8 +15,8 @@ from datetime import datetime
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import digits, duckdb_name, family
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import digits, duckdb_name, family
 from sdcduck.quoting import folded
 
 TRIED = "_sdc_try"

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.expressions import aggregates, duckdb_name, family, function_of, text
+from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.protect.total import TRIED
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role
-from sdcduck.guard.shapes import aggregates, duckdb_name, family, function_of, text
-from sdcduck.guard.total import TRIED
 from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
-    from sdcduck.guard.block import Block
+    from sdcduck.guard.protect.block import Block
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "qualify", "windows"])
 _OF_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from sdcduck.guard.semijoins import ties
-from sdcduck.guard.shapes import aggregates, duckdb_name, is_aggregate, text, typed, without_nulls
+from sdcduck.guard.expressions import aggregates, duckdb_name, is_aggregate, text, typed, without_nulls
+from sdcduck.guard.protect.semijoins import ties
 
 JOINED = "_sdc_c"
 """What relations are called that stand in place of scalar subqueries."""

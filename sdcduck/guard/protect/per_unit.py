@@ -20,14 +20,24 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from sdcduck.guard.calls import both, chosen
-from sdcduck.guard.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.expressions import (
+    bounded,
+    case,
+    duckdb_name,
+    family,
+    is_aggregate,
+    is_wide,
+    is_zero,
+    text,
+    without_nulls,
+)
+from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Relation, Role
-from sdcduck.guard.shapes import bounded, case, duckdb_name, family, is_aggregate, is_wide, is_zero, text, without_nulls
 from sdcduck.quoting import folded
 
 if TYPE_CHECKING:
-    from sdcduck.guard.block import Block
+    from sdcduck.guard.protect.block import Block
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "distinct"])
 _BESIDE: dict[type[exp.Expr], str] = {exp.ArgMin: "min", exp.ArgMax: "max"}

@@ -1,7 +1,7 @@
 """PIVOT and UNPIVOT as plain SELECT, before anything else looks at a query.
 
 What they become is judged like any other query, so that they may stand over records too. The values of a PIVOT are
-written out here: `sdcduck.guard.pivot_values` asks for those that are not.
+written out here: `sdcduck.guard.passes.pivot_values` asks for those that are not.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from itertools import count, product
 
 from sqlglot import exp
 
-from sdcduck.guard.pivot_values import MOST_COLUMNS
+from sdcduck.guard.passes.output_names import default_name, number_repeated
+from sdcduck.guard.passes.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.unnamed import default_name, number_repeated
 from sdcduck.quoting import folded
 
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])

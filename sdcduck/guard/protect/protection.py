@@ -21,14 +21,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.block import Block
-from sdcduck.guard.calls import Numbered
-from sdcduck.guard.own_records import Tied, without_ties
-from sdcduck.guard.refusals import Refused, unknown_column
-from sdcduck.guard.relations import Label, Relation, Unique, of_policy
-from sdcduck.guard.scalar_subqueries import without_correlated_values
-from sdcduck.guard.semijoins import without_correlation, without_semi_joins
-from sdcduck.guard.shapes import (
+from sdcduck.guard.calls import Numbered, unknown_name
+from sdcduck.guard.expressions import (
     as_written,
     case,
     column_names,
@@ -39,8 +33,13 @@ from sdcduck.guard.shapes import (
     tables_of,
     value_of,
 )
-from sdcduck.guard.unit_windows import without_distinct_on
-from sdcduck.guard.written import unknown_name
+from sdcduck.guard.protect.block import Block
+from sdcduck.guard.protect.own_records import Tied, without_ties
+from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
+from sdcduck.guard.protect.semijoins import without_correlation, without_semi_joins
+from sdcduck.guard.protect.unit_windows import without_distinct_on
+from sdcduck.guard.refusals import Refused, unknown_column
+from sdcduck.guard.relations import Label, Relation, Unique, of_policy
 from sdcduck.quoting import folded
 
 

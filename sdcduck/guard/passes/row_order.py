@@ -22,8 +22,8 @@ from enum import IntEnum
 from sqlglot import exp
 
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.expressions import aggregates, by_name, is_query, tables_of, unknown_aggregate
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import aggregates, by_name, is_query, tables_of, unknown_aggregate
 from sdcduck.quoting import folded
 
 _ROW = "_sdc_row"

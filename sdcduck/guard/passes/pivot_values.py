@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sdcduck.guard.passes.render import words_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.written import words_of
 from sdcduck.quoting import folded, literal
 
 MOST_COLUMNS = 200

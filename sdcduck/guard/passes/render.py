@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,15 +12,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token
 
 from sdcduck.guard.calls import Numbered
-from sdcduck.guard.subscripts import settle_subscripts
+from sdcduck.guard.passes.subscripts import settle_subscripts
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
-
-
-def unknown_name() -> str:
-    """A name for a table that stands for a block: nobody can have written it into a query, not even in a string."""
-    return f"_sdc_{secrets.token_hex(12)}"
 
 
 def words_of(text: str) -> list[Token]:

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.beside import compared, joined, set_apart, values_of
 from sdcduck.guard.calls import SETS, Numbered, both, with_numbers
-from sdcduck.guard.figures import FIGURES
-from sdcduck.guard.methods import CARRIED, Method, method_of
-from sdcduck.guard.names import refuse_more_keys
-from sdcduck.guard.numbers import UNITS, Numbers, OfRecords, OfUnits
-from sdcduck.guard.own_records import Tied
-from sdcduck.guard.per_unit import brought_together
-from sdcduck.guard.refusals import Refused, refuse_own_name
-from sdcduck.guard.relations import Added, Label, Relation, Role
-from sdcduck.guard.scalar_subqueries import JOINED
-from sdcduck.guard.semijoins import is_never_null
-from sdcduck.guard.shapes import (
+from sdcduck.guard.expressions import (
     GROUPS,
     RELEASED,
     SET,
@@ -53,12 +42,23 @@ from sdcduck.guard.shapes import (
     without_nulls,
     without_repetition,
 )
-from sdcduck.guard.total import is_total, refuse_lifted, refuse_uncaught, tried
-from sdcduck.guard.unit_windows import with_windows
+from sdcduck.guard.methods import CARRIED, Method, method_of
+from sdcduck.guard.passes.aliases import refuse_more_keys
+from sdcduck.guard.protect.figures import FIGURES
+from sdcduck.guard.protect.materialize import compared, joined, set_apart, values_of
+from sdcduck.guard.protect.numbers import UNITS, Numbers, OfRecords, OfUnits
+from sdcduck.guard.protect.own_records import Tied
+from sdcduck.guard.protect.per_unit import brought_together
+from sdcduck.guard.protect.scalar_subqueries import JOINED
+from sdcduck.guard.protect.semijoins import is_never_null
+from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
+from sdcduck.guard.protect.unit_windows import with_windows
+from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.relations import Added, Label, Relation, Role
 from sdcduck.quoting import folded, identifier
 
 if TYPE_CHECKING:
-    from sdcduck.guard.protect import Protection
+    from sdcduck.guard.protect.protection import Protection
 
 _OF_ONE_FORM = (
     exp.DataType.INTEGER_TYPES

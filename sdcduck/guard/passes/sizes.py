@@ -15,21 +15,16 @@ batch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import is_query
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import is_query
+from sdcduck.guard.running import LONGEST_PARAMETER, TOO_LONG
 from sdcduck.quoting import folded
-
-LONGEST_PARAMETER = 10_000
-"""Characters: longer values for parameters are not taken."""
-
-TOO_LONG = "sdcduck: a value of an aggregate that is too long"
-"""Stands in what DuckDB says where `_checked` finds one; an aggregate with this text in it says so, and no more."""
 
 _MOST_WORK = 2_000_000  # nanoseconds for a row
 _STORED, _PLAIN, _ITEM = 200, 32, 16  # bytes of a value of a table, of a number as a text, around an item of a list
@@ -169,24 +164,6 @@ def _is_narrow(frame: exp.Expr | None) -> bool:
         if end != "CURRENT ROW" and not (number.isdecimal() and int(number) <= _WIDEST):
             return False
     return True
-
-
-def check_parameters(values: Iterable[object]) -> None:
-    """Refuse values that are longer than what a query is judged by.
-
-    Raises:
-        Refused: one is, or a text in it.
-    """
-    for value in values:
-        if isinstance(value, str | bytes | bytearray) and len(value) > LONGEST_PARAMETER:
-            raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} characters")
-        if isinstance(value, list | tuple):
-            check_parameters(value)
-            if len(value) > LONGEST_PARAMETER:
-                raise Refused("SDC002", f"a parameter of more than {LONGEST_PARAMETER} values")
-        if isinstance(value, dict):
-            check_parameters([*value.keys()])
-            check_parameters([*value.values()])
 
 
 @dataclass

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
+from sdcduck.guard.expressions import column_names, tables_of
+from sdcduck.guard.passes.columns import cte_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.shapes import column_names, tables_of
-from sdcduck.guard.stars import cte_of
 from sdcduck.quoting import folded
 
 _TIED = "tied"

@@ -7,7 +7,7 @@ from collections import Counter
 
 from sqlglot import exp
 
-from sdcduck.guard.shapes import by_name
+from sdcduck.guard.expressions import by_name
 from sdcduck.quoting import folded
 
 _WORD = re.compile(r"\w+")

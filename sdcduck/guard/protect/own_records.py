@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sdcduck.guard.semijoins import PLAIN
-from sdcduck.guard.shapes import aggregates, conjuncts, owner, text, typed
+from sdcduck.guard.expressions import aggregates, conjuncts, owner, text, typed
+from sdcduck.guard.protect.semijoins import PLAIN
 from sdcduck.quoting import folded
 
 LOOKED_FOR = "_sdc_e"

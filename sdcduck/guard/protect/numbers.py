@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Total, both, chosen
+from sdcduck.guard.expressions import bounded
 from sdcduck.guard.methods import Method, cell_key_of_units
-from sdcduck.guard.shapes import bounded
 from sdcduck.quoting import identifier
 
 UNITS = "_sdc_u"

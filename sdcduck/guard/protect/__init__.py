@@ -1,0 +1,1 @@
+"""Protection: blocks over unit-level records become protected numbers, and nothing else."""
