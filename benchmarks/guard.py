@@ -32,8 +32,7 @@ from rich.table import Table
 
 import sdcduck
 from sdcduck.guard import Guard
-from sdcduck.guard.guard import locked, plain_text
-from sdcduck.guard.templates import Templates
+from sdcduck.guard.opening import locked
 
 TYPICAL = """
     SELECT area, branch, sex, count(*) AS n, sum(income) AS income, avg(income) AS mean, sum(turnover) AS turnover
@@ -47,8 +46,7 @@ TYPICAL = """
 
 def fresh(one: Guard, query: str) -> str:
     """A question that the guard remembers nothing of."""
-    one._rewritten.pop(plain_text(query), None)
-    one._templates = Templates(most=1000)
+    one._rewritings.forget()
     return query
 
 

@@ -69,7 +69,7 @@ class Guarded:
             sql, parameters = with_patterns(self._sql, parameters)
         except Refused as refused:
             given = written_down(parameters)
-            self._guard.write(self._sql, self._user, start, refused.code, 0, None, "", parameters=given)
+            self._guard.audit.write(self._sql, self._user, start, refused.code, 0, None, "", parameters=given)
             raise
         self._question = self._guard.question(sql, user=self._user)
         return [(name, type_of(kind)) for name, kind in self._question.ask(parameters)]
@@ -340,7 +340,7 @@ class Role:
             try:
                 asked = described(sql)
             except Refused as refused:
-                self.guard.write(sql, values.user, start, refused.code, 0, None, "")
+                self.guard.audit.write(sql, values.user, start, refused.code, 0, None, "")
                 raise
             return self.guard.columns(asked, types, user=values.user, first=first)
         cursor = self.catalog.cursor()

@@ -66,7 +66,7 @@ def house(
         raise
     opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections), salts=salts)
     for role in roles.values():
-        role.guard.heard = opened.counts.question
+        role.guard.audit.heard = opened.counts.question
     return opened
 
 

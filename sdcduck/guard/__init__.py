@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sdcduck.catalog.audit_log import AuditLog, verify_log
-from sdcduck.guard.guard import Explanation, Guard, open_guard
-from sdcduck.guard.passes.lineage import Origin
+from sdcduck.guard.guard import Explanation, Guard
+from sdcduck.guard.opening import open_guard
 from sdcduck.guard.refusals import REASONS, Refused
+from sdcduck.guard.rewritten import Origin
 
 guard = open_guard
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TypeVar
 
@@ -421,3 +421,29 @@ def owner(column: exp.Column) -> exp.Select | None:
             left_a_select = True
         node = parent
     return None
+
+
+def refuse_more_keys(select: exp.Select) -> None:
+    """Refuse GROUP BY ALL where HAVING has columns that are no group keys: DuckDB groups by these, too.
+
+    SELECT age // 20 AS a, count(*) FROM people GROUP BY ALL HAVING a > 2 has a row for each age in DuckDB.
+
+    Args:
+        select: with all its names written out.
+    """
+    having = select.args.get("having")
+    if having is None:
+        return
+    keys = [item.unalias() for item in select.expressions if not has_aggregate(item)]
+    for column in _outside_aggregates(having.this):
+        if column not in keys:
+            raise Refused(
+                "SDC005",
+                "HAVING beside GROUP BY ALL groups by its columns, too: name the group keys, as in GROUP BY 1, 2",
+            )
+
+
+def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Column]:
+    for part in node.walk(prune=lambda part: is_query(part) or isinstance(part, exp.Filter) or is_aggregate(part)):
+        if isinstance(part, exp.Column):
+            yield part

@@ -9,19 +9,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from sdcduck.catalog.audit_log import OVER_QUOTA
+from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Parameters, begun, watched
-
-if TYPE_CHECKING:
-    from sdcduck.guard.guard import Guard
-    from sdcduck.guard.rewritten import Rewritten
 
 _ROWS = 16_384
 _HELD = 65_536
@@ -42,6 +40,19 @@ class Constant:
     rows: pa.Table
 
 
+class Asked(Protocol):
+    """What a question needs of the guard that it is asked of."""
+
+    audit: Auditing
+    constants: dict[str, Constant]
+    at_once: bool
+
+    def rewritten(
+        self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None
+    ) -> tuple[Rewritten, str]:
+        """What runs in its place, and the version of the policies."""
+
+
 class Question:
     """A question, from the text to the last row (`Guard.question`, `Guard.stream`).
 
@@ -57,7 +68,7 @@ class Question:
 
     def __init__(
         self,
-        guard: Guard,
+        guard: Asked,
         cursor: duckdb.DuckDBPyConnection,
         query: str,
         user: str,
@@ -85,7 +96,7 @@ class Question:
             Refused: it is not answered, or failed while it ran; never with data in the message.
         """
         try:
-            self._guard.check_log(self._user)
+            self._guard.audit.check(self._user)
             self._parameters = written_down(parameters)
             self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
             self._first = None
@@ -256,7 +267,7 @@ class Question:
         self._held.clear()
 
     def _write(self, verdict: str) -> None:
-        self._guard.write(
+        self._guard.audit.write(
             self._query,
             self._user,
             self._start,

@@ -5,9 +5,47 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.passes.lineage import Origin
 from sdcduck.guard.relations import Unique
 from sdcduck.guard.schema import Shape
+
+PREVIEW = "preview"
+"""What stands for a method where rows are made up."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a column of an answer is made of.
+
+    Attributes:
+        name: of the column.
+        protected: the tables whose protected numbers are in it, each with its method.
+        grouped: the tables whose groups it names.
+        computed: whether it was made from other columns, so that a NULL need not be one of the protection.
+    """
+
+    name: str
+    protected: frozenset[tuple[str, str]] = frozenset()
+    grouped: frozenset[str] = frozenset()
+    computed: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``public``, ``group``, ``perturbed``, ``rounded``, ``made up``, or ``exact``: a true number or none."""
+        methods = {method for _, method in self.protected}
+        if PREVIEW in methods:
+            return "made up"
+        if "cell_key" in methods:
+            return "perturbed"
+        if "rounding" in methods:
+            return "rounded"
+        if methods:
+            return "exact"
+        return "group" if self.grouped else "public"
+
+    @property
+    def withholds(self) -> bool:
+        """Whether a NULL in it is a number that the protection does not show."""
+        return bool(self.protected) and not self.computed
 
 
 @dataclass(frozen=True)

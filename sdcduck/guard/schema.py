@@ -45,7 +45,7 @@ class Columns:
     spelled: dict[str, str]
 
 
-class Known:
+class Schema:
     """Looks things up: each time, or once where nobody can change them.
 
     Args:

@@ -27,7 +27,8 @@ from ibis.formats.pyarrow import PyArrowType
 
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused, open_guard
-from sdcduck.guard.guard import LOCKED, NOTICE
+from sdcduck.guard.guard import NOTICE
+from sdcduck.guard.opening import LOCKED
 from sdcduck.ibis.doors import Door, Gateway, InProcess
 from sdcduck.ibis.rendering import GuardCompiler
 

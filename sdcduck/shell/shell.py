@@ -16,7 +16,7 @@ from rich.console import Console
 
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS
-from sdcduck.guard.passes.lineage import Origin
+from sdcduck.guard.rewritten import Origin
 from sdcduck.quoting import folded
 from sdcduck.shell.boxes import Column, clean
 from sdcduck.shell.results import FORMS, MODES, Boxed, Texts, Writer

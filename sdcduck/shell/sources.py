@@ -13,7 +13,7 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Origin, open_guard
-from sdcduck.guard.guard import locked
+from sdcduck.guard.opening import locked
 from sdcduck.guard.relations import about, use_of
 from sdcduck.quoting import folded
 

@@ -13,8 +13,8 @@ import pytest
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
+from sdcduck.guard.passes.reading import read
 from sdcduck.guard.passes.same_reading import refuse_two_readings
-from sdcduck.guard.passes.validate import read
 
 DAYS = """
 CREATE TABLE days AS SELECT

@@ -60,8 +60,8 @@ def test_a_view_is_looked_at_again_in_a_file_that_nobody_changes(tmp_path: Path)
     con.close()
     one = guard(path)
     asked = []
-    value = one._known._limited.value
-    one._known._limited.value = lambda sql: asked.append(sql) or value(sql)
+    value = one._schema._limited.value
+    one._schema._limited.value = lambda sql: asked.append(sql) or value(sql)
     for _ in range(3):
         for name in ("regions", "seasons"):
             one.sql(f"SELECT p.region, count(*) AS n FROM people p JOIN {name} USING (region) GROUP BY p.region")
@@ -141,7 +141,7 @@ def test_others_may_have_all_the_memory(file: Path, monkeypatch: pytest.MonkeyPa
     con = sdcduck.connect(file, read_only=True)  # where each question looks whether policies changed
     for name in ("policies_version", "policies"):
         guarded = guard(con)
-        guarded._known._unchanging = False
+        guarded._schema._unchanging = False
         with monkeypatch.context() as changed:
             changed.setattr(catalog, name, failing)
             for ask in (Guard.sql, Guard.columns, Guard.rewrite, lambda one, query: one.relations()):

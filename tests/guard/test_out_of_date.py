@@ -130,7 +130,7 @@ def test_a_change_that_is_taken_back_or_published(database: Database) -> None:
 def asked_over(one: Guard, questions: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a guard looks up for itself while the same question comes again and again."""
     seen: list[str] = []
-    limited, value = one._known._limited, one._known._limited.value
+    limited, value = one._schema._limited, one._schema._limited.value
     monkeypatch.setattr(limited, "value", lambda sql: seen.append(sql) or value(sql))  # type: ignore[func-returns-value]
     for _ in range(questions):
         one.sql(PUBLISHED)

@@ -146,8 +146,8 @@ def test_long_questions_are_not_remembered(one: Guard) -> None:
     )
     for question in (short, long):
         assert one.sql(question).to_pylist() == one.sql(question).to_pylist()
-    assert short in one._rewritten
-    assert all(len(text) < 50_000 for text in one._rewritten)
+    assert short in one._rewritings._rewritten
+    assert all(len(text) < 50_000 for text in one._rewritings._rewritten)
 
 
 def test_where_every_warning_is_an_error(one: Guard) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -15,8 +14,7 @@ from hypothesis import strategies as st
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-
-plain_text = importlib.import_module("sdcduck.guard.guard").plain_text  # the name `sdcduck.guard.guard` is a function
+from sdcduck.guard.plain_text import plain_text
 
 PIECES = [
     "SELECT", "1", "a", "b", ",", "(", ")", "*", "/", "-", "+", "<", "=", ".", ";", "'", "''", "'x'", "' -- y'", '"', '"c"', "FROM", "t",
@@ -91,7 +89,7 @@ def one(register: duckdb.DuckDBPyConnection) -> Guard:
 def test_one_question_is_rewritten_once(one: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     query = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
     answer = one.sql(query)
-    monkeypatch.setattr(one, "_protected", None)
+    monkeypatch.setattr(one._rewritings._rewriter, "rewrite", None)
     for number in range(30):
         again = query.replace(" FROM", f" -- user {number}\n  FROM")
         assert one.sql(f"/* chart {number} */  {again}").equals(answer)
@@ -104,11 +102,11 @@ def test_what_is_refused_does_not_fill_the_memory(one: Guard) -> None:
     for number in range(1100):
         with pytest.raises(Refused):
             one.sql(f"DELETE FROM people /* {number} */" + ("x" * 200_000 if number % 100 == 0 else ""))
-    assert len(one._texts) <= 1000
-    assert max(map(len, one._texts)) <= 10_000
+    assert len(one._rewritings._texts) <= 1000
+    assert max(map(len, one._rewritings._texts)) <= 10_000
     long = "SELECT 1 AS a" + " " * 20_000 + "/* long */"
     assert one.sql(long).to_pylist() == [{"a": 1}]
-    assert long not in one._texts
+    assert long not in one._rewritings._texts
 
 
 def test_strings_are_left_alone(one: Guard) -> None:

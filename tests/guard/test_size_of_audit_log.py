@@ -215,7 +215,7 @@ def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
     guarded = guard(people, log=AuditLog(path, quota=1))
     with pytest.raises(Refused, match="SDC095"):  # looked at: only then it is known how long its line is
         guarded.sql("SELECT count(*) FROM people", user="ann")
-    guarded._known = None  # type: ignore[assignment]
+    guarded._schema = None  # type: ignore[assignment]
     for ask in (
         lambda: guarded.sql("SELECT count(*) FROM people", user="ann"),
         lambda: guarded.stream("SELECT count(*) FROM people", user="ann"),

@@ -40,8 +40,8 @@ def becomes(one: Guard, text: str) -> Rewritten | str:
 
 def anew(one: Guard, text: str) -> Rewritten | str:
     """What a text becomes where no other question was asked."""
-    one._rewritten.clear()
-    one._templates._known.clear()
+    one._rewritings._rewritten.clear()
+    one._rewritings._templates._known.clear()
     return becomes(one, text)
 
 
@@ -52,8 +52,8 @@ def others(question: Asked, chosen: random.Random, number: int) -> Iterator[str]
 
 
 def has_template(one: Guard, text: str) -> bool:
-    question = asked(one._plain(text))
-    return question is not None and one._templates.find(question, one.rewritten(text)[1]) is not None
+    question = asked(one._rewritings._plain(text))
+    return question is not None and one._rewritings._templates.find(question, one.rewritten(text)[1]) is not None
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -227,7 +227,7 @@ def test_a_text_that_is_too_long_is_not_searched(
 ) -> None:
     one, long = sdcduck.open_guard(con), f"SELECT count(*) FROM people WHERE {20_000 * 'age = 5 AND '} true"
     assert asked(long) is not None
-    monkeypatch.setattr(importlib.import_module("sdcduck.guard.guard"), "asked", pytest.fail)
+    monkeypatch.setattr(importlib.import_module("sdcduck.guard.rewritings"), "asked", pytest.fail)
     assert becomes(one, long) == "SDC002"
 
 

@@ -292,7 +292,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
     def _change_refused(self, session: Session, statement: str) -> Refused:
         """The refusal of what would change something, with a line in the audit log: the guard never sees it."""
         guard, user = self._house.role_of(session.account).guard, session.account.name
-        guard.write(statement, user, time.perf_counter(), _NOTHING_CHANGES, 0, None, "")
+        guard.audit.write(statement, user, time.perf_counter(), _NOTHING_CHANGES, 0, None, "")
         return Refused(_NOTHING_CHANGES)
 
     def _hold(self, session: Session, size: int) -> None:

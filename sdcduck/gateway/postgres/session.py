@@ -232,7 +232,7 @@ class Session:
 
     def _write_down(self, text: str, start: float) -> None:
         """A line in the audit log for a statement that would change something, which the guard never sees."""
-        self._client.role.guard.write(text, self._client.user, start, "SDC004", 0, None, "")
+        self._client.role.guard.audit.write(text, self._client.user, start, "SDC004", 0, None, "")
 
     def _read_question(self, sql: str, types: Sequence[int]) -> tuple[str, bool, tuple[Type, ...]]:
         """The text to ask, whether it is about the database itself, and the types of its parameters."""

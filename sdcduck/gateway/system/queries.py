@@ -21,7 +21,7 @@ from sdcduck.gateway.system import functions as system_functions
 from sdcduck.gateway.system.catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard import Refused
 from sdcduck.guard.allowed import FUNCTIONS
-from sdcduck.guard.passes.validate import read
+from sdcduck.guard.passes.reading import read
 from sdcduck.quoting import folded
 
 _MENTIONS = re.compile(

@@ -12,10 +12,28 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import has_aggregate, is_aggregate, is_query
+from sdcduck.guard.expressions import is_query
 from sdcduck.guard.passes.columns import Names
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
+
+
+def resolve_aliases(draft: Draft) -> None:
+    """Write out what is a column and an alias; note how names are spelled.
+
+    >>> after(resolve_aliases, "SELECT age // 9 AS age, count(*) FROM people GROUP BY 1 ORDER BY age + 1")
+    SELECT age // 9 AS age, COUNT(*) FROM people GROUP BY 1 ORDER BY "people".age + 1
+    """
+    settle_names(draft.tree, draft.types)
+    draft.spelling = Spelling(draft.tree)
+
+
+def spell_names(draft: Draft) -> None:
+    """What the columns of the answer are called, with their capitals."""
+    spelled = {name: columns.spelled for name, columns in draft.described.items()}
+    draft.names = draft.spelling.of(draft.tree, spelled, draft.said)
 
 
 def settle_names(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:
@@ -43,32 +61,6 @@ def settle_names(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:
             owner = _owner(select, column, names)
             if owner is not None:
                 column.set("table", exp.to_identifier(owner, quoted=True))
-
-
-def refuse_more_keys(select: exp.Select) -> None:
-    """Refuse GROUP BY ALL where HAVING has columns that are no group keys: DuckDB groups by these, too.
-
-    SELECT age // 20 AS a, count(*) FROM people GROUP BY ALL HAVING a > 2 has a row for each age in DuckDB.
-
-    Args:
-        select: with all its names written out.
-    """
-    having = select.args.get("having")
-    if having is None:
-        return
-    keys = [item.unalias() for item in select.expressions if not has_aggregate(item)]
-    for column in _outside_aggregates(having.this):
-        if column not in keys:
-            raise Refused(
-                "SDC005",
-                "HAVING beside GROUP BY ALL groups by its columns, too: name the group keys, as in GROUP BY 1, 2",
-            )
-
-
-def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Column]:
-    for part in node.walk(prune=lambda part: is_query(part) or isinstance(part, exp.Filter) or is_aggregate(part)):
-        if isinstance(part, exp.Column):
-            yield part
 
 
 def _refuse_repeated(select: exp.Select, aliases: set[str]) -> None:

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sdcduck.guard.expressions import by_name, tables_of
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.output_names import name_outputs
+from sdcduck.guard.passes.parse import check_size
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.quoting import folded, identifier, literal
 
@@ -41,6 +44,20 @@ class _Source:
     def shown(self, names: Iterable[str]) -> frozenset[str]:
         """Those of some lower-case names that it shows."""
         return frozenset(names) & frozenset(map(folded, self.names))
+
+
+def expand_columns(draft: Draft) -> None:
+    """Write COLUMNS(..) out.
+
+    >>> after(expand_columns, "SELECT region, sum(COLUMNS('^i')) FROM people GROUP BY 1")
+    SELECT region, SUM("people"."id") AS "id", SUM("people"."income") AS "income" FROM people GROUP BY 1
+    """
+    if draft.tree.find(exp.Columns) is None:
+        return
+    spelled = {name: list(columns.spelled.values()) for name, columns in draft.described.items()}
+    without_columns(draft.tree, spelled, draft.schema.names_and_numbers)
+    check_size(draft.tree)
+    name_outputs(draft)
 
 
 def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:

@@ -7,55 +7,28 @@ an answer may say it beside the answer (`Guard.explain`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import RELEASED, by_name
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.spelling import spell
+from sdcduck.guard.rewritten import Origin
 from sdcduck.quoting import folded
 
-PREVIEW = "preview"
-"""What stands for a method where rows are made up."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a column of an answer is made of.
-
-    Attributes:
-        name: of the column.
-        protected: the tables whose protected numbers are in it, each with its method.
-        grouped: the tables whose groups it names.
-        computed: whether it was made from other columns, so that a NULL need not be one of the protection.
-    """
-
-    name: str
-    protected: frozenset[tuple[str, str]] = frozenset()
-    grouped: frozenset[str] = frozenset()
-    computed: bool = False
-
-    @property
-    def kind(self) -> str:
-        """``public``, ``group``, ``perturbed``, ``rounded``, ``made up``, or ``exact``: a true number or none."""
-        methods = {method for _, method in self.protected}
-        if PREVIEW in methods:
-            return "made up"
-        if "cell_key" in methods:
-            return "perturbed"
-        if "rounding" in methods:
-            return "rounded"
-        if methods:
-            return "exact"
-        return "group" if self.grouped else "public"
-
-    @property
-    def withholds(self) -> bool:
-        """Whether a NULL in it is a number that the protection does not show."""
-        return bool(self.protected) and not self.computed
-
-
 Columns = Sequence[Origin]
+
+
+def trace_lineage(draft: Draft) -> None:
+    """What each column of the answer is made of, once its columns are called as DuckDB calls them.
+
+    >>> after(trace_lineage, "SELECT Count(*) AS Number FROM people")
+    SELECT "_sdc"."_a0" AS "Number" FROM "a block" AS "_sdc"
+    """
+    spell(draft.tree, draft.names)
+    draft.lineage = origins(draft.tree, draft.protection.blocks)
 
 
 def origins(tree: exp.Expr, blocks: Mapping[int, Policy]) -> tuple[Origin, ...]:

@@ -5,12 +5,17 @@ What is refused here would be answered as sqlglot reads it, which is another que
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sdcduck.guard.allowed import TYPES
+from sdcduck.guard.expressions import is_query, refuse_many_sets
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -124,3 +129,126 @@ def refuse_hidden_relations(tree: exp.Expr) -> None:
             hidden = join.kind in ("SEMI", "ANTI") and folded(join.this.alias_or_name)
             if isinstance(column, exp.Column) and folded(column.name) == hidden:
                 raise Refused("SDC031", f"'{column.name}' is a column and a relation")
+
+
+def check_words(draft: Draft) -> None:
+    """Refuse words that are none, in places where sqlglot writes them as they are.
+
+    >>> after(check_words, "SELECT age::mood FROM people")
+    refused: SDC005: a form of SQL that the guard does not know (a type that is none of DuckDB's: cast to VARCHAR,
+    INTEGER, ..). Write it with plain SELECT, JOIN, GROUP BY and WITH.
+    """
+    _check_words(draft.tree)
+
+
+def normalize(draft: Draft) -> None:
+    """Forms that sqlglot writes in another way than it reads, as it writes them.
+
+    >>> after(normalize, "SELECT region, if(age > 9, 'a', 'b'), count(*) FROM people GROUP BY ROLLUP (1, 2)")
+    SELECT region, CASE WHEN age > 9 THEN 'a' ELSE 'b' END, COUNT(*) FROM people GROUP BY ROLLUP (region, CASE WHEN
+    age > 9 THEN 'a' ELSE 'b' END)
+    """
+    _normalize(draft.tree)
+    _check_limits(draft.tree)
+    draft.subscripts = settle_subscripts(draft.tree)
+
+
+_WORD = re.compile(r"\w+")
+
+_ALSO_WORDS = ("", "=", "CURRENT ROW", "NO OTHERS")
+
+
+def _check_words(tree: exp.Expr) -> None:
+    """Refuse words that are not words: names of units, types and functions that sqlglot would write as they are."""
+    for node in tree.walk():
+        if isinstance(node, (exp.Identifier, exp.Literal)):
+            continue
+        own = isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USERDEFINED
+        if own and folded(node.text("kind")) not in TYPES:
+            # A cast to an ENUM of the custodian's would tell whether a text is one of its labels.
+            raise Refused("SDC005", "a type that is none of DuckDB's: cast to VARCHAR, INTEGER, ..")
+        for value in node.args.values():
+            if isinstance(value, str) and not _WORD.fullmatch(value) and value not in _ALSO_WORDS:
+                raise Refused("SDC005", "an unusual word")
+
+
+def _normalize(tree: exp.Expr) -> None:
+    """Forms that sqlglot writes in another way than it reads, as it writes them.
+
+    Raises:
+        Refused: there is one that it does not write at all.
+    """
+    for node in list(tree.find_all(exp.If)):
+        if not isinstance(node.parent, exp.Case):
+            branch = exp.If(this=node.this, true=node.args["true"])
+            node.replace(exp.Case(ifs=[branch], default=node.args.get("false")))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if folded(call.name) == "count_star" and not call.expressions:
+            call.replace(exp.Count(this=exp.Star(), big_int=True))
+    for places in tree.find_all(exp.GroupingId):
+        if not places.expressions:
+            raise Refused("SDC005", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")
+    for frame in tree.find_all(exp.WindowSpec):
+        if frame.args.get("end") is None:
+            frame.set("end", "CURRENT ROW")
+    for group in tree.find_all(exp.Group):
+        if isinstance(group.parent, exp.Select):
+            _replace_numbers(group, group.parent)
+
+
+def _check_limits(tree: exp.Expr) -> None:
+    """Refuse very many grouping sets, and columns and figures of the same query as a limit.
+
+    There is one limit for all rows, known before them.
+    """
+    refuse_many_sets(tree)
+    for limit in tree.find_all(exp.Limit, exp.Offset, exp.Fetch):
+        number = limit.args.get("count") or limit.expression
+        for part in number.walk(prune=is_query) if number is not None else ():
+            if isinstance(part, (exp.Column, exp.AggFunc)):
+                raise Refused("SDC030", "one in LIMIT or OFFSET, which take a number, or (SELECT max(..) FROM ..)")
+
+
+def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
+    """In ROLLUP, CUBE and GROUPING SETS a number is a column of SELECT, as it is outside of them."""
+    named = {folded(item.alias): place for place, item in enumerate(select.expressions, 1) if item.alias}
+    places: dict[str, int] = {}
+    written_out: set[str] = set()
+    waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+    while waiting:
+        for part in waiting.pop().expressions:
+            leaf = part.unnest()
+            if isinstance(leaf, exp.Tuple):
+                waiting.append(leaf)
+            elif isinstance(leaf, exp.Literal) and not leaf.is_string:
+                place = int(leaf.this) if leaf.is_int else 0
+                items = select.expressions[:place]
+                plain = all(not item.is_star and item.find(exp.Columns) is None for item in items)
+                if not plain or not 0 < place == len(items) or isinstance(items[-1].unalias(), exp.Literal):
+                    raise Refused("SDC005", "a number in ROLLUP, CUBE or GROUPING SETS")
+                _refuse_two_places(places, place, select)
+                leaf.replace(items[-1].unalias().copy())
+            elif isinstance(leaf, exp.Column) and not leaf.table and folded(leaf.name) in named:
+                _refuse_two_places(places, named[folded(leaf.name)], select)
+            else:
+                written_out.add(_without_tables(leaf, select))
+    if written_out & set(places):  # by number it is another key to DuckDB than written out
+        raise Refused("SDC005", _TWO_KEYS)
+
+
+_TWO_KEYS = "one expression as two keys of ROLLUP, CUBE or GROUPING SETS: take it once"
+
+
+def _without_tables(node: exp.Expr, select: exp.Select) -> str:
+    """An expression as text; of one relation it does not matter whether it is named."""
+    node = node.copy()
+    if not select.args.get("joins"):
+        for column in node.find_all(exp.Column):
+            column.set("table", None)
+    return folded(node.sql("duckdb"))
+
+
+def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -> None:
+    """Refuse subtotals over two columns that are one expression: to DuckDB they are two keys by number or alias."""
+    if places.setdefault(_without_tables(select.expressions[place - 1].unalias(), select), place) != place:
+        raise Refused("SDC005", _TWO_KEYS)

@@ -8,9 +8,16 @@ from collections import Counter
 from sqlglot import exp
 
 from sdcduck.guard.expressions import by_name
+from sdcduck.guard.passes.draft import Draft
 from sdcduck.quoting import folded
 
 _WORD = re.compile(r"\w+")
+
+
+def name_outputs(draft: Draft) -> None:
+    """Name what has no name, as DuckDB does."""
+    name_all(draft.tree)
+    draft.said = output_names(draft.tree)
 
 
 def output_names(tree: exp.Expr) -> list[str] | None:

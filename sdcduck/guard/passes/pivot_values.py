@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sdcduck.guard.passes.render import words_of
+from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, literal
 

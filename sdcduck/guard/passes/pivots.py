@@ -10,7 +10,10 @@ from itertools import count, product
 
 from sqlglot import exp
 
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.normalize import without_brackets
 from sdcduck.guard.passes.output_names import default_name, number_repeated
+from sdcduck.guard.passes.parse import check_size
 from sdcduck.guard.passes.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.quoting import folded
@@ -197,3 +200,27 @@ def _all_but(columns: list[exp.Column]) -> exp.Star:
     if not names:
         return exp.Star()
     return exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in names])
+
+
+def expand_pivots(draft: Draft) -> None:
+    """PIVOT and UNPIVOT as SELECT; without brackets around joins, and without what stands beside the words.
+
+    >>> after(expand_pivots, "PIVOT people ON region IN ('north', 'south') USING count(*) GROUP BY age")
+    SELECT age, COUNT(*) FILTER(WHERE CAST(region AS TEXT) = 'north') AS "north", COUNT(*) FILTER(WHERE CAST(region
+    AS TEXT) = 'south') AS "south" FROM people GROUP BY age
+    """
+    draft.tree = _in_one_form(draft.tree)
+
+
+def _in_one_form(tree: exp.Expr) -> exp.Expr:
+    """A tree with one form for what has several: joins in brackets, PIVOT; and without what stands beside the words."""
+    without_brackets(tree)
+    for node in tree.walk():
+        node.comments = None  # they would be part of an expression's text, by which group keys are known
+        node._meta = None  # where it stood in the text: it would be copied again and again
+    for name in tree.find_all(exp.Identifier):
+        refuse_own_name(name.name)
+    if tree.find(exp.Pivot) is not None:
+        tree = without_pivots(tree)
+        check_size(tree)
+    return tree

@@ -7,9 +7,27 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.reading import read
+from sdcduck.guard.passes.validate import check_query
+from sdcduck.guard.rewritten import PREVIEW, Origin, Rewritten
 from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
+
+
+def answer_previews(draft: Draft) -> None:
+    """SELECT .. LIMIT n of records, as made-up rows where the custodian has some."""
+    preview = preview_of(draft.tree, draft.policies, draft.types, draft.names, draft.schema.database())
+    if preview is None:
+        return
+    sql, notice = preview
+    check_query(read(draft.con, sql))
+    shapes = draft.shapes + draft.schema.preview_shapes(draft.named[0], sql)
+    made_up = frozenset((policy.name, PREVIEW) for policy in draft.named)
+    columns = tuple(Origin(name, made_up, computed=True) for name in draft.names)
+    tables = tuple(policy.name for policy in draft.named)
+    draft.answer = Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
 
 
 def preview_of(

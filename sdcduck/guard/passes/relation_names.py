@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
+from sdcduck.errors import unknown
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.passes.draft import Draft, TableName
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
 _WITH = "_sdc_with_"
 _SCHEMAS = ("", "sdc")
-
-TableName = tuple[str, str, str]
-"""Database, schema and name; the first two are empty for what is made in the query."""
 
 
 @dataclass
@@ -105,3 +104,56 @@ def unknown_tables(items: Collection[Mapping[str, object]], tables: Collection[T
         if isinstance(made, Mapping) and any(("", "", cte["key"]) not in tables for cte in made["map"]):
             return True
     return False
+
+
+def resolve_tables(draft: Draft) -> None:
+    """Refuse tables that have no policy; main.people is people.
+
+    >>> after(resolve_tables, "SELECT count(*) FROM main.people JOIN salaries USING (id)")
+    refused: SDC020: an unknown table ('salaries'; there are: 'people', 'regions'). Ask the custodian which tables
+    are open.
+    """
+    _check_tables(draft.tree, draft.policies)
+
+
+def describe_tables(draft: Draft) -> None:
+    """Look up the columns of the tables that are named."""
+    asked = {folded(table.name) for table in draft.tree.find_all(exp.Table)}
+    draft.named = [draft.policies[name] for name in sorted(asked & set(draft.policies))]
+    draft.shapes = draft.schema.shapes(draft.named)
+    draft.described = {folded(policy.name): draft.schema.columns(policy) for policy in draft.named}
+    draft.types = {name: columns.types for name, columns in draft.described.items()}
+
+
+def name_relations(draft: Draft) -> None:
+    """Name all relations as the guard found them.
+
+    >>> after(name_relations, "WITH people AS (SELECT * FROM regions) SELECT area FROM people")
+    WITH "_sdc_with_1" AS (SELECT "regions"."region" AS "region", "regions"."area" AS "area" FROM
+    "memory"."main"."regions" AS "regions") SELECT "people"."area" AS "area" FROM "_sdc_with_1" AS "people"
+    """
+    naming = OwnNames(draft.schema.database(), draft.policies, draft.protection.numbers)
+    naming.settle(draft.tree)
+    draft.relations = naming.tables
+
+
+def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
+    ctes = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
+    # Where a relation is called main, main.people may be its column.
+    is_schema = all(folded(called.name) != "main" for called in tree.find_all(exp.TableAlias))
+    for named in tree.find_all(exp.Table, exp.Column):
+        # main.people, as many programs write; a query's own relation of that name is not in a schema.
+        schema, relation = named.args.get("db"), named.name if isinstance(named, exp.Table) else named.text("table")
+        if not is_schema and isinstance(named, exp.Column):
+            continue
+        if isinstance(schema, exp.Identifier) and folded(schema.name) == "main" and folded(relation) not in ctes:
+            if not named.args.get("catalog"):
+                named.set("db", None)
+            elif folded(relation) in policies:  # else it may be a field of a field
+                raise Refused("SDC020", f"{named.text('catalog')}.main.{relation}: write {relation}")
+    for table in tree.find_all(exp.Table):
+        if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
+            raise Refused("SDC020", ".".join(part.name for part in table.parts))
+        if folded(table.name) not in ctes | set(policies):
+            hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
+            raise Refused("SDC020", f"'{table.name}'; {hint}")

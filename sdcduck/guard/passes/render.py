@@ -4,45 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token
 
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.subscripts import settle_subscripts
+from sdcduck.guard.passes.words import words_of
+from sdcduck.guard.refusals import Refused
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
 
 
-def words_of(text: str) -> list[Token]:
-    """The words of a text as sqlglot reads them.
+def render(draft: Draft) -> None:
+    """Write what runs, and see that it reads as it is meant.
 
-    After a $ it takes an empty text at the very end for one without an end: a line more, and it is not the end.
-
-    >>> [word.text for word in words_of("SELECT $1, ''")]
-    ['SELECT', '$', '1', ',', '']
+    >>> after(render, "SELECT count(*) AS n FROM people WHERE age > 3")
+    SELECT "_sdc"."_a0" AS "n" FROM (SELECT CASE WHEN "_sdc_n"."_f0_0" >= 3 THEN "_sdc_n"."_f0_1" END AS "_a0" FROM
+    (SELECT COUNT(DISTINCT "people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
+    WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
-    found: list[Token] = _DUCKDB.tokenize(f"{text}\n")
-    return found
-
-
-@dataclass(frozen=True)
-class Written:
-    """The text of a query.
-
-    Attributes:
-        outer: the query over released numbers, in which tables stand for the blocks.
-        grouped: the queries over records, which group them.
-        sql: all of it.
-    """
-
-    outer: str
-    grouped: tuple[str, ...]
-    sql: str
+    text = written(draft.tree, draft.protection.numbers, subscripts=draft.subscripts)
+    if text is not None:
+        draft.text = text
+    elif draft.again or draft.plain == draft.query:
+        raise Refused("SDC005", "text that reads in two ways")
+    else:  # some words have another one that is written in their place: a query of those is judged from the start
+        draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
 
 
 def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool = False) -> Written | None:

@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.expressions import aggregates, by_name, is_query, tables_of, unknown_aggregate
+from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -60,6 +61,17 @@ class _With:
     columns: list[str]
     of_records: bool
     need: Need = Need.NONE
+
+
+def order_rows(draft: Draft) -> None:
+    """Give rows an order that follows from what they show.
+
+    >>> after(order_rows, "SELECT row_number() OVER () AS r, n FROM (SELECT count(*) AS n FROM people)")
+    SELECT ROW_NUMBER() OVER (ORDER BY "_0"."_sdc_row") AS "r", "_0"."n" AS "n" FROM (SELECT "_0"."n", ROW_NUMBER()
+    OVER () AS "_sdc_row" FROM (SELECT "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc") AS "_0") AS "_0" ORDER BY 1, 2
+    """
+    public = {name: columns for name, columns in draft.visible().items() if draft.policies[name].label == "public"}
+    settle_row_order(draft.tree, draft.protection.numbers, public)
 
 
 def settle_row_order(

@@ -12,7 +12,8 @@ from typing import Any
 import duckdb
 
 from sdcduck.guard.allowed import WORDS_OF_TIME
-from sdcduck.guard.passes.validate import Reading, read
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.reading import Reading, read
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -39,6 +40,17 @@ _OF_PARTS = frozenset(_NAMES.values())
 
 _PARTS = {"dow": "dayofweek", "weekday": "dayofweek", "doy": "dayofyear", "day": "dayofmonth"}
 """Parts that have two names."""
+
+
+def same_reading(draft: Draft) -> None:
+    """Refuse a text in which DuckDB reads something else than sqlglot.
+
+    >>> after(same_reading, "SELECT sum(income) EXPORT_STATE FROM people")
+    refused: SDC005: a form of SQL that the guard does not know (text that reads in two ways: sum). Write it with
+    plain SELECT, JOIN, GROUP BY and WITH.
+    """
+    draft.plain = draft.tree.sql("duckdb", comments=False)
+    refuse_two_readings(draft.con, draft.reading, draft.plain)
 
 
 def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written: str) -> None:

@@ -6,19 +6,17 @@ has the last word on what functions and table references are in them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from sdcduck.guard.allowed import FUNCTIONS, INSTEAD, MACROS, OF_WITH, UNIT_FUNCTIONS, WORDS_OF_TIME, words_in
 from sdcduck.guard.calls import is_plain
-from sdcduck.guard.passes.relation_names import TableName, unknown_tables
-from sdcduck.guard.passes.render import Written
+from sdcduck.guard.passes.draft import Draft, TableName, Written
+from sdcduck.guard.passes.reading import Reading, readings
+from sdcduck.guard.passes.relation_names import unknown_tables
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.running import in_memory
 from sdcduck.quoting import folded
 
 _CLASSES = words_in(
@@ -37,28 +35,27 @@ _FORMS = {"RECURSIVE_CTE_NODE": "WITH RECURSIVE"}
 _JOINS = frozenset(["REGULAR", "CROSS", "NATURAL"])
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What DuckDB's parser makes of a text.
+def validate(draft: Draft) -> None:
+    """Refuse what is on no list.
 
-    Attributes:
-        items: every object in its tree, the outer ones before those within.
-        statements: how many.
-        problem: why it cannot be shown as a tree, if that is no error of syntax: it is no query.
+    >>> after(validate, "SELECT read_text('/etc/passwd')")
+    refused: SDC010: a function that is not on the list (read_text). Use arithmetic, text, date and CASE
+    expressions, count, sum, avg.
     """
-
-    items: list[dict[str, Any]]
-    statements: int
-    problem: str = ""
-
-    def parameters(self) -> list[str]:
-        """The names or numbers of parameters, one after the other."""
-        return [str(item.get("identifier")) for item in self.items if item.get("class") == "PARAMETER"]
+    check_query(draft.reading, pivots=True)
 
 
-def read(con: duckdb.DuckDBPyConnection, sql: str) -> Reading:
-    """Refuse what DuckDB's parser does not read: it answers soon, where sqlglot's tries some wrong texts for ever."""
-    return _readings(con, sql)[0]
+def validate_rewritten(draft: Draft) -> None:
+    """Refuse what is on no list in what was written, with less of it over records."""
+    protection = draft.protection
+    formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
+    draft.words = check_rewritten(
+        draft.con,
+        draft.text,
+        over_records=protection.unit_expressions,
+        over_numbers=formulas,
+        tables=draft.relations,
+    )
 
 
 def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivots: bool = False) -> None:
@@ -97,16 +94,16 @@ def check_rewritten(
     records, numbers = list(dict.fromkeys(over_records)), [one for one in over_numbers if one not in _READ]
     # Each ends on a line of its own: a comment in one would hide what comes after it.
     lists = ["SELECT (" + "\n), (".join(listed) + "\n)" for listed in (records, numbers) if listed]
-    outer, *readings = _readings(con, text.outer, *text.grouped, *lists)
+    outer, *others = readings(con, text.outer, *text.grouped, *lists)
     if numbers:
-        _check_expressions(readings.pop(), len(numbers), FUNCTIONS | MACROS)
+        _check_expressions(others.pop(), len(numbers), FUNCTIONS | MACROS)
         if len(_READ) > _MOST_READ:
             _READ.clear()
         _READ.update(filter(is_plain, numbers))
-    alone = _names_alone(_check_expressions(readings.pop(), len(records), UNIT_FUNCTIONS)) if records else frozenset()
+    alone = _names_alone(_check_expressions(others.pop(), len(records), UNIT_FUNCTIONS)) if records else frozenset()
     if not alone <= WORDS_OF_TIME:
         raise Refused("SDC005", "text that reads in two ways")
-    for reading, macros in [(outer, OF_WITH), *((reading, MACROS) for reading in readings)]:
+    for reading, macros in [(outer, OF_WITH), *((reading, MACROS) for reading in others)]:
         check_query(reading, macros=macros)
         if unknown_tables(reading.items, tables):
             raise Refused("SDC005", "text that reads in two ways")
@@ -185,30 +182,3 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
         instead = f": {INSTEAD[name]}" if name in INSTEAD else ""
         # A list is shorter for records: that it is answered over numbers would else read as a contradiction.
         raise Refused("SDC010", f"{name}{' of single records' if name in FUNCTIONS and not elsewhere else ''}{instead}")
-
-
-def _readings(con: duckdb.DuckDBPyConnection, *queries: str) -> list[Reading]:
-    """What DuckDB's parser makes of queries: one question, as each takes its time."""
-    try:
-        with in_memory():
-            called = ", ".join(["system.main.json_serialize_sql(?)"] * len(queries))
-            row = con.execute(f"SELECT {called}", list(queries)).fetchall()[0]
-    except duckdb.Error:
-        raise Refused("SDC001") from None
-    return [_reading(text) for text in row]
-
-
-def _reading(text: str) -> Reading:
-    items: list[dict[str, Any]] = []
-
-    def noted(item: dict[str, Any]) -> dict[str, Any]:
-        items.append(item)
-        return item
-
-    # The hook sees every object of the tree, wherever it stands, and costs less than a walk through it.
-    tree = json.loads(text, object_hook=noted)
-    if not tree.get("error"):
-        return Reading(items[::-1], len(tree["statements"]))
-    if tree.get("error_type") != "not implemented":
-        raise Refused("SDC001")
-    return Reading([], 0, str(tree.get("error_message")))

@@ -33,6 +33,7 @@ from sdcduck.guard.expressions import (
     is_wide,
     is_zero,
     leaves,
+    refuse_more_keys,
     released,
     text,
     ties,
@@ -43,7 +44,6 @@ from sdcduck.guard.expressions import (
     without_repetition,
 )
 from sdcduck.guard.methods import CARRIED, Method, method_of
-from sdcduck.guard.passes.aliases import refuse_more_keys
 from sdcduck.guard.protect.figures import FIGURES
 from sdcduck.guard.protect.materialize import compared, joined, set_apart, values_of
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfRecords, OfUnits

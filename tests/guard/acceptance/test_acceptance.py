@@ -13,7 +13,8 @@ from table import METHODS, PAGE, Query, guarded, page, queries, verdict
 import sdcduck
 from sdcduck.guard import Guard
 from sdcduck.guard.allowed import MACROS
-from sdcduck.guard.passes.validate import check_query, read
+from sdcduck.guard.passes.reading import read
+from sdcduck.guard.passes.validate import check_query
 
 
 def test_the_page_says_what_the_guard_does() -> None:

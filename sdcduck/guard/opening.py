@@ -1,0 +1,109 @@
+"""A guard over a connection, or over a file that it alone holds."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import duckdb
+
+from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.errors import SDCError
+from sdcduck.guard.guard import Guard
+
+
+def open_guard(
+    database: duckdb.DuckDBPyConnection | str | Path,
+    *,
+    role: str = "",
+    seconds: float | None = None,
+    memory: str | None = None,
+    log: str | Path | AuditLog | None = None,
+    raw: bool = False,
+) -> Guard:
+    """A guard over a connection that sdcduck is installed on, or over a file.
+
+    A file is opened for reading in an instance of its own that nobody else holds, with access to files, network,
+    extensions and Python objects switched off and its settings locked.
+
+    Args:
+        database: the connection, or the file; it must have policies (`sdc_protect`).
+        role: whose policies hold: `sdc_protect(.., role := ..)`; those for everybody hold where there is none.
+        seconds: a query that runs longer is stopped.
+        memory: limit of the instance, such as ``2GB``, only with a file; None: half of the machine's memory. What an
+            answer needs on its way out comes on top of it.
+        log: file for the audit log; an `AuditLog` where it has a size and a quota of its own, or several guards of this
+            process write to it.
+        raw: show the records of every table of the file as they are; see `Guard`.
+    """
+    written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
+    if isinstance(database, duckdb.DuckDBPyConnection):
+        if memory is not None:
+            raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
+        if raw:
+            raise SDCError("raw records are shown of a file only: a connection shows them anyway")
+        return Guard(database, role=role, seconds=seconds, log=written)
+    if not Path(database).is_file():
+        raise SDCError("there is no such database file")
+    config = locked(memory)
+    try:
+        con = duckdb.connect(str(database), read_only=True, config=config)
+    except duckdb.ConnectionException:
+        raise SDCError(
+            "this process has the file open with other settings: guards of one file share one instance and take the "
+            "same memory; close the other guard or connection first"
+        ) from None
+    except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
+        raise SDCError("the file is no database of DuckDB") from None
+    return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
+
+
+def locked(memory: str | None = None) -> dict[str, str | bool | int | float | list[str]]:
+    """The settings of an instance that only a guard holds: all connections of a process to one file have the same.
+
+    Args:
+        memory: its limit; None: half of the machine's memory.
+
+    Raises:
+        SDCError: a limit that DuckDB would not understand, or take for none, as -1GB.
+    """
+    if memory is None:
+        limit = half_of_memory()
+    else:
+        size = _SIZE.fullmatch(memory) if isinstance(memory, str) else None
+        if size is None or not 0 < float(size[1]) * _UNITS[size[2][:1].upper()] <= _MOST:
+            raise SDCError("argument 'memory' must be a size such as '2GB' or '500MB', or a share such as '50%'")
+        limit = _of_memory(float(size[1]) / 100) if size[2] == "%" else memory
+    return {**LOCKED, "memory_limit": limit}
+
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B)\s*", re.ASCII | re.IGNORECASE)
+
+_MOST = 1e18  # bytes: more than any machine has, and less than DuckDB can count
+
+_UNITS = {"%": _MOST / 100, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def half_of_memory() -> str:
+    """Half of the machine's memory, or of what its container has of it: DuckDB, which looks there, takes 80 %."""
+    return _of_memory(0.5)
+
+
+@cache
+def _of_memory(share: float) -> str:
+    """A share of the machine's memory; DuckDB 1 takes no percents."""
+    with duckdb.connect() as con:
+        size, unit = con.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
+    return f"{float(size) / 0.8 * share:.1f}{unit}"
+
+
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+    "lock_configuration": True,
+}
+"""What an instance may not do that only a guard holds."""

@@ -1,0 +1,18 @@
+"""Records become protected numbers."""
+
+from __future__ import annotations
+
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.sizes import refuse_lists_of_windows
+from sdcduck.guard.protect.protection import Protection
+
+
+def protect(draft: Draft) -> None:
+    """Label each relation, check each block over records, and put protected numbers in place of its aggregates.
+
+    >>> after(protect, "SELECT region, count(*) AS n FROM people GROUP BY 1 HAVING count(*) > 5")
+    SELECT "_sdc"."_g0" AS "region", "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc" WHERE "_sdc"."_a0" > 5
+    """
+    draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables())
+    draft.protection.protect(draft.tree)
+    refuse_lists_of_windows(draft.tree)

@@ -1,0 +1,101 @@
+"""Every column in full and with its type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify as qualified_by_sqlglot
+from sqlglot.schema import MappingSchema
+
+from sdcduck.guard.labels import settle_defaults
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.normalize import refuse_hidden_relations
+from sdcduck.guard.passes.output_names import name_subqueries
+from sdcduck.guard.passes.sizes import bound
+from sdcduck.guard.passes.subscripts import settle_fields
+from sdcduck.guard.passes.using import note_using, refuse_other_using
+from sdcduck.guard.refusals import Refused, unknown_column
+from sdcduck.quoting import folded
+
+_DUCKDB = Dialect.get_or_raise("duckdb")
+_WORD = re.compile(r"\w+")
+
+
+def qualify(draft: Draft) -> None:
+    """Write every column in full, and stars and names out; find its type, and how much may leave at once.
+
+    >>> after(qualify, "SELECT *, area[1] AS letter FROM regions")
+    SELECT "regions"."region" AS "region", "regions"."area" AS "area", "regions"."area"[1] AS "letter" FROM
+    "regions" AS "regions"
+    """
+    tree, types = draft.tree, draft.types
+    note_using(tree)
+    name_subqueries(tree)
+    stored = {folded(policy.name): lengths for policy in draft.named if (lengths := draft.schema.lengths(policy))}
+    draft.tree, draft.rows = _qualified(tree, types, stored)
+    refuse_other_using(draft.tree, types)
+    refuse_hidden_relations(draft.tree)
+    settle_defaults(draft.tree)
+
+
+def read_fields(draft: Draft) -> None:
+    """The fields of structs and the places of lists, in one form.
+
+    >>> after(read_fields, "SELECT {'a': region}.a AS r FROM regions")
+    SELECT {'a': "regions"."region"}['a'] AS "r" FROM "regions" AS "regions"
+    """
+    of_records = any(policy.label == "unit-level" for policy in draft.named)
+    draft.subscripts = settle_fields(draft.tree, of_records=of_records) or draft.subscripts
+
+
+def _qualified(
+    tree: exp.Expr, schema: dict[str, dict[str, exp.DataType]], stored: Mapping[str, Mapping[str, float]]
+) -> tuple[exp.Expr, int | None]:
+    """The tree with every column in full and its type, stars and names written out; how many rows may leave at once.
+
+    Args:
+        stored: bytes of the longest texts in columns of tables, where they are known.
+    """
+    # As they are: sqlglot would read the names of tables and columns as SQL, "hidden--x" as hidden.
+    known = MappingSchema({**schema}, dialect=_DUCKDB, normalize=False)
+    for named in tree.find_all(exp.Table):
+        if not named.alias and not _WORD.fullmatch(named.name):
+            named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
+    try:
+        qualified, rows = bound(qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB), stored)
+        typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
+        return typed, rows
+    except OptimizeError as problem:
+        text = str(problem)
+        name = _named_in(text)
+        asked = {folded(table.name) for table in tree.find_all(exp.Table)}
+        having = sum(folded(name) in columns for table, columns in schema.items() if table in asked)
+        table = _OF_TABLE.search(text)
+        if table is not None or text.startswith("Unknown table"):
+            raise Refused("SDC020", table["name"] if table is not None else name) from None
+        if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
+            raise Refused("SDC031", name) from None
+        visible = {column for table in asked for column in schema.get(table, ())}
+        if folded(name) in visible:
+            raise Refused("SDC030", f"'{name}' is not in the FROM of its SELECT") from None
+        raise unknown_column(name, visible) from None
+
+
+_AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)
+
+_OF_TABLE = re.compile(r"could not be resolved for table: '(?P<name>.*)'\.")
+
+
+def _named_in(text: str) -> str:
+    """The column that sqlglot's message names: a word of the query."""
+    after = _AFTER.match(text)
+    if after is not None:
+        return after["name"]
+    parts = text.replace('"', "'").split("'")
+    return parts[1] if len(parts) > 2 else ""
