@@ -40,7 +40,7 @@ from sdcduck.guard.preview import preview_of
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.quiet import quiet
-from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, without_brackets
+from sdcduck.guard.readings import refuse_hidden_relations, settle_readings, with_bracketed_keys, without_brackets
 from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.guard.relations import RAW
 from sdcduck.guard.rewritten import Rewritten
@@ -759,7 +759,7 @@ def _parsed(query: str, *, is_query: bool = False) -> exp.Expr:
         tokens = words_of(query)
         if len(tokens) > _MOST_TOKENS:
             raise Refused("SDC002")
-        trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
+        trees = [tree for tree in _DUCKDB.parser().parse(with_bracketed_keys(tokens), query) if tree is not None]
     except SqlglotError:
         raise (Refused("SDC005", "a text that only DuckDB reads") if is_query else Refused("SDC001")) from None
     if len(trees) != 1:

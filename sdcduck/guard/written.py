@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token
 
 from sdcduck.guard.calls import Numbered
+from sdcduck.guard.readings import bracket_keys
 from sdcduck.guard.subscripts import settle_subscripts
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
@@ -87,6 +88,7 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     """
     if subscripts:
         settle_subscripts(tree)
+    bracket_keys(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:
