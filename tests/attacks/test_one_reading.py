@@ -63,7 +63,7 @@ READ_ALIKE = (
     "var_samp(x)", "mean(x)", "sum(x) FILTER (WHERE ok)", "list(x ORDER BY id)", "array_agg(x ORDER BY id)",
     "string_agg(t, '-' ORDER BY id)", "listagg(t, '-' ORDER BY id)", "string_agg(t ORDER BY id)", "list(x ORDER BY x)",
     "list(x ORDER BY x DESC)", "list(DISTINCT x ORDER BY x NULLS FIRST)", "list_sort(list(id), 'DESC')", "list(x ORDER BY x NULLS LAST)", "string_agg(t, ',' ORDER BY id)", "listagg(t ORDER BY id)", "percentile_cont(0.3) WITHIN GROUP (ORDER BY r)",
-    "percentile_disc(0.3) WITHIN GROUP (ORDER BY r DESC)", "quantile(r, 0.4)", "median(r)", "bool_or(ok)", "bool_and(id > 3)",
+    "percentile_disc(0.3) WITHIN GROUP (ORDER BY r DESC)", "quantile(r, 0.4)", "median(r)", "bool_or(ok)", "bool_and(id > 3)", "bool_or(true)", "bool_and(false::BOOLEAN)",
     "count_if(ok)", "favg(r)", "fsum(r)", "kahan_sum(r)", "max_by(t, id)", "first(t ORDER BY id)", "count(DISTINCT t)",
     "sum(2 ** id % 7)", "sum(2 ^ 3)", "sum(pow(r, 2))", "sum(@(-id))", "sum(+id)", "sum(log10(id + 1))", "round(sum(log2(id + 1)), 9)",
     "min(d + INTERVAL 3 DAY)", "min(d + INTERVAL '3' MONTH)", "min(d + INTERVAL '7 days')", "min(ts - INTERVAL '90 minutes')",

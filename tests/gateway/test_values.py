@@ -226,6 +226,7 @@ def test_any_bytes_are_a_parameter_or_a_clean_error(kind: Type, data: bytes, for
         ("SELECT count(*) FROM people WHERE age > $1 AND region = ''", ["int4"]),
         ('SELECT count(*) FROM people WHERE age > $1 AND "Size" = $2', ["int4", "float8"]),
         ("SELECT $1::float4, least(count(*), $2), greatest($3, 1.5::DOUBLE) FROM t", ["float4", "int8", "float8"]),
+        ("SELECT count(*) FROM people GROUP BY ROLLUP (age > $1, region), CUBE (born < $2)", ["int4", "date"]),
         ("SELECT $65535", []),
         ("SELECT $2, $90::date", ["text"] * 89 + ["date"]),
         ("SELECT '$1' FROM nowhere WHERE", []),

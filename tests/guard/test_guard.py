@@ -60,6 +60,8 @@ ANSWERED = {
     "SELECT age // 20 AS a, sex, count(*) FROM people GROUP BY ROLLUP (1, 2)": f"SELECT age // 20 AS a, sex, {COUNT} FROM people GROUP BY ROLLUP (age // 20, sex)",
     "SELECT region, sex, count(*) FROM people GROUP BY GROUPING SETS ((1, 2), 2, ())": f"SELECT region, sex, {COUNT} FROM people GROUP BY GROUPING SETS ((region, sex), (sex), ())",
     "SELECT climate, code, count(*) FROM regions GROUP BY CUBE (2, (1))": "SELECT climate, code, count(*) FROM regions GROUP BY CUBE (climate, code)",
+    "SELECT age > 40, sex, count(*) FROM people GROUP BY ROLLUP (age > 40, sex)": f"SELECT age > 40, sex, {COUNT} FROM people GROUP BY ROLLUP (age > 40, sex)",
+    "SELECT max(1), min('x') FILTER (age > 40), bool_or(true), bool_and(false) FILTER (age < 0) FROM people": "SELECT 1, 'x', true, NULL",
     "SELECT region, count(*) FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region": f"SELECT region, {COUNT} FROM people WHERE age BETWEEN 30 AND 40 AND sex = 'f' GROUP BY region",
     "SELECT count(*) FILTER (WHERE sex = 'f'), count(*) FROM people": f"SELECT sdc_count(record_key, filter := sex = 'f'), {COUNT} FROM people",
     "SELECT region, count(*) AS n FROM people GROUP BY region HAVING n > 200": f"FROM (SELECT region, {COUNT} AS n FROM people GROUP BY region) WHERE n > 200",

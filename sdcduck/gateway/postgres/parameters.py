@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, number_of
+from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of
 from sdcduck.gateway.postgres.types import (
     BOOL,
     BY_OID,
@@ -44,8 +44,11 @@ from sdcduck.gateway.postgres.types import (
     type_of,
 )  # fmt: skip
 from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.normalize import with_bracketed_keys
+from sdcduck.guard.passes.words import words_of
 from sdcduck.quoting import folded
 
+_DUCKDB = Dialect.get_or_raise("duckdb")
 _MOST_NODES = 5_000
 _MOST_LEFT_OUT = 100
 _EACH = 64
@@ -88,8 +91,11 @@ def parameter_types(sql: str, schema: Mapping[str, Mapping[str, str]], given: Se
 
 def _tree(sql: str, schema: Mapping[str, Mapping[str, str]]) -> exp.Expr:
     try:
-        tree = sqlglot.parse_one(ended(sql), read="duckdb")
+        trees = _DUCKDB.parser().parse(with_bracketed_keys(words_of(sql)), sql)
     except UNREADABLE:
+        return exp.Select()
+    tree = (trees or [None])[0]
+    if tree is None:
         return exp.Select()
     if sum(1 for _ in tree.walk()) > _MOST_NODES:
         return tree

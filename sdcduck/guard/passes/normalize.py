@@ -1,6 +1,7 @@
 """Forms that DuckDB and sqlglot read in two ways, other than subscripts: settled or refused.
 
-What is refused here would be answered as sqlglot reads it, which is another question than the one that was asked.
+What is refused here would be answered as sqlglot reads it, which is another question than the one that was asked. And
+a form that sqlglot reads only in brackets gets them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,61 @@ _BEFORE_A_TEXT = frozenset(_DUCKDB.parser_class.TYPE_TOKENS) - {TokenType.INTERV
 _BINDING = (exp.Binary, exp.Unary, exp.In, exp.Between, exp.Cast, exp.Bracket)
 _LOOSE = (exp.Connector, exp.Not, exp.Paren)
 """What binds less than NOT, or as much, or has brackets of its own."""
+_SUBTOTALS = (exp.Cube, exp.Rollup, exp.GroupingSets)
+_WORDS_OF_SUBTOTALS = frozenset([TokenType.CUBE, TokenType.ROLLUP, TokenType.GROUPING_SETS])
+_OPENING = frozenset([TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE])
+_CLOSING = frozenset([TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE])
+
+
+def with_bracketed_keys(words: Sequence[Token]) -> list[Token]:
+    """Words with brackets around what ROLLUP, CUBE and GROUPING SETS list: sqlglot reads no comparison there without.
+
+    >>> words = _DUCKDB.tokenize("GROUP BY ROLLUP (a > 1, b), GROUPING SETS (CUBE (a IS NULL), (a, b), ())")
+    >>> " ".join(word.text for word in with_bracketed_keys(words))
+    'GROUP BY ROLLUP ( ( a > 1 ) , b ) , GROUPING SETS ( CUBE ( ( a IS NULL ) ) , ( a , b ) , ( ) )'
+    """
+    result: list[Token] = []
+    opened: list[int | None] = []  # of each open bracket, where a key begins, if it is around keys
+    for word in words:
+        key = opened[-1] if opened else None
+        if key is not None and (word.token_type == TokenType.COMMA or word.token_type in _CLOSING):
+            if not _reads_alone(result[key:]):
+                result.insert(key, Token(TokenType.L_PAREN, "("))
+                result.append(Token(TokenType.R_PAREN, ")"))
+            opened[-1] = len(result) + 1
+        if word.token_type in _OPENING:
+            of_subtotals = bool(result) and result[-1].token_type in _WORDS_OF_SUBTOTALS
+            opened.append(len(result) + 1 if of_subtotals else None)
+        elif word.token_type in _CLOSING and opened:
+            opened.pop()
+        result.append(word)
+    return result
+
+
+def _reads_alone(key: Sequence[Token]) -> bool:
+    """Whether a key is one word, has brackets around all of it, or is a list of further keys."""
+    depth = 0
+    for word in key[:-1]:
+        depth += (word.token_type in _OPENING) - (word.token_type in _CLOSING)
+        if depth == 0:
+            return key[0].token_type in _WORDS_OF_SUBTOTALS
+    return True
+
+
+def bracket_keys(tree: exp.Expr) -> None:
+    """As `with_bracketed_keys`, of a tree that is to be written, in place: numbers and aliases are expressions by then.
+
+    >>> tree = exp.maybe_parse("SELECT FROM t GROUP BY ROLLUP (a, 1)", dialect="duckdb")
+    >>> tree.find(exp.Literal).replace(exp.condition("b > 2")) and bracket_keys(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT FROM t GROUP BY ROLLUP (a, (b > 2))
+    """
+    for subtotals in tree.find_all(*_SUBTOTALS):
+        for key in subtotals.expressions:
+            if not isinstance(key, (*_SUBTOTALS, exp.Column, exp.Paren, exp.Tuple)):
+                around = exp.Paren()
+                key.replace(around)
+                around.set("this", key)
 
 
 def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:

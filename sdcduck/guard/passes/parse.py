@@ -9,7 +9,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from sdcduck.guard.passes.draft import Draft
-from sdcduck.guard.passes.normalize import settle_readings
+from sdcduck.guard.passes.normalize import settle_readings, with_bracketed_keys
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.passes.subscripts import refuse_other_readings, settle_subscripts
 from sdcduck.guard.passes.words import words_of
@@ -71,7 +71,7 @@ def parsed(query: str, *, is_query: bool = False) -> exp.Expr:
         tokens = words_of(query)
         if len(tokens) > _MOST_TOKENS:
             raise Refused("SDC002")
-        trees = [tree for tree in _DUCKDB.parser().parse(tokens, query) if tree is not None]
+        trees = [tree for tree in _DUCKDB.parser().parse(with_bracketed_keys(tokens), query) if tree is not None]
     except SqlglotError:
         raise (Refused("SDC005", "a text that only DuckDB reads") if is_query else Refused("SDC001")) from None
     if len(trees) != 1:

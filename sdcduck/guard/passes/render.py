@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.passes.draft import Draft, Written
+from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
@@ -72,6 +73,7 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     """
     if subscripts:
         settle_subscripts(tree)
+    bracket_keys(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:

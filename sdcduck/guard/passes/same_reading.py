@@ -234,7 +234,8 @@ def _without_cast(value: Any) -> Any:
     """What is cast to BOOLEAN: sqlglot writes that around the arguments of bool_or."""
     to = value.get("type_expr") or {}
     is_boolean = "BOOLEAN" in (to.get("type_name"), (value.get("cast_type") or {}).get("id"))
-    return value["child"] if value.get("type") == "OPERATOR_CAST" and is_boolean else value
+    # And again: to DuckDB 1 the word TRUE is such a cast.
+    return _without_cast(value["child"]) if value.get("type") == "OPERATOR_CAST" and is_boolean else value
 
 
 _INTERVAL = re.compile(r"(\d+) ([a-z]+?)s?", re.IGNORECASE)

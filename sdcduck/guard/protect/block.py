@@ -74,6 +74,7 @@ _MOST_SUBTOTALS = 64
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _WORDS_OF_TIME = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+_OF_ANY_ROW = (exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
 _LONGEST_TEXT = 300
 _AMONG = "_sdc_i"  # units that others are looked for among
@@ -1043,6 +1044,9 @@ class Block:
             return self._spread(node, sql, numbers)
         if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
             return self._quantile(node, sql, numbers)
+        if isinstance(node, _OF_ANY_ROW) and isinstance(node.this, (exp.Literal, exp.Boolean)) and not node.expressions:
+            # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
+            return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
         raise Refused("SDC050", duckdb_name(node))
 
     def _with_units(self, distinct: exp.Distinct, condition: str) -> str:
