@@ -52,8 +52,8 @@ def finish(draft: Draft) -> None:
     policies, protection = draft.named, draft.protection
     draft.answer = Rewritten(
         draft.sql,
-        tuple(protection.notes),
-        tuple(protection.unique),
+        tuple(protection.progress.notes),
+        tuple(protection.progress.unique),
         tuple(policy.name for policy in policies),
         tuple(sorted({policy.method for policy in policies if policy.method is not None})),
         tuple(policy for policy in policies if policy.label == "unit-level"),

@@ -28,7 +28,7 @@ def trace_lineage(draft: Draft) -> None:
     SELECT "_sdc"."_a0" AS "Number" FROM "a block" AS "_sdc"
     """
     spell(draft.tree, draft.names)
-    draft.lineage = origins(draft.tree, draft.protection.blocks)
+    draft.lineage = origins(draft.tree, draft.protection.progress.blocks)
 
 
 def origins(tree: exp.Expr, blocks: Mapping[int, Policy]) -> tuple[Origin, ...]:

@@ -132,7 +132,7 @@ def name_relations(draft: Draft) -> None:
     WITH "_sdc_with_1" AS (SELECT "regions"."region" AS "region", "regions"."area" AS "area" FROM
     "memory"."main"."regions" AS "regions") SELECT "people"."area" AS "area" FROM "_sdc_with_1" AS "people"
     """
-    naming = OwnNames(draft.schema.database(), draft.policies, draft.protection.numbers)
+    naming = OwnNames(draft.schema.database(), draft.policies, draft.protection.progress.numbers)
     naming.settle(draft.tree)
     draft.relations = naming.tables
 

@@ -28,7 +28,7 @@ def render(draft: Draft) -> None:
     (SELECT COUNT(DISTINCT "people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
     WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
-    text = written(draft.tree, draft.protection.numbers, subscripts=draft.subscripts)
+    text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None:
         draft.text = text
     elif draft.again or draft.plain == draft.query:

@@ -71,7 +71,7 @@ def order_rows(draft: Draft) -> None:
     OVER () AS "_sdc_row" FROM (SELECT "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc") AS "_0") AS "_0" ORDER BY 1, 2
     """
     public = {name: columns for name, columns in draft.visible().items() if draft.policies[name].label == "public"}
-    settle_row_order(draft.tree, draft.protection.numbers, public)
+    settle_row_order(draft.tree, draft.protection.progress.numbers, public)
 
 
 def settle_row_order(

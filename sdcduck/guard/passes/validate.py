@@ -48,11 +48,11 @@ def validate(draft: Draft) -> None:
 def validate_rewritten(draft: Draft) -> None:
     """Refuse what is on no list in what was written, with less of it over records."""
     protection = draft.protection
-    formulas = [formula for made in protection.numbers.values() for formula in made.formulas]
+    formulas = [formula for made in protection.progress.numbers.values() for formula in made.formulas]
     draft.words = check_rewritten(
         draft.con,
         draft.text,
-        over_records=protection.unit_expressions,
+        over_records=protection.progress.unit_expressions,
         over_numbers=formulas,
         tables=draft.relations,
     )

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.expressions import case, duckdb_name, family, is_query, is_wide, text, typed
 from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
-
-if TYPE_CHECKING:
-    from sdcduck.guard.protect.block import Block
 
 FIGURES = "_sdc_p"
 """The alias of the part of a block that has the figures of units."""
@@ -30,10 +27,10 @@ _TRUTHS = {exp.LogicalOr: "max", exp.LogicalAnd: "min"}
 class Figures:
     """The columns of the part of a block that has the figures of units: a relation for what is around them."""
 
-    def __init__(self, block: Block) -> None:
-        if block.policy.method == "suppression":
+    def __init__(self, scope: Scope) -> None:
+        if scope.policy.method == "suppression":
             raise Refused("SDC052", "what each unit has: a publication has cells, and no units")
-        self.block = block
+        self.scope = scope
         self.columns: dict[str, str] = {}
         self.roles: dict[str, Role] = {}
         self.missing: set[str] = set()
@@ -58,10 +55,10 @@ class Figures:
             kept: the condition for a row of figures to be there.
             groups: the columns to group by; None: there is one row of figures for each row.
         """
-        select, made = self.block.select, self.block.over_source()
+        select, made = self.scope.select, self.scope.over_source()
         columns = [f"{sql} AS {name}" for sql, name in self.columns.items()]
-        for place, hidden in enumerate(self.block.method.hidden()):
-            column = text(exp.column(hidden, self.block.alias, quoted=True))
+        for place, hidden in enumerate(self.scope.method.hidden()):
+            column = text(exp.column(hidden, self.scope.alias, quoted=True))
             # The rows of a unit have one record key.
             columns.append(f"{column if groups is None else f'max({column})'} AS {CARRIED}{place}")
         made.set("expressions", _parsed(columns))
@@ -74,13 +71,13 @@ class Figures:
         select.set("from_", exp.From(this=exp.Subquery(this=made, alias=alias)))
         if kept is not None:
             select.set("where", exp.Where(this=kept))
-        self.block.protection.made_around(made)
+        self.scope.progress.made_around(made)
 
     def relation(self, *, several: bool, one_row_per_unit: bool) -> Relation:
         """What the figures are, for the block that is written over them."""
-        policy = replace(self.block.policy, one_row_per_unit=one_row_per_unit)
+        policy = replace(self.scope.policy, one_row_per_unit=one_row_per_unit)
         return Relation(
-            Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.block.rows_of if several else (),
+            Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.scope.rows_of if several else (),
             missing=frozenset(self.missing), measures=self.measures, added=self.added,
         )  # fmt: skip
 
@@ -90,12 +87,12 @@ class Figures:
         """The SQL of what rows are ordered by, but for the unit, which they have in common."""
         found = []
         for ordered in [] if order is None else order.expressions:
-            if self.block.unit_of(ordered.this) is not None:
+            if self.scope.unit_of(ordered.this) is not None:
                 continue
             if isinstance(ordered.this, exp.Var):
                 raise Refused("SDC045", "ORDER BY ALL of unit-level rows")
             checked = ordered.copy()
-            checked.set("this", self.block.over_dimensions(ordered.this).copy())
+            checked.set("this", self.scope.over_dimensions(ordered.this).copy())
             found.append(checked.sql("duckdb"))
         return found
 
@@ -108,27 +105,27 @@ class Figures:
         """
         every = [
             (text(exp.column(name, alias, quoted=True)), role)
-            for alias in self.block.units
-            for name, role in sorted(self.block.sources[alias].roles.items())
+            for alias in self.scope.units
+            for name, role in sorted(self.scope.sources[alias].roles.items())
         ]
         dimensions = [column for column, role in every if role in (Role.DIMENSION, Role.COMPUTED)]
         measures = [column for column, role in every if role is Role.MEASURE]
-        rows = [added.rows for alias in self.block.units for added in self._added(alias)]
+        rows = [added.rows for alias in self.scope.units for added in self._added(alias)]
         there = [f"{column} IS NULL" for column, role in every if role in (Role.MEASURE, Role.UNIT)]
-        known = [added.known for alias in self.block.units for added in self._added(alias) if added.known is not None]
+        known = [added.known for alias in self.scope.units for added in self._added(alias) if added.known is not None]
         return [*dimensions, *map(_as_text, dimensions), *there, *known, *map(_as_text, measures), *rows]
 
     def _added(self, alias: str) -> list[Added]:
-        names = sorted(self.block.sources[alias].added)
+        names = sorted(self.scope.sources[alias].added)
         return [
-            added for name in names if (added := self.block.added(exp.column(name, alias, quoted=True))) is not None
+            added for name in names if (added := self.scope.added(exp.column(name, alias, quoted=True))) is not None
         ]
 
     # --- Aggregates of dimensions of the rows of one unit -----------------------------------------------------------
 
     def value(self, node: exp.Expr) -> str:
         """The SQL of an expression over dimensions."""
-        return self.block.over_dimensions(node).sql("duckdb")
+        return self.scope.over_dimensions(node).sql("duckdb")
 
     def one_of_equal(self, node: exp.Expr) -> str:
         """The SQL of a value that no other equals: 0.0 for -0.0, and no intervals, of which a month is 30 days."""
@@ -146,7 +143,7 @@ class Figures:
         if isinstance(node.this, exp.Distinct) and not isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
             raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
         if isinstance(node, exp.CountIf):  # NULL, and no 0, where the condition is known of no row
-            return f"count_if({chosen(condition, self.block.condition_sql(node.this))})"
+            return f"count_if({chosen(condition, self.scope.condition_sql(node.this))})"
         if isinstance(node, exp.Count):
             return self._count(node, condition)
         if isinstance(node, (exp.Sum, exp.Avg)):
@@ -154,7 +151,7 @@ class Figures:
         if any(value for part, value in node.args.items() if part != "this"):
             raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
         if kind in _TRUTHS:
-            return f"{_TRUTHS[kind]}({chosen(condition, self.block.condition_sql(node.this))})"
+            return f"{_TRUTHS[kind]}({chosen(condition, self.scope.condition_sql(node.this))})"
         if kind in _LEAST and not isinstance(node.this, exp.Order):
             return f"{_LEAST[kind]}({chosen(condition, self.one_of_equal(node.this))})"
         raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
@@ -166,17 +163,17 @@ class Figures:
             if len(node.this.expressions) != 1 or node.this.args.get("on"):
                 raise Refused("SDC051", "count(DISTINCT ..) of several columns")
             value = node.this.expressions[0]
-            counted = text(value) if self.block.is_unit(value) else self.value(value)
+            counted = text(value) if self.scope.is_unit(value) else self.value(value)
             return f"count(DISTINCT {chosen(condition, counted)})"
         if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
             return _rows(condition)
         asked, value, otherwise = case(node.this)
         if asked is not None and not otherwise and isinstance(value, exp.Column):
-            condition = both(condition, self.block.condition_sql(asked))
+            condition = both(condition, self.scope.condition_sql(asked))
         else:
             value = node.this
-        plain = isinstance(value, exp.Column) and self.block.role(value) in (Role.UNIT, Role.MEASURE)
-        known = self.block.known_sum(value) if plain else None
+        plain = isinstance(value, exp.Column) and self.scope.role(value) in (Role.UNIT, Role.MEASURE)
+        known = self.scope.known_sum(value) if plain else None
         if known is not None:
             return _rows(both(condition, known))
         return _rows(both(condition, f"{text(value) if plain else self.value(value)} IS NOT NULL"))
@@ -184,7 +181,7 @@ class Figures:
     def _sum(self, node: exp.Sum | exp.Avg, condition: str) -> str:
         if isinstance(node.this, exp.Distinct):
             raise Refused("SDC051", "sum or avg of DISTINCT")
-        if self.block.has_measure(node.this):
+        if self.scope.has_measure(node.this):
             raise Refused("SDC052", "for each unit: sum of a measure alone; factors go outside, as in sum(2 * total)")
         _, value, _ = case(node.this)
         if "whole" not in (family(node.this), family(value)) and not value.is_int:

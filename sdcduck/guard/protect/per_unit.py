@@ -15,8 +15,6 @@ the block around it is protected as always. It is split in two::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from sdcduck.guard.calls import both, chosen
@@ -32,18 +30,16 @@ from sdcduck.guard.expressions import (
     without_nulls,
 )
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Relation, Role
 from sdcduck.quoting import folded
-
-if TYPE_CHECKING:
-    from sdcduck.guard.protect.block import Block
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "distinct"])
 _BESIDE: dict[type[exp.Expr], str] = {exp.ArgMin: "min", exp.ArgMax: "max"}
 
 
-def brought_together(block: Block, keys: list[exp.Expr]) -> Relation:
+def brought_together(scope: Scope, keys: list[exp.Expr]) -> Relation:
     """Write a block that groups by the unit as one over the figures of each unit, in place; their relation.
 
     Args:
@@ -52,7 +48,7 @@ def brought_together(block: Block, keys: list[exp.Expr]) -> Relation:
     Raises:
         Refused: a clause or an aggregate that would make something else of it.
     """
-    select, groups = block.select, _Groups(block, keys)
+    select, groups = scope.select, _Groups(scope, keys)
     taken = _TAKEN - {"distinct"} if select.args.get("group") is not None else _TAKEN
     refuse_clauses(select, taken, "beside GROUP BY the unit")
     items = [exp.alias_(groups.around(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions]
@@ -70,25 +66,25 @@ class _Groups:
         several: whether a unit may be in several groups: they are grouped by more than units have one of.
     """
 
-    def __init__(self, block: Block, keys: list[exp.Expr]) -> None:
-        self.block, self.figures = block, Figures(block)
+    def __init__(self, scope: Scope, keys: list[exp.Expr]) -> None:
+        self.scope, self.figures = scope, Figures(scope)
         self._keys: dict[str, str] = {}
         for node in keys:
-            unit, role = block.unit_of(node), Role.COMPUTED
+            unit, role = scope.unit_of(node), Role.COMPUTED
             if unit is not None:
                 role = Role.UNIT
             elif isinstance(node, exp.Column):
-                role = block.role(node)
+                role = scope.role(node)
             sql = self.figures.one_of_equal(node) if unit is None else text(unit)
             self._keys[text(node)] = self.figures.column(sql, role)
         self.columns = list(self.figures.columns.values())
         self._unit = next(name for name, role in self.figures.roles.items() if role is Role.UNIT)
         # What has one row of each unit has one value for it; a public table, or one behind LEFT JOIN, has one for each
         # row that it is joined to.
-        several = {alias for alias in block.units if block.sources[alias].several}
-        of_one_row = {*block.units} - several - block.maybe_missing
+        several = {alias for alias in scope.units if scope.sources[alias].several}
+        of_one_row = {*scope.units} - several - scope.maybe_missing
         self.several = bool(several) and not all(
-            block.unit_of(column) is not None or column.table in of_one_row
+            scope.unit_of(column) is not None or column.table in of_one_row
             for node in keys
             for column in node.find_all(exp.Column)
         )
@@ -107,10 +103,10 @@ class _Groups:
             raise Refused("SDC042", "GROUPING beside GROUP BY the unit")
         if isinstance(node, exp.Window):
             raise Refused("SDC045", "a window beside GROUP BY the unit, or DISTINCT: it goes into a subquery")
-        name = self._unit if self.block.unit_of(node) is not None else self._keys.get(text(node))
+        name = self._unit if self.scope.unit_of(node) is not None else self._keys.get(text(node))
         inner, condition = without_nulls(node), "true"
         if isinstance(node, exp.Filter):
-            inner, condition = without_nulls(node.this), self.block.condition_sql(node.expression.this)
+            inner, condition = without_nulls(node.this), self.scope.condition_sql(node.expression.this)
         if name is None and is_aggregate(inner):
             name = self._figure(inner, condition)
         if name is None and isinstance(node, exp.Column):
@@ -135,8 +131,8 @@ class _Groups:
             asked, value, otherwise = case(node.this)
             filled = isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0])
             value = value.this if filled else value
-            if isinstance(value, exp.Column) and self.block.role(value) is Role.MEASURE:
-                wanted = "true" if asked is None else self.block.condition_sql(asked)
+            if isinstance(value, exp.Column) and self.scope.role(value) is Role.MEASURE:
+                wanted = "true" if asked is None else self.scope.condition_sql(asked)
                 return self._sum_of_measure(value, condition, wanted, filled=filled, otherwise=otherwise)
         return self.figures.column(self.figures.aggregate(node, condition))
 
@@ -150,8 +146,8 @@ class _Groups:
             filled: whether the analyst wrote 0 for missing values.
             otherwise: whether the analyst wrote 0 for rows that are not wanted.
         """
-        self.block.refuse_repeated(measure)
-        before = self.block.added(measure)
+        self.scope.refuse_repeated(measure)
+        before = self.scope.added(measure)
         exact = family(measure) in ("whole", "decimal") and not is_wide(measure) if before is None else before.exact
         one = text(measure) if exact else bounded(text(measure))
         every = both(wanted, condition)
@@ -162,7 +158,7 @@ class _Groups:
         name = self.figures.column(total if known is None else f"({total})", Role.MEASURE)
         there = both(every, f"({one}) <> 0")
         rows = f"count({chosen(there, '1')})" if before is None else f"sum({chosen(every, before.rows)})"
-        self.figures.measures[name] = self.block.called(measure)
+        self.figures.measures[name] = self.scope.called(measure)
         self.figures.added[name] = Added(self.figures.column(rows), exact, known)
         return name
 

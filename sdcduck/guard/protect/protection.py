@@ -16,12 +16,11 @@ that whatever the analyst wrote around them is free.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.calls import Numbered, unknown_name
 from sdcduck.guard.expressions import (
     as_written,
     case,
@@ -34,48 +33,32 @@ from sdcduck.guard.expressions import (
     value_of,
 )
 from sdcduck.guard.protect.block import Block
-from sdcduck.guard.protect.own_records import Tied, without_ties
+from sdcduck.guard.protect.own_records import without_ties
+from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
 from sdcduck.guard.protect.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.refusals import Refused, unknown_column
-from sdcduck.guard.relations import Label, Relation, Unique, of_policy
+from sdcduck.guard.relations import Label, Relation, of_policy
 from sdcduck.quoting import folded
 
 
-@dataclass
 class Protection:
-    """One query on its way: what is known of the database, and what was done.
+    """Protects one query.
 
-    Attributes:
+    Args:
         policies: by lower-case name.
         columns: that analysts see of these tables.
         tables: the lower-case names of those that are no views.
-        unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
-        unique: public relations with columns that must identify their rows, each time the query runs.
-        notes: what was protected, for `Guard.explain`.
-        counted: how many queries were made to count values; they stand inside each other.
-        apart: how many relations were set apart from records.
-        blocks: the policy of each SELECT that stands around protected numbers, by its identity.
-        numbers: the group keys and numbers of blocks, by the name of the table that stands for them until all is
-            written: no name that a query could have.
     """
 
-    policies: Mapping[str, Policy]
-    columns: Mapping[str, frozenset[str]]
-    tables: frozenset[str]
-    unit_expressions: list[str] = field(default_factory=list)
-    unique: list[Unique] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    counted: int = 0
-    apart: int = 0
-    blocks: dict[int, Policy] = field(default_factory=dict)
-    numbers: dict[str, Numbered] = field(default_factory=dict)
-    _tied: dict[int, Tied] = field(default_factory=dict)
-    _compared: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)
-    _seen: set[int] = field(default_factory=set)
-    _result: int | None = None
-    _over_units: set[int] = field(default_factory=set)
+    def __init__(
+        self, policies: Mapping[str, Policy], columns: Mapping[str, frozenset[str]], tables: frozenset[str]
+    ) -> None:
+        self.progress = Progress(policies, columns, tables)
+        self.progress.query = self.query
+        self._result: int | None = None
+        self._over_units: set[int] = set()
 
     def protect(self, tree: exp.Expr) -> Relation:
         """Label and protect a whole query, in place.
@@ -89,44 +72,11 @@ class Protection:
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
         for node in tree.find_all(exp.Select, exp.Table):
-            if id(node) not in self._seen:
+            if id(node) not in self.progress.seen:
                 raise Refused("SDC005", "a subquery in an unusual place")
-        if self._compared:
+        if self.progress.subqueries:
             raise Refused("SDC044")
         return relation
-
-    def of_units(self, query: exp.Expr) -> Relation | None:
-        """The relation of a subquery over units in WHERE, which whoever asks has to take care of; None: it has none."""
-        return self._compared.pop(id(query), (None, None))[1]
-
-    def tied(self, query: exp.Expr) -> Tied | None:
-        """What ties a subquery in EXISTS to the records around it; None: nothing does."""
-        return self._tied.pop(id(query), None)
-
-    def compared(self, where: exp.Expr) -> list[Relation]:
-        """The relations of the subqueries over units in a WHERE."""
-        return [self._compared[id(query)][1] for query in where.find_all(exp.Query) if id(query) in self._compared]
-
-    def made(self, node: exp.Expr) -> None:
-        """The guard wrote this part itself: it needs no look."""
-        self._seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
-
-    def numbered(self, numbers: Numbered) -> exp.Table:
-        """The table that stands for the group keys and numbers of a block."""
-        name = unknown_name()
-        self.numbers[name] = numbers
-        table = exp.Table(this=exp.to_identifier(name, quoted=True))
-        self.made(table)
-        return table
-
-    def number(self) -> int:
-        """Another number for what is set apart."""
-        self.apart += 1
-        return self.apart
-
-    def made_around(self, select: exp.Select) -> None:
-        """The guard wrote this SELECT around parts that were looked at."""
-        self._seen.add(id(select))
 
     def query(self, node: exp.Expr, known: Mapping[str, Relation]) -> Relation:
         """Label a query and protect what it aggregates, in place; its relation."""
@@ -157,7 +107,7 @@ class Protection:
     # --- SELECT ---------------------------------------------------------------------------------------------------
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
-        self._seen.add(id(select))
+        self.progress.seen.add(id(select))
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
@@ -170,8 +120,8 @@ class Protection:
             self._over_units.add(id(select))
             without_distinct_on(select)
             without_correlation(select)
-            self._tied.update(without_ties(select, self.number))
-            joins = without_correlated_values(select, self.number)
+            self.progress.ties.update(without_ties(select, self.progress.number))
+            joins = without_correlated_values(select, self.progress.number)
             self._label([join.this for join in joins], known, sources)
             joined = [sources[join.this.alias_or_name] for join in joins]
             if any(relation.label is Label.RELEASED for relation in joined):
@@ -187,10 +137,10 @@ class Protection:
             as_written(select)
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
-        block = Block(self, select, sources, units, known, original)
+        block = Block(self.progress, select, sources, units, known, original)
         if not block.is_aggregate:
             return block.records()
-        if not block.is_per_unit():
+        if not block.is_per_unit:
             return block.aggregate()
         if id(select) == self._result:  # whatever else is to be said of it
             raise Refused("SDC040", _AROUND)
@@ -205,7 +155,7 @@ class Protection:
         _, added, _ = case(constant_factor(aggregate.this)[0])
         if is_number(added):
             return False
-        measures = (policy.measures for name, policy in self.policies.items() if name in self.columns)
+        measures = (policy.measures for name, policy in self.progress.policies.items() if name in self.progress.columns)
         return not isinstance(added, exp.Column) or all(
             folded(added.name) not in {folded(measure) for measure in those} for those in measures
         )
@@ -218,7 +168,7 @@ class Protection:
             if table.alias_or_name in found or not table.alias_or_name:
                 raise Refused("SDC031", table.alias_or_name)
             if isinstance(table, exp.Table):
-                self._seen.add(id(table))
+                self.progress.seen.add(id(table))
                 if table.alias_column_names:
                     raise Refused("SDC005", "new column names after a table")
                 if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
@@ -226,9 +176,9 @@ class Protection:
                 name = folded(table.name)
                 if name in known:
                     found[table.alias_or_name] = known[name]
-                elif name in self.policies:
+                elif name in self.progress.policies:
                     found[table.alias_or_name] = of_policy(
-                        self.policies[name], self.columns[name], is_table=name in self.tables
+                        self.progress.policies[name], self.progress.columns[name], is_table=name in self.progress.tables
                     )
                 else:
                     raise Refused("SDC020", table.name)
@@ -247,7 +197,7 @@ class Protection:
         A query around it may give the name of a public table to something else.
         """
         tables = {folded(table.name) for table in query.find_all(exp.Table)}
-        public = {name for name, policy in self.policies.items() if policy.label == "public"} - set(known)
+        public = {name for name, policy in self.progress.policies.items() if policy.label == "public"} - set(known)
         if relation.label is Label.PUBLIC and tables <= public and query.find(exp.Placeholder, exp.Parameter) is None:
             return replace(relation, source=f"({query.sql('duckdb')})")
         return relation
@@ -264,7 +214,7 @@ class Protection:
             if label is Label.UNIT:
                 if id(select) not in self._over_units:
                     raise Refused("SDC044")
-                self._compared[id(query)] = (query, relation)
+                self.progress.subqueries[id(query)] = (query, relation)
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
             if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")

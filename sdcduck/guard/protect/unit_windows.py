@@ -15,19 +15,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from sdcduck.guard.expressions import aggregates, duckdb_name, family, function_of, text
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
+from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.total import TRIED
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role
 from sdcduck.quoting import folded
-
-if TYPE_CHECKING:
-    from sdcduck.guard.protect.block import Block
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "qualify", "windows"])
 _OF_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -36,19 +33,19 @@ _OF_NEIGHBOURS = (exp.Lag, exp.Lead, *_OF_FRAMES)
 _PLACED = (*_OF_PEERS, *_OF_NEIGHBOURS, exp.RowNumber)
 
 
-def with_windows(block: Block) -> Relation:
+def with_windows(scope: Scope) -> Relation:
     """Write a block of rows with windows as one over rows with figures of their unit, in place; their relation.
 
     Raises:
         Refused: a window over rows of several units, or one that depends on the order in which rows come.
     """
-    select, rows = block.select, _Rows(block)
+    select, rows = scope.select, _Rows(scope)
     refuse_clauses(select, _TAKEN, "of unit-level rows")
     items = [exp.alias_(rows.around(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions]
     qualify = select.args.get("qualify")
     kept = None if qualify is None else rows.around(qualify.this)
     rows.figures.write(items, kept, None)
-    return rows.figures.relation(several=block.has_several, one_row_per_unit=block.policy.one_row_per_unit)
+    return rows.figures.relation(several=scope.has_several, one_row_per_unit=scope.policy.one_row_per_unit)
 
 
 _PARTS = ("this", "partition_by", "order", "spec", "alias", "over")
@@ -126,9 +123,9 @@ _AROUND_DISTINCT = ("group", "having", "qualify", "limit", "offset")
 class _Rows:
     """The rows of a block, with what windows say of them."""
 
-    def __init__(self, block: Block) -> None:
-        self.block, self.figures = block, Figures(block)
-        windows = block.select.args.get("windows") or []
+    def __init__(self, scope: Scope) -> None:
+        self.scope, self.figures = scope, Figures(scope)
+        windows = scope.select.args.get("windows") or []
         # One can name only those before it, so that none is part of itself.
         self.named: dict[str, exp.Window] = {}
         for window in windows:
@@ -145,14 +142,14 @@ class _Rows:
         return self.figures.shown(self._passed_on(node), node) if isinstance(node, exp.Column) else node
 
     def _passed_on(self, column: exp.Column) -> str:
-        role = self.block.role(column)
+        role = self.scope.role(column)
         name = self.figures.column(text(column), role)
-        if role is Role.UNIT and self.block.unit_of(column) is None:
+        if role is Role.UNIT and self.scope.unit_of(column) is None:
             self.figures.missing.add(name)
         if role is Role.MEASURE:
-            self.block.refuse_repeated(column)
-            self.figures.measures[name] = self.block.called(column)
-            added = self.block.added(column)
+            self.scope.refuse_repeated(column)
+            self.figures.measures[name] = self.scope.called(column)
+            added = self.scope.added(column)
             if added is not None:
                 known = None if added.known is None else self.figures.column(added.known)
                 self.figures.added[name] = replace(added, rows=self.figures.column(added.rows), known=known)
@@ -163,9 +160,9 @@ class _Rows:
         if any(value for part, value in node.args.items() if part not in _PARTS):
             raise Refused("SDC045", "an unusual window")
         parts = node.args.get("partition_by") or []
-        if not any(self.block.unit_of(part) is not None for part in parts):
+        if not any(self.scope.unit_of(part) is not None for part in parts):
             raise Refused("SDC045", "a window: OVER (PARTITION BY the unit ..) is answered")
-        units = [self.block.unit_of(part) for part in parts]
+        units = [self.scope.unit_of(part) for part in parts]
         by = [self.figures.value(part) if unit is None else text(unit) for part, unit in zip(parts, units, strict=True)]
         order, frame = self.figures.order(node.args.get("order")), _frame(node.args.get("spec"))
         function, condition = function_of(node)
@@ -177,9 +174,9 @@ class _Rows:
         if not isinstance(function, _PLACED):
             if nulls:
                 raise Refused("SDC045", f"a window: {duckdb_name(function)} with IGNORE NULLS")
-            if self.block.has_measure(function) and not isinstance(function, exp.Count):
+            if self.scope.has_measure(function) and not isinstance(function, exp.Count):
                 raise Refused("SDC041", f"{duckdb_name(function)} OVER (..)")
-            known = "true" if condition is None else self.block.condition_sql(condition)
+            known = "true" if condition is None else self.scope.condition_sql(condition)
             aggregate = self.figures.aggregate(function, known)
             order = [] if frame == _ALL else order + (self.figures.ties() if of_rows else [])
             return _over(aggregate, by, order, frame if of_rows else "")

@@ -1,0 +1,185 @@
+"""The protected SQL of an aggregate over records."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sdcduck.guard.calls import both
+from sdcduck.guard.expressions import (
+    bounded,
+    case,
+    constant_factor,
+    duckdb_name,
+    family,
+    is_wide,
+    is_zero,
+    text,
+)
+from sdcduck.guard.protect.numbers import Numbers
+from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Role
+from sdcduck.quoting import folded
+
+_LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
+_OF_ANY_ROW = (exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)
+
+
+def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Numbers) -> str:
+    """The protected SQL of one aggregate."""
+    sql = "true" if condition is None else scope.condition_sql(condition)
+    if isinstance(node, exp.CountIf):
+        whole = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
+        return numbers.count(scope.condition_sql(whole))
+    if isinstance(node, exp.Count):
+        if node.expressions:
+            raise Refused("SDC051", "count of several columns")
+        if isinstance(node.this, exp.Distinct):
+            return numbers.units(_with_units(scope, node.this, sql))
+        if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
+            return numbers.count(sql)
+        chosen, column, otherwise = case(node.this)
+        if otherwise:  # 0 is a value: what is counted are not the rows for which the condition holds
+            column = node.this
+        elif chosen is not None:
+            sql = f"({sql}) AND {scope.condition_sql(chosen)}"
+        if isinstance(column, exp.Literal):
+            return numbers.count(sql)
+        if isinstance(column, exp.Column) and scope.role(column) is Role.MEASURE:
+            known = scope.known_sum(column)
+            return numbers.known(text(column), sql) if known is None else numbers.count(both(sql, known))
+        if isinstance(column, exp.Column) and scope.role(column) is Role.UNIT:
+            return numbers.count(_where_unit(scope, column, sql))
+        return numbers.count(f"({sql}) AND {scope.over_dimensions(column).sql('duckdb')} IS NOT NULL")
+    if isinstance(node, (exp.Sum, exp.Avg)):
+        return _sum_or_mean(scope, node, sql, numbers)
+    if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
+        return _spread(scope, node, sql, numbers)
+    if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
+        return _quantile(scope, node, sql, numbers)
+    if isinstance(node, _OF_ANY_ROW) and isinstance(node.this, (exp.Literal, exp.Boolean)) and not node.expressions:
+        # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
+        return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
+    raise Refused("SDC050", duckdb_name(node))
+
+
+def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> str:
+    """The condition under which count(DISTINCT unit) counts a row."""
+    column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
+    if isinstance(column, (exp.Case, exp.If)):
+        chosen, value, otherwise = case(column)
+        if chosen is not None and not otherwise:
+            condition, column = both(condition, scope.condition_sql(chosen)), value
+    if column is None or not (scope.is_unit(column) or scope.unit_of(column) is not None):
+        raise Refused("SDC051", "count(DISTINCT ..)")
+    return _where_unit(scope, column, condition)
+
+
+def _where_unit(scope: Scope, column: exp.Expr, condition: str) -> str:
+    """A condition, and that there is a unit."""
+    return condition if scope.unit_of(column) is not None else both(condition, f"{text(column)} IS NOT NULL")
+
+
+def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers: Numbers) -> str:
+    if isinstance(node.this, exp.Distinct):
+        raise Refused("SDC051", "sum or avg of DISTINCT")
+    inner, factor = constant_factor(node.this)
+    chosen, value, otherwise = case(inner)
+    filtered = condition
+    if chosen is not None:
+        condition = both(condition, scope.condition_sql(chosen))
+    value, more = constant_factor(value)
+    scale = f"{factor}{more}"
+    if isinstance(value, exp.Literal) and not value.is_string:
+        counted = f"{numbers.count(condition)} * {value.this}{scale}"
+        if isinstance(node, exp.Sum):
+            return counted
+        base = numbers.count(filtered if otherwise else condition)
+        return f"{counted} / nullif({base}, 0)"
+    every = condition
+    elsewhere, filled = otherwise, False
+    if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
+        # A missing value counts as 0: the same sum, over more rows.
+        otherwise, filled, value = True, True, value.this
+    if not isinstance(value, exp.Column) or scope.role(value) is not Role.MEASURE:
+        raise Refused("SDC041", "sum and avg take measures")
+    # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
+    safe = scope.policy.method == "suppression" or (scope.policy.method == "cell_key" and not scope.several)
+    wide = is_wide(value) and scope.policy.method != "suppression"
+    added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
+    exact = family(value) in ("whole", "decimal") and not wide
+    of_rows = scope.added(value)
+    if of_rows is not None:
+        exact = of_rows.exact
+    rows = "" if of_rows is None else of_rows.rows
+    total = numbers.total(added, condition, scope.called(value), rows, exact=exact)
+    there = scope.known_sum(value)
+    has_zeros = otherwise or there is not None
+    if isinstance(node, exp.Sum):
+        if not has_zeros:
+            return f"{total.sql}{scale}"
+        rows = condition if filled else _where_known(scope, value, there, condition)
+        if elsewhere and chosen is not None:
+            rows = filtered if rows == condition else _unless(scope, chosen, value, there, filtered)
+        return f"({numbers.or_zero(total.sql, numbers.some(rows), condition)}){scale}"
+    if otherwise and chosen is not None:
+        raise Refused("SDC052", "avg of CASE .. ELSE 0 over a measure; use FILTER")
+    if not has_zeros:
+        return f"{total.mean(numbers.known(added, condition), numbers.method.steps)}{scale}"
+    known = numbers.count(every if otherwise or there is None else both(every, there))
+    return f"({numbers.or_zero(total.mean(known, numbers.method.steps), known, condition)}){scale}"
+
+
+def _where_known(scope: Scope, measure: exp.Column, there: str | None, condition: str) -> str:
+    """A condition, and that there is a value; the condition alone where no record lacks one."""
+    complete = {folded(name) for name in scope.policy.without_null if scope.relation.table is not None}
+    if there is None and measure.table == scope.alias and folded(measure.name) in complete:
+        return condition
+    return both(condition, f"{text(measure)} IS NOT NULL" if there is None else there)
+
+
+def _unless(scope: Scope, chosen: exp.Expr, measure: exp.Column, there: str | None, filtered: str) -> str:
+    """The rows for which CASE WHEN .. THEN measure ELSE 0 END is not NULL."""
+    known = _where_known(scope, measure, there, "true")
+    return both(filtered, f"(({scope.condition_sql(chosen)}) IS NOT TRUE OR {known})")
+
+
+def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
+    """A median or another quantile of a measure or a numeric dimension."""
+    half: exp.Expr = exp.Literal.number("0.5")
+    share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
+    chosen, value, otherwise = case(node.this)
+    if chosen is not None and not otherwise:
+        condition = both(condition, scope.condition_sql(chosen))
+    if otherwise or not isinstance(share, exp.Literal) or share.is_string:
+        raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
+    if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
+        raise Refused("SDC052", "a quantile of anything but a measure")
+    scope.refuse_filled(value)
+    if scope.role(value) is Role.UNIT or not 0 < float(share.this) < 1:
+        raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
+    return numbers.quantile(text(value), share.this, condition)
+
+
+def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
+    """A variance or standard deviation, of a sample unless the name says population."""
+    chosen, value, otherwise = case(node.this)
+    if otherwise:
+        raise Refused("SDC052", "a variance of CASE .. ELSE 0; use FILTER")
+    if chosen is not None:
+        condition = both(condition, scope.condition_sql(chosen))
+    value, factor = constant_factor(value)
+    if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
+        raise Refused("SDC052", "a variance of anything but a measure")
+    if scope.role(value) is not Role.MEASURE:
+        raise Refused("SDC052", "a variance of anything but a measure")
+    scope.refuse_filled(value)
+    if scope.policy.method == "cell_key" and scope.added(value) is not None:
+        # Where each unit has two rows it would be a second answer to what the variance of these rows says.
+        raise Refused("SDC052", "a variance of sums that units have")
+    column = bounded(text(value), _LARGEST_SQUARED)
+    variance = numbers.variance(column, condition, scope.called(value))
+    if isinstance(node, (exp.VariancePop, exp.StddevPop)):
+        known = numbers.known(column, condition)
+        variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
+    return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"

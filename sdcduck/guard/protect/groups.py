@@ -1,0 +1,254 @@
+"""The groups of a block: by what it groups, and the SELECT that groups records or units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp, parse_one
+
+from sdcduck.guard.calls import SETS, Numbered, with_numbers
+from sdcduck.guard.expressions import (
+    Keys,
+    aggregates,
+    grouping_sets,
+    has_aggregate,
+    leaves,
+    refuse_more_keys,
+    text,
+    unknown_aggregate,
+    without_repetition,
+)
+from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
+from sdcduck.guard.protect.scope import Scope, aliased
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import identifier
+
+_OF_ONE_FORM = (
+    exp.DataType.INTEGER_TYPES
+    | exp.DataType.TEXT_TYPES
+    | exp.DataType.TEMPORAL_TYPES
+    | exp.DataType.NESTED_TYPES
+    | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID, exp.DataType.Type.UNION}
+) - {exp.DataType.Type.INTERVAL}
+_WORDS_OF_TIME = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+
+
+@dataclass
+class Released:
+    """The group keys and protected numbers of a block, as the columns that whatever is around them may see.
+
+    Attributes:
+        keys: by their SQL.
+        numbers: which make the SQL of aggregates.
+        aggregates: the columns of protected numbers, by their SQL.
+    """
+
+    keys: Keys
+    numbers: Numbers
+    aggregates: dict[str, str] = field(default_factory=dict)
+
+    def published(self, sql: str) -> str:
+        """The column of a protected number."""
+        return self.aggregates.setdefault(sql, f"_a{len(self.aggregates)}")
+
+    def grouping_set(self) -> str:
+        """The column that says which grouping set a group is of."""
+        every = ", ".join(checked.sql("duckdb") for _, checked in self.keys.values())
+        return self.published(self.numbers.grouping(f"GROUPING({every})", len(self.keys)))
+
+
+def groups_records(select: exp.Select) -> bool:
+    """Whether the block aggregates, by GROUP BY, DISTINCT or an aggregate function."""
+    if select.args.get("group") is not None or select.args.get("distinct") is not None:
+        return True
+    return any(map(aggregates, _outer_parts(select)))
+
+
+def _outer_parts(select: exp.Select) -> list[exp.Expr]:
+    parts = list(select.expressions)
+    for clause in ("having", "qualify", "order"):
+        if select.args.get(clause) is not None:
+            parts.append(select.args[clause])
+    return parts
+
+
+def settle_group_by_all(select: exp.Select) -> None:
+    """GROUP BY ALL without any column groups by nothing: one row of all, as DuckDB has it, where there are figures.
+
+    A word of time may be the name of a column, and is looked at with the keys.
+
+    Raises:
+        Refused: there is none, and DuckDB would show a row for each record.
+    """
+    group = select.args.get("group")
+    if group is None or group.args.get("all") is not True:
+        return
+    items = [item.unalias() for item in select.expressions if not has_aggregate(item)]
+    if any(item.find(exp.Column, *_WORDS_OF_TIME) is not None for item in items):
+        return
+    if not any(map(aggregates, _outer_parts(select))):
+        raise Refused("SDC040")
+    if select.args.get("having") is not None:
+        refuse_more_keys(select)
+    select.set("group", None)
+
+
+def is_per_unit(scope: Scope) -> bool:
+    """Whether it groups by the unit."""
+    group = scope.select.args.get("group")
+    if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+        return False
+    return any(scope.unit_of(node) is not None for node in grouped(scope))
+
+
+def of_records(scope: Scope, released: Released) -> Numbered:
+    """Group keys and protected numbers, from records that are units."""
+    keys = released.keys
+    inner = scope.over_source()
+    for place, (_, checked) in enumerate(keys.values()):
+        inner.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+    group = _grouping(scope, keys)
+    if group is not None:
+        inner.set("group", group)
+    kept = "true" if group is None else scope.method.kept(scope.records_sql)
+    steps = scope.method.steps
+    return with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
+
+
+def _has_total(scope: Scope) -> bool:
+    """Whether one of its grouping sets is that of all records."""
+    return [] in (grouping_sets(scope.select.args.get("group")) or [])
+
+
+def _plain_keys(scope: Scope, keys: Keys) -> frozenset[str]:
+    """Keys that are columns of tables, of types in which equal values are the same value."""
+    return frozenset(
+        name
+        for name, checked in keys.values()
+        if isinstance(checked, exp.Column)
+        and scope.sources[checked.table].table is not None
+        and checked.type is not None
+        and _OF_ONE_FORM.issuperset(part.this for part in checked.type.find_all(exp.DataType))
+    )
+
+
+def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
+    """Group keys and protected numbers, after the rows of each unit were brought together in each group.
+
+    The rows of a unit carry the same record key, so that `max` is that key.
+    """
+    keys = released.keys
+    units = scope.over_source()
+    key, name_of_unit = scope.method.hidden()
+    unit = exp.column(name_of_unit, scope.alias, quoted=True)
+    group = _grouping(scope, keys)
+    for place, (_, checked) in enumerate(keys.values()):
+        units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
+    for place, brought in enumerate((exp.Max(this=exp.column(key, scope.alias, quoted=True)), unit.copy())):
+        units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
+    shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
+    if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
+        # Rows of different grouping sets may look alike. Those of one that is there twice would be added up: a unit
+        # would count twice, with another noise each time it is asked for once more.
+        listed = grouping_sets(group) or []
+        if len(without_repetition(listed)) < len(listed):
+            raise Refused("SDC005", "a grouping set that is there twice")
+        sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
+        units.append("expressions", exp.alias_(sets, SETS, quoted=True))
+        shown.append(f'"{UNITS}"."{SETS}"')
+    for sql, name in numbers.columns.items():
+        units.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), name, quoted=True))
+    by_unit = group if group is not None else exp.Group(expressions=[])
+    by_unit.append("expressions", unit)
+    units.set("group", by_unit)
+    inner = exp.Select(expressions=[], from_=exp.From(this=aliased(units, UNITS)))
+    for place in range(len(keys)):
+        column = exp.column(f"_g{place}", UNITS, quoted=True)
+        inner.append("expressions", exp.alias_(column, f"_g{place}", quoted=True))
+    if group is not None and shown:
+        inner.set("group", exp.Group(expressions=[parse_one(part, read="duckdb") for part in shown]))
+    if _has_total(scope):
+        # Of nobody the units have no row, also not the total that nobody has: it is made here, where it is missing.
+        every = exp.Tuple(expressions=inner.args["group"].expressions)
+        inner.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=[every, exp.Tuple()])]))
+        missing = f'GROUPING("{UNITS}"."{SETS}") = 0 OR count(*) = 0'
+        inner.set("having", exp.Having(this=parse_one(missing, read="duckdb")))
+    kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
+    steps = numbers.method.steps
+    return with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
+
+
+def refuse_unknown_aggregates(select: exp.Select) -> None:
+    """Refuse aggregates that would be left outside, where they would add up the rows of the answer.
+
+    Raises:
+        Refused: there is one, product(2) or fsum with two arguments.
+    """
+    for clause in ("expressions", "having", "qualify", "order", "distinct", "windows"):
+        value = select.args.get(clause)
+        for part in value if isinstance(value, list) else [value]:
+            name = unknown_aggregate(part) if isinstance(part, exp.Expr) else None
+            if name is not None:
+                raise Refused("SDC050", name)
+
+
+def _grouping(scope: Scope, keys: Keys) -> exp.Group | None:
+    """GROUP BY over checked expressions; None where all records are one group."""
+    group = scope.select.args.get("group")
+    every = [checked.copy() for _, checked in keys.values()]
+    if group is not None and group.args.get("all") is True:
+        return exp.Group(expressions=every) if keys else None
+    if group is not None:
+        result: exp.Group = group.copy()
+        for leaf in [leaf for item in result.expressions for leaf in leaves(item)]:
+            leaf.replace(keys[text(leaf)][1].copy())
+        return result
+    return exp.Group(expressions=every) if scope.select.args.get("distinct") is not None and keys else None
+
+
+def grouped(scope: Scope) -> list[exp.Expr]:
+    """Every grouping expression, as often as it is written."""
+    group = scope.select.args.get("group")
+    found: list[exp.Expr] = []
+    if group is None:
+        if scope.select.args.get("distinct") is not None:
+            if scope.select.args["distinct"].args.get("on") is not None:
+                raise Refused("SDC005", "DISTINCT ON")
+            if not any(has_aggregate(item) for item in scope.select.expressions):
+                found = [item.unalias() for item in scope.select.expressions]
+    elif group.args.get("all") is True:
+        refuse_more_keys(scope.select)
+        found = [item.unalias() for item in scope.select.expressions if not has_aggregate(item)]
+    else:
+        for item in group.expressions:
+            found.extend(leaves(item))
+    return found
+
+
+def group_keys(scope: Scope) -> Keys:
+    """Every grouping expression by its SQL: the name of its column, and the expression checked."""
+    keys: Keys = {}
+    for node in grouped(scope):
+        sql = text(node)
+        if sql not in keys:
+            _refuse_values_of_one_key(node.type)
+            keys[sql] = (f"_g{len(keys)}", scope.over_dimensions(node))
+    return keys
+
+
+def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
+    """Refuse group keys of a type whose values may be equal and look different.
+
+    A month is 30 days to DuckDB, and 0 is -0: which of them a group shows would be up to one record.
+
+    Raises:
+        Refused: the type is one of these.
+    """
+    if kind is None:
+        return
+    if kind.this == exp.DataType.Type.INTERVAL:
+        raise Refused("SDC005", "an INTERVAL as a group key: write date_part('epoch', x)")
+    inside = {part.this for part in kind.find_all(exp.DataType) if part is not kind}
+    if inside & {exp.DataType.Type.INTERVAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT}:
+        raise Refused("SDC005", "a list or struct of floating-point numbers or INTERVALs as a group key")

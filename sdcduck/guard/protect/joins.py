@@ -1,0 +1,127 @@
+"""The joins of a block: public relations n:1 by equality, records on the unit."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sdcduck.guard.expressions import (
+    conjuncts,
+    family,
+    ties,
+)
+from sdcduck.guard.protect.materialize import compared, joined, set_apart
+from sdcduck.guard.protect.scalar_subqueries import JOINED
+from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label
+from sdcduck.quoting import folded, identifier
+
+_INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+_TIES = "tie it to the others by column = column; an expression goes into a subquery"
+
+
+def order_joins(scope: Scope) -> None:
+    """Write inner joins as: the unit-level table, then each other with the equalities that tie it to those before.
+
+    FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are.
+    """
+    every: list[exp.Join] = scope.select.args.get("joins") or []
+    # What is looked up for each record, behind the joins that the analyst wrote, stays there.
+    joins = [join for join in every if not join.this.alias_or_name.startswith(JOINED)]
+    if not joins or any((join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins):
+        return
+    where = scope.select.args.get("where")
+    conditions = [*conjuncts(where.this)] if where is not None else []
+    for join in joins:
+        if join.args.get("on") is not None:
+            conditions.extend(conjuncts(join.args["on"]))
+    tables = {table.alias_or_name: table for table in [scope.select.args["from_"].this, *(join.this for join in joins)]}
+    placed, waiting = [scope.alias], [alias for alias in tables if alias != scope.alias]
+    ordered: list[exp.Join] = []
+    while waiting:
+        tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
+        alias = next((alias for alias in waiting if tied[alias]), None)
+        if alias is None:
+            raise Refused("SDC034", f"{waiting[0]}: {_TIES}")
+        conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
+        ordered.append(exp.Join(this=tables[alias], on=exp.and_(*tied[alias], copy=False)))
+        placed.append(alias)
+        waiting.remove(alias)
+    scope.select.set("from_", exp.From(this=tables[scope.alias]))
+    scope.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
+    scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+
+def check_joins(scope: Scope) -> None:
+    """Public relations are joined n:1, by equality with all of a key, and unit-level ones on the unit."""
+    from_ = scope.select.args["from_"].this
+    if from_.alias_or_name != scope.alias:
+        raise Refused("SDC033", "start FROM with the unit-level table")
+    for join in scope.select.args.get("joins") or []:
+        kind = (join.side or "", join.kind or "", join.method or "")
+        if kind not in (("", "", ""), ("", "INNER", ""), ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+            raise Refused("SDC033", folded(" ".join(filter(None, kind))))
+        alias = join.this.alias_or_name
+        relation = scope.sources[alias]
+        if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
+            raise Refused("SDC034", alias)
+        pairs = []
+        identifying = []
+        for condition in conjuncts(join.args["on"]):
+            if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
+                alias
+            }:
+                condition.replace(scope.condition(condition))  # narrows the public side only
+            else:
+                pairs.append(_joined_columns(scope, condition, alias))
+                identifying.append(_compared_as_known(scope, *pairs[-1]))
+        if not pairs:
+            raise Refused("SDC034", alias)
+        if relation.label is Label.UNIT:
+            if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
+                raise Refused("SDC035", f"join {alias} on the unit")
+        else:
+            assert relation.source is not None
+            scope.progress.unique.append((relation.source, tuple(identifying)))
+            if relation.table is None:
+                join.set("this", _apart(scope, join.this))
+
+
+def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
+    """The two columns of an equality that joins a relation: its own, and one of those before."""
+    pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
+    mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
+    other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
+    if len(mine) != 1 or len(other) != 1:
+        raise Refused("SDC034", f"{alias}: {_TIES}, and so does what else is said of {alias}")
+    if not (scope.is_unit(mine[0]) and scope.is_unit(other[0])):
+        scope.dimension(mine[0])
+        scope.dimension(other[0])
+    if family(mine[0]) != family(other[0]) or family(mine[0]) in (None, "real"):
+        raise Refused("SDC034", f"{alias}: columns of different types; cast one in a subquery")
+    return mine[0], other[0]
+
+
+def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Column) -> tuple[str, str]:
+    """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone."""
+    kind = family(mine)
+    own = identifier(mine.name)
+    if kind is None or scope.is_unit(mine):
+        return mine.name, own
+    for column in (mine, other):
+        if scope.sources[column.table].table is None:
+            column.replace(compared(column.copy(), kind))
+            if column is mine:
+                own = compared(exp.column(mine.name, quoted=True), kind).sql("duckdb")
+    return mine.name, own
+
+
+def _apart(scope: Scope, relation: exp.Expr) -> exp.Table:
+    """The table that stands in place of a public relation that is none, under the same name."""
+    alias = relation.args.get("alias") or exp.TableAlias(this=exp.to_identifier(relation.alias_or_name, quoted=True))
+    query = joined(relation)
+    scope.progress.made_around(query)
+    table = set_apart(scope.select, query, scope.progress.number())
+    table.set("alias", exp.TableAlias(this=alias.this.copy()))
+    scope.progress.made(table)
+    return table

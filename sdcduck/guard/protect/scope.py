@@ -1,0 +1,290 @@
+"""What names mean in a block over records, and which expressions over single records there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from sqlglot import exp, parse_one
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.expressions import (
+    is_aggregate,
+    text,
+)
+from sdcduck.guard.methods import Method, method_of
+from sdcduck.guard.protect.progress import Progress
+from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Added, Label, Relation, Role
+from sdcduck.quoting import folded, identifier
+
+_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
+_LONGEST_TEXT = 300
+
+
+class Scope:
+    """The relations of a block and what protects them.
+
+    Attributes:
+        progress: of the query that the block is part of.
+        select: the block.
+        sources: its relations by alias, and what is looked for in EXISTS.
+        units: the aliases of those of records; the first is the one that numbers are of.
+        known: the relations that FROM may name.
+        original: the block as it was, where its records may be looked at once more; None: they are not.
+        policy: that it is answered under.
+        agreed: the identities of the relations that this is the policy of.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        select: exp.Select,
+        sources: Mapping[str, Relation],
+        units: Sequence[str],
+        known: Mapping[str, Relation],
+        original: exp.Select | None,
+    ) -> None:
+        self.progress, self.select, self.units = progress, select, tuple(units)
+        self.sources = dict(sources)
+        self.known, self.original = known, original
+        refuse_multiplied(self.rows_of)
+        self.alias = self.units[0]
+        self.relation = sources[self.alias]
+        self.records_sql = identifier(self.alias)
+        self._conditions: dict[str, str] = {}
+
+    def answer_under(self, policy: Policy, agreed: set[int]) -> None:
+        """Say under which policy the block is answered, and of which relations it is the policy."""
+        self.policy, self.agreed = policy, agreed
+        self.method: Method = method_of(policy, carried=self.relation.table is None, several=self.has_several)
+
+    @property
+    def several(self) -> bool:
+        """Whether a unit may have several rows, so that its rows have to be brought together before noise is added."""
+        return self.policy.method == "cell_key" and self.has_several
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a unit may have several rows, whatever the method."""
+        return bool(self.rows_of)
+
+    @property
+    def rows_of(self) -> tuple[str, ...]:
+        """The tables of which a unit may have several rows, each as often as these are joined with others."""
+        return tuple(name for alias in self.units for name in self.sources[alias].rows_of)
+
+    def is_unit(self, column: exp.Expr) -> bool:
+        return isinstance(column, exp.Column) and self.role(column) is Role.UNIT
+
+    def role(self, column: exp.Column) -> Role:
+        relation = self.sources.get(column.table)
+        if relation is None:
+            raise Refused("SDC044" if column.table else "SDC030", column.name)
+        if relation.label is not Label.UNIT:
+            return Role.DIMENSION
+        role = relation.roles.get(folded(column.name))
+        if role is None:
+            raise Refused("SDC030", column.name)
+        return role
+
+    def called(self, measure: exp.Column) -> str:
+        """What the custodian calls a measure, whatever the query does: one measure has one noise."""
+        return self.sources[measure.table].measures[folded(measure.name)]
+
+    def refuse_repeated(self, measure: exp.Column) -> None:
+        """Refuse to pass on what was added up for each unit where other rows of the unit repeat it.
+
+        Added up again and again it would overflow, and whether it does would tell of it.
+        """
+        others = [alias for alias in self.units if alias != measure.table and self.sources[alias].several]
+        if others and self.added(measure) is not None:
+            raise Refused(
+                "SDC052", "a sum that units have, repeated for other rows of them: add it up where it is joined"
+            )
+
+    def known_sum(self, column: exp.Expr) -> str | None:
+        """The SQL of whether a sum of each unit is known, where the analyst wrote 0 for rows that do not count."""
+        if not isinstance(column, exp.Column) or self.role(column) is not Role.MEASURE:
+            return None
+        added = self.added(column)
+        return None if added is None else added.known
+
+    def refuse_filled(self, column: exp.Expr) -> None:
+        if self.known_sum(column) is not None:
+            raise Refused("SDC052", "anything but sum, avg and count of sums with 0 for rows that do not count")
+
+    def added(self, measure: exp.Column) -> Added | None:
+        """What a measure is that was added up for each unit, with the SQL of its rows; None: it was not."""
+        found = self.sources[measure.table].added.get(folded(measure.name))
+        if found is None:
+            return None
+        known = None if found.known is None else text(exp.column(found.known, measure.table, quoted=True))
+        return replace(found, rows=text(exp.column(found.rows, measure.table, quoted=True)), known=known)
+
+    def dimension(self, column: exp.Column) -> None:
+        role = self.role(column)
+        if role is Role.MEASURE:
+            raise Refused("SDC041", column.name)
+        if role is Role.UNIT:
+            raise Refused("SDC040", f"{column.name} is the unit: count(DISTINCT {column.name}), or join on it")
+
+    def over_dimensions(self, node: exp.Expr) -> exp.Expr:
+        """An expression over dimensions, checked, that cannot fail."""
+        refuse_query(node)
+        self.check(node)
+        if isinstance(node, exp.Column):
+            return node
+        return exp.Try(this=node.copy()) if is_total(node, self.is_stored) else tried(node.copy())
+
+    def is_stored(self, column: exp.Column) -> bool:
+        """Whether a column is read from a table as it is, so that its type is the one that is known."""
+        return self.policy.method != "suppression" and self.sources[column.table].table is not None
+
+    def check(self, node: exp.Expr) -> None:
+        for inner in node.walk():
+            if is_aggregate(inner) or isinstance(inner, exp.Window):
+                if isinstance(inner, exp.Window):
+                    raise Refused("SDC045", "a window")
+                raise Refused("SDC005", "an aggregate in WHERE or GROUP BY")
+            refuse_lists(inner)
+            refuse_uncaught(inner)
+            if isinstance(inner, exp.Column) and not self.is_asked_for(inner):
+                if self.role(inner) in (Role.MEASURE, Role.UNIT):
+                    self.refuse_correlation(node)
+                self.dimension(inner)
+            if isinstance(inner, _GROWING):
+                # Texts that grow from one subquery to the next take time and memory where there are records.
+                again = any(self.role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
+                within = _GROWING if isinstance(inner, exp.Replace) else (exp.Replace,)
+                if again or any(part is not inner for part in inner.find_all(*within)):
+                    raise Refused("SDC005", "texts put together again and again")
+        if sum(len(text.this) for text in node.find_all(exp.Literal) if text.is_string) > _LONGEST_TEXT:
+            raise Refused("SDC002", "long texts")
+        self.progress.unit_expressions.append(text(node))
+
+    def refuse_correlation(self, node: exp.Expr) -> None:
+        """Say first that an expression reaches for a query around it, before anything else is said of it."""
+        for column in node.find_all(exp.Column):
+            self.role(column)
+
+    def is_asked_for(self, column: exp.Column) -> bool:
+        """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
+        asked = (
+            isinstance(column.parent, exp.Is)
+            and isinstance(column.parent.expression, exp.Null)
+            and self.policy.method != "suppression"
+            and self.role(column) in (Role.MEASURE, Role.UNIT)
+        )
+        if asked:
+            self.refuse_filled(column)
+        return asked
+
+    def condition(self, node: exp.Expr, *, outer: bool = False) -> exp.Expr:
+        """A condition on single records, as a truth value that cannot fail.
+
+        Args:
+            outer: whether it is one in EXISTS, on records inside and outside of it.
+        """
+        if isinstance(node, exp.And):
+            left, right = (self.condition(part, outer=outer) for part in (node.this, node.expression))
+            return exp.And(this=left, expression=right)
+        if isinstance(node, exp.Paren):
+            return exp.Paren(this=self.condition(node.this, outer=outer))
+        plain = isinstance(self.over_dimensions(node), exp.Try) or is_total(node, self.is_stored)
+        truth = exp.cast(node.copy(), exp.DataType.Type.BOOLEAN, copy=False)
+        if outer and not plain:
+            # A lambda does not reach outside, and what stands twice in WHERE stays where it is; but no long IN does.
+            refuse_lifted(node)
+        return exp.Try(this=truth) if plain or outer else tried(truth)
+
+    def condition_sql(self, node: exp.Expr) -> str:
+        """The SQL of `_condition`, made once: several numbers of a query are often about the same records."""
+        asked = text(node)
+        if asked not in self._conditions:
+            self._conditions[asked] = self.condition(node).sql("duckdb", copy=False)
+        return self._conditions[asked]
+
+    def unit_of(self, node: exp.Expr) -> exp.Column | None:
+        """The unit of a row, if this is it in each row; None: it is anything else, or missing, as after LEFT JOIN.
+
+        Units are joined with each other, so that those of inner joins are one.
+        """
+        if isinstance(node, exp.Coalesce):  # what sqlglot makes of the column of JOIN .. USING
+            sides = [node.this, *node.expressions]
+            units = map(self.unit_of, sides) if all(map(self.is_unit, sides)) else iter(())
+            return next(filter(None, units), None)
+        if not isinstance(node, exp.Column) or not self.is_unit(node):
+            return None
+        is_missing = node.table in self.maybe_missing or folded(node.name) in self.sources[node.table].missing
+        return None if is_missing else node
+
+    @property
+    def maybe_missing(self) -> set[str]:
+        """The relations of which some rows have none, behind LEFT JOIN."""
+        return {join.this.alias_or_name for join in self.select.args.get("joins") or [] if join.side}
+
+    def has_measure(self, node: exp.Expr) -> bool:
+        return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+
+    def over_source(self) -> exp.Select:
+        """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""
+        made = exp.Select(expressions=[])
+        for clause in ("from_", "joins", "where"):
+            if self.select.args.get(clause) is not None:
+                made.set(clause, self.select.args[clause])
+        whole, self.select = self.select, made
+        self.read_from_method()
+        self.select = whole
+        return made
+
+    def read_from_method(self) -> None:
+        """Put the table that the method answers from in place of the table of the policy."""
+        table = self.select.args["from_"].this
+        if self.relation.table is not None and isinstance(table, exp.Table):
+            self.select.args["from_"].set("this", source_of(f"{self.method.source()} AS {self.records_sql}").copy())
+            self.progress.made(self.select.args["from_"])
+
+
+_MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
+
+
+def refuse_query(*parts: exp.Expr | None) -> None:
+    """Refuse subqueries in parts that take none; where records are looked at once more they are protected already."""
+    if any(part is not None and part.find(exp.Query) is not None for part in parts):
+        raise Refused("SDC005", _QUERY_INSIDE)
+
+
+def refuse_multiplied(rows_of: Sequence[str]) -> None:
+    """Refuse rows of a unit that are joined with each other again and again.
+
+    A unit with nine rows would have 387 million behind eight joins: how long that takes, or that it takes too long,
+    would tell that there is such a unit. And each number of rows would be another question with another noise.
+    """
+    often = max(map(list(rows_of).count, rows_of), default=0)
+    if often > _MOST_OF_A_TABLE or len(rows_of) > _MOST_OF_TABLES:
+        raise Refused("SDC033", "rows of one unit joined with each other again and again: GROUP BY the unit first")
+
+
+def refuse_lists(node: exp.Expr) -> None:
+    """Refuse lists that are written in ways for which there is IN."""
+    if isinstance(node, (exp.Any, exp.All)):
+        raise Refused("SDC005", "ANY and ALL: write column IN (..), or compare with (SELECT min(..) ..)")
+    if isinstance(node, exp.Values):
+        raise Refused("SDC005", "IN (VALUES ..): write IN (..), or IN (SELECT .. FROM (VALUES ..) t)")
+
+
+@lru_cache(1000)
+def source_of(sql: str) -> exp.Expr:
+    """What stands after FROM; a copy costs less than another parse."""
+    found: exp.Expr = parse_one(f"SELECT 1 FROM {sql}", read="duckdb").args["from_"].this
+    return found
+
+
+_QUERY_INSIDE = "a subquery in a group key, a FILTER or an aggregate"
+
+
+def aliased(query: exp.Select, alias: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

@@ -1,0 +1,245 @@
+"""Aggregates of what is published: of the values that appear, or of what is published for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp, parse_one
+
+from sdcduck.guard.expressions import (
+    GROUPS,
+    RELEASED,
+    SET,
+    VALUES,
+    Keys,
+    case,
+    constant_factor,
+    family,
+    grouping_sets,
+    is_number,
+    is_zero,
+    text,
+    value_of,
+    without_repetition,
+)
+from sdcduck.guard.protect.groups import Released
+from sdcduck.guard.protect.scope import Scope, aliased, refuse_query
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Role
+
+_MOST_TERMS = 10
+_MOST_COUNTED = 20
+_MOST_SUBTOTALS = 64
+
+
+def is_of_values(scope: Scope, node: exp.Expr) -> bool:
+    """Whether this is count(DISTINCT ..), min or max of dimensions, and not of units or measures."""
+    value = value_of(node)
+    if value is None:
+        return False
+    columns = list(value.find_all(exp.Column))
+    refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
+    return bool(columns) and all(scope.role(column) not in refused for column in columns)
+
+
+def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select:
+    """How many values are published in a group, or the least of them: of a SELECT DISTINCT of group keys and value.
+
+    So count(DISTINCT region) says how many regions appear in GROUP BY region, min(region) which is the first of
+    these, and nothing else.
+    """
+    value = value_of(node)
+    assert value is not None
+    refuse_query(value, condition)
+    groups = _same_groups(scope, released.keys, condition, _name_of(node))
+    _group_by(scope, groups, released.keys, {"_value": value})
+    published = exp.column("_value", VALUES, quoted=True)
+    if isinstance(node, exp.Count):
+        shown: exp.Expr = exp.Count(this=published, big_int=True)
+    else:
+        shown = exp.Max(this=published) if isinstance(node, exp.Max) else exp.Min(this=published)
+    return _from_groups(scope, groups, shown, released)
+
+
+def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select | None:
+    """A sum of figures of dimensions, or of measures times such figures; None: it is something else.
+
+    It is made of what is published for each value of the figures: sum(x * f) of f times sum(x) GROUP BY f. With
+    noise of its own for the same records it would only have to be compared with the noise of sum(x) or count(*)
+    to be rid of both, and a figure that is large for some records alone would show the others beside it.
+    """
+    if not isinstance(node, (exp.Sum, exp.Avg)) or isinstance(node.this, exp.Distinct):
+        return None
+    inner, factor = constant_factor(node.this)
+    chosen, value, otherwise = case(inner)
+    value, more = constant_factor(value)
+    elsewhere, filled = otherwise, False
+    if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
+        otherwise, filled, value = True, True, value.this
+    if is_number(value) or (isinstance(value, exp.Column) and scope.role(value) is Role.MEASURE):
+        return None
+    refuse_query(value, condition)
+    if not scope.method.weighted:
+        if value.find(exp.Column) is None:
+            raise Refused("SDC052", "sum and avg take one measure")
+        if not scope.has_measure(value):
+            raise Refused("SDC052", "a sum of dimensions: count(*) GROUP BY them, and add that up")
+        raise Refused("SDC041", "sum and avg take one measure")
+    if isinstance(node, exp.Avg) and otherwise:
+        raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")
+    terms = _terms(scope, value)
+    if len(terms) > _MOST_TERMS:
+        raise Refused("SDC002", "a sum of many terms")
+    measures = list(dict.fromkeys(measure for _, measure in terms if measure is not None))
+    known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 else []
+    conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
+    wanted = [one.copy() for one in conditions if one is not None]
+    groups = _same_groups(scope, released.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
+    figures: dict[str, str] = {}
+    parts = []
+    for place, (factors, measure) in enumerate(terms):
+        counted = f"sum({measure}) AS _n{place}" if measure is not None else f"count(*) AS _n{place}"
+        groups.append("expressions", parse_one(counted, read="duckdb"))
+        part = f"{VALUES}._n{place}"
+        if factors:
+            product, most = " * ".join(factors), "9e14" if measure is None else "1e6"
+            figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS DOUBLE) END"
+            part = f"{VALUES}.{figures.setdefault(figure, f'_v{len(figures)}')} * {part}"
+        parts.append(part)
+    total = f"fsum({' + '.join(parts)}){factor}{more}"
+    if isinstance(node, exp.Avg):
+        counted = f"count({measures[0]})" if len(measures) == 1 else "count(*)"
+        groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
+        complete = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures.values()) or "true"
+        total += f" / nullif(sum(CASE WHEN {complete} THEN {VALUES}._m END), 0)"
+    elif otherwise:
+        asked = [one for one in (condition, None if elsewhere else chosen) if one is not None]
+        if chosen is not None and elsewhere and not filled and not measures:
+            unless = exp.Not(this=exp.Is(this=exp.Paren(this=chosen.copy()), expression=exp.true()))
+            known_figure = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null()))
+            asked.append(exp.or_(unless, known_figure, copy=False))
+        rows = scope.condition_sql(exp.and_(*(one.copy() for one in asked), copy=False)) if asked else "true"
+        some = f"{GROUPS}.{released.published(released.numbers.some(rows))}"
+        total = scope.method.or_zero(scope.records_sql, total, some, rows)
+    _group_by(
+        scope, groups, released.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()}
+    )
+    return _from_groups(scope, groups, parse_one(total, read="duckdb"), released)
+
+
+def _same_groups(scope: Scope, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:
+    """A SELECT of the group keys over the records as they were asked about, those for which a condition holds."""
+    if scope.original is None:
+        raise Refused("SDC052", of)
+    scope.progress.counted += 1
+    if scope.progress.counted > _MOST_COUNTED:
+        raise Refused("SDC002", f"many of {of}")
+    groups: exp.Select = scope.original.copy()
+    for clause in [clause for clause in groups.args if clause not in ("from_", "joins", "where")]:
+        groups.set(clause, None)
+    for place, sql in enumerate(keys):
+        groups.append("expressions", exp.alias_(parse_one(sql, read="duckdb"), f"_g{place}", quoted=True))
+    if condition is not None:
+        where = groups.args.get("where")
+        both = condition.copy() if where is None else exp.and_(where.this, condition.copy(), copy=False)
+        groups.set("where", exp.Where(this=both))
+    return groups
+
+
+def _group_by(scope: Scope, groups: exp.Select, keys: Keys, values: Mapping[str, exp.Expr]) -> None:
+    """Group by the keys and these values too; where there are subtotals, in each of the grouping sets, once."""
+    sets = grouping_sets(scope.select.args.get("group")) if keys else None
+    if sets is not None:
+        # A value that is a key, too, stays what it is where that key is summed over.
+        values = {name: exp.Case(ifs=[exp.If(this=exp.true(), true=value)]) for name, value in values.items()}
+    for name, value in values.items():
+        groups.append("expressions", exp.alias_(value, name, quoted=True))
+    if sets is None:
+        groups.set("group", exp.Group(all=True))
+        return
+    if any(text(value) in keys for value in values.values()):
+        raise Refused("SDC051", "subtotals of what is counted")
+    sets = without_repetition(sets)
+    if len(sets) > _MOST_SUBTOTALS:
+        raise Refused("SDC002", "many subtotals")
+    every = [[part.copy() for part in (*one, *values.values())] for one in sets]
+    listed = [exp.Tuple(expressions=one) if len(one) > 1 else exp.Paren(this=one[0]) for one in every]
+    groups.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=listed)]))
+    of_set = exp.Grouping(expressions=[parse_one(sql, read="duckdb") for sql in keys])
+    groups.append("expressions", exp.alias_(of_set, SET, quoted=True))
+
+
+def _from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
+    """One number of what is published of groups, for the group around it."""
+    names = {name: name for name, _ in released.keys.values()}
+    if SET in groups.named_selects:
+        names[SET] = released.grouping_set()
+    scope.progress.query(groups, scope.known)
+    made = exp.Select(expressions=[shown], from_=exp.From(this=aliased(groups, VALUES)))
+    same = [
+        exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(of, GROUPS, quoted=True))
+        for name, of in names.items()
+    ]
+    if same:
+        made.set("where", exp.Where(this=exp.and_(*same, copy=False)))
+    scope.progress.made_around(made)
+    return made
+
+
+def with_values(
+    scope: Scope, columns: Sequence[str], table: exp.Table, values: Mapping[str, exp.Select]
+) -> exp.Subquery:
+    """Group keys and numbers, and beside them numbers of values, each a query of its own."""
+    made = exp.Select(expressions=[], from_=exp.From(this=named(table, GROUPS)))
+    for column in columns:
+        made.append("expressions", exp.column(column, GROUPS, quoted=True))
+    for name, query in values.items():
+        called = exp.to_identifier(name, quoted=True)
+        made.append("expressions", exp.Alias(this=exp.Subquery(this=query), alias=called))
+    scope.progress.made_around(made)
+    return aliased(made, RELEASED)
+
+
+def _terms(scope: Scope, node: exp.Expr) -> list[tuple[list[str], str | None]]:
+    """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any.
+
+    Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
+    measure would count records, with the little noise of a sum.
+    """
+    if not scope.has_measure(node):
+        if family(node) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", "sum and avg take numbers; a condition is one as x::INTEGER")
+        scope.check(node)
+        return [([f"({text(node)})"], None)]
+    return _products(scope, node, [])
+
+
+def _products(scope: Scope, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
+    if isinstance(node, exp.Paren):
+        return _products(scope, node.this, factors)
+    if isinstance(node, exp.Column) and scope.role(node) is Role.MEASURE:
+        return [(factors, text(node))]
+    if isinstance(node, exp.Neg):
+        return _products(scope, node.this, [*factors, "-1"])
+    if isinstance(node, exp.Add):
+        return _products(scope, node.this, factors) + _products(scope, node.expression, factors)
+    if isinstance(node, exp.Sub):
+        return _products(scope, node.this, factors) + _products(scope, node.expression, [*factors, "-1"])
+    if isinstance(node, (exp.Mul, exp.Div)):
+        with_measure, other = node.this, node.expression
+        if isinstance(node, exp.Mul) and scope.has_measure(other):
+            with_measure, other = other, with_measure
+        if not scope.has_measure(other):
+            scope.check(other)
+            inverse = "1.0 / " if isinstance(node, exp.Div) else ""
+            return _products(scope, with_measure, [*factors, f"({inverse}({text(other)}))"])
+    raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
+
+
+def _name_of(node: exp.Expr) -> str:
+    return "count(DISTINCT ..)" if isinstance(node, exp.Count) else f"{node.key.replace('anyvalue', 'any_value')}(..)"
+
+
+def named(table: exp.Table, alias: str) -> exp.Table:
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return table
