@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.catalog import Policy
+from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relations import Unique
 from sdcduck.guard.schema import Shape
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""
+
+_SHOWN = {**{name: method.shows for name, method in METHODS.items()}, PREVIEW: "made up"}
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,10 @@ class Origin:
     @property
     def kind(self) -> str:
         """``public``, ``group``, ``perturbed``, ``rounded``, ``made up``, or ``exact``: a true number or none."""
-        methods = {method for _, method in self.protected}
-        if PREVIEW in methods:
-            return "made up"
-        if "cell_key" in methods:
-            return "perturbed"
-        if "rounding" in methods:
-            return "rounded"
-        if methods:
-            return "exact"
+        shown = {_SHOWN.get(method, "exact") for _, method in self.protected}
+        for kind in ("made up", "perturbed", "rounded", "exact"):
+            if kind in shown:
+                return kind
         return "group" if self.grouped else "public"
 
     @property

@@ -14,17 +14,15 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sdcduck import catalog
-from sdcduck.catalog import BUILT_IN, Policy, stencil_table
-from sdcduck.errors import SDCError
+from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
+from sdcduck.guard.methods import METHODS
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
-from sdcduck.guard.ptables import FINGERPRINT, is_as_stored, makes_noise
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,8 @@ class Schema:
         raw: bool,
         unchanging: bool,
     ) -> None:
-        self._con, self._alone, self._limited = con, alone, limited
-        self._role, self._raw, self._unchanging = role, raw, unchanging
+        self.con, self.alone, self._limited = con, alone, limited
+        self._role, self._raw, self.unchanging = role, raw, unchanging
         self._version: str | None = None
         self._database: str | None = None
         self._collated: bool | None = None
@@ -78,9 +76,7 @@ class Schema:
         self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
-        self._publications: dict[str, Publication] = {}
-        self._up_to_date: set[str] = set()
-        self._ptables: dict[str, int] = {}
+        self._checks = {name: method.checks(self) for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         self._first_names: dict[int, str] = {}
@@ -94,9 +90,9 @@ class Schema:
         """Another whenever a policy changed."""
         if self._version is not None:
             return self._version
-        with self._alone:
-            version = catalog.policies_version(self._con)
-        if self._unchanging:
+        with self.alone:
+            version = catalog.policies_version(self.con)
+        if self.unchanging:
             self._version = version
         return version
 
@@ -105,7 +101,7 @@ class Schema:
         if self._policies[0] != version or not version:
             if self._policies[0]:
                 self._check_macros()
-            known = catalog.policies(self._con) if not self._raw else []
+            known = catalog.policies(self.con) if not self._raw else []
             held = {
                 folded(policy.name): policy
                 for role in ("", self._role)
@@ -115,7 +111,7 @@ class Schema:
             if self._raw:
                 # Tables only: a view or a macro may look into the schema with the secret and the users.
                 held = {folded(name): Policy(name, "public", method=RAW) for name in self._tables()}
-            if self._unchanging:
+            if self.unchanging:
                 held = {name: self._with_facts(policy) for name, policy in held.items()}
             self._policies = (version, held)
         return self._policies[1]
@@ -128,7 +124,7 @@ class Schema:
         Raises:
             Refused: there is one.
         """
-        macros = macros_of(self._con)
+        macros = macros_of(self.con)
         if macros.shadowing:
             drop = f"DROP MACRO {identifier(macros.shadowing[0])}"
             raise Refused("SDC060", f"a macro has the name of a function of DuckDB, {drop}")
@@ -145,7 +141,7 @@ class Schema:
             return policy
         shown = ", ".join(f"stats({identifier(measure)})::VARCHAR" for measure in measures)
         try:
-            rows = self._con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+            rows = self.con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
         except duckdb.BinderException:
             return policy  # a measure was removed: that is for questions about this table to find out
         found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
@@ -157,19 +153,19 @@ class Schema:
 
     def database(self) -> str:
         """The name of the database; with the connection held."""
-        if self._database is None or not self._unchanging:
-            self._database = catalog.current_database(self._con)
+        if self._database is None or not self.unchanging:
+            self._database = catalog.current_database(self.con)
         return self._database
 
     def tables(self) -> frozenset[str]:
         """The lower-case names of what is no view; with the connection held."""
-        if self._tables_now is None or not self._unchanging:
+        if self._tables_now is None or not self.unchanging:
             self._tables_now = frozenset(folded(name) for name in self._tables())
         return self._tables_now
 
     def _tables(self) -> list[str]:
         """The tables of the schema in which custodians have theirs."""
-        found = self._con.execute(
+        found = self.con.execute(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary "
             "AND schema_name = 'main'"
         ).fetchall()
@@ -188,10 +184,10 @@ class Schema:
         Raises:
             Refused: it had.
         """
-        if self._unchanging:
+        if self.unchanging:
             return
-        with self._alone:
-            found = self._con.execute(
+        with self.alone:
+            found = self.con.execute(
                 "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
                 "AND schema_name = 'main' AND NOT temporary"
             ).fetchall()
@@ -217,7 +213,7 @@ class Schema:
                 {folded(name): _type(without_labels(kind)) for name, kind in described.items()},
                 {folded(name): name for name in described},
             )
-            if self._unchanging:
+            if self.unchanging:
                 self._columns[policy.name] = known
         return known
 
@@ -235,10 +231,10 @@ class Schema:
             shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in texts)
             table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
             first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
-            rows = self._con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
+            rows = self.con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
             found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
             known = dict.fromkeys(columns.types, 0.0) | found
-            if self._unchanging:
+            if self.unchanging:
                 self._lengths[policy.name] = known
         return known
 
@@ -252,12 +248,12 @@ class Schema:
             raise Refused("SDC060", f"{policy.name}: parts of its policy were removed, sdc_protect")
         try:
             # DESCRIBE "tables" lists the tables of the database.
-            described = self._con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
+            described = self.con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
         except _NO_TABLE:
             raise Refused("SDC060", _GONE.format(policy.name)) from None
         names = [row[0] for row in described]
         self._check_public(policy, names)
-        if policy.label == "unit-level" and not catalog.has_its_columns(self._con, policy, names):
+        if policy.label == "unit-level" and not catalog.has_its_columns(self.con, policy, names):
             raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
         return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
@@ -271,7 +267,7 @@ class Schema:
             Refused: the records were renamed, or two tables have changed names.
         """
         have = set(map(folded, columns))
-        for other in catalog.policies(self._con):
+        for other in catalog.policies(self.con):
             if other.label != "unit-level" or folded(other.name) == folded(policy.name):
                 continue
             needed = {str(other.unit), *other.dimensions, *other.measures}
@@ -280,7 +276,7 @@ class Schema:
             if not needed <= have and folded(other.record_key or "") not in have:
                 continue
             try:
-                described = self._con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()
+                described = self.con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()
             except _NO_TABLE:
                 described = []
             if not needed <= {folded(row[0]) for row in described}:
@@ -297,11 +293,11 @@ class Schema:
         if folded(policy.name) in self.tables():
             self._check_renamed(policy, columns)
             return
-        behind = catalog.records_behind(self._con, policy.name, policy.role)
+        behind = catalog.records_behind(self.con, policy.name, policy.role)
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
-        for name in self._home(catalog.read_by(self._con, policy.name)) & self.tables():
-            described = self._con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
+        for name in self._home(catalog.read_by(self.con, policy.name)) & self.tables():
+            described = self.con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
             self._check_renamed(policy, [row[0] for row in described])
 
     def _home(self, read: catalog.Read) -> frozenset[str]:
@@ -315,7 +311,7 @@ class Schema:
         Raises:
             Refused: there is no such table any more.
         """
-        return () if self._unchanging else tuple(self._shape(policy.name) for policy in policies)
+        return () if self.unchanging else tuple(self._shape(policy.name) for policy in policies)
 
     def preview_shapes(self, policy: Policy, sql: str) -> tuple[Shape, ...]:
         """The same of what a preview is taken from; with the connection held.
@@ -327,19 +323,19 @@ class Schema:
             Refused: the table of the preview was removed, or has other columns by now.
         """
         try:
-            self._con.execute(f"SELECT * FROM ({sql}) LIMIT 0")
+            self.con.execute(f"SELECT * FROM ({sql}) LIMIT 0")
         except _NO_TABLE:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
-        if catalog.records_behind(self._con, str(policy.preview), policy.role) is not None:
+        if catalog.records_behind(self.con, str(policy.preview), policy.role) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
-        return () if self._unchanging else (self._shape(str(policy.preview)),)
+        return () if self.unchanging else (self._shape(str(policy.preview)),)
 
     def have(self, shapes: Sequence[Shape]) -> bool:
         """Whether relations still look as they did."""
         if not shapes:
             return True
-        with self._alone:
+        with self.alone:
             try:
                 return all(self._shape(shape.name) == shape for shape in shapes)
             except Refused:
@@ -354,14 +350,14 @@ class Schema:
         # Tables have row identifiers, and views do not.
         for shown, is_table in (("rowid, *", True), ("*", False)):
             try:
-                described = self._con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
+                described = self.con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
             except _NO_TABLE:
                 continue
             columns = tuple((str(column[0]), str(column[1])) for column in described)
             called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
-            if called and catalog.is_view(self._con, name):  # with a column of that name
+            if called and catalog.is_view(self.con, name):  # with a column of that name
                 continue
-            return Shape(name, is_table, columns, None if is_table else catalog.read_by(self._con, name))
+            return Shape(name, is_table, columns, None if is_table else catalog.read_by(self.con, name))
         raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
@@ -371,10 +367,10 @@ class Schema:
             Refused: DuckDB does not take it.
         """
         try:
-            row = self._con.execute(sql).fetchall()[0]
+            row = self.con.execute(sql).fetchall()[0]
         except duckdb.Error:
             raise Refused("SDC030", "COLUMNS(..)") from None
-        return [column[0] for column in self._con.description or []], list(row)
+        return [column[0] for column in self.con.description or []], list(row)
 
     def check_facts(self, policy: Policy) -> None:
         """Refuse a table that is not as it was declared, or without what its answers are made with.
@@ -388,23 +384,19 @@ class Schema:
         asked = (policy.name, policy.role)
         if asked in self._as_declared:
             return
-        name = identifier(policy.name)
-        rows = self._value(f"SELECT count(*) FROM {name}", _GONE.format(policy.name))
+        name, checks = identifier(policy.name), self._checks[str(policy.method)]
+        rows = self.value(f"SELECT count(*) FROM {name}", _GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
-            with self._alone:
+            with self.alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
                 try:
                     self._check_records(policy)
                 except _FAILS:  # which tells of a record
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
-            if policy.method == "suppression":
-                self._check_counted(policy, rows)
+            checks.of_records(policy, rows)
             self._rows[asked] = rows
-        if policy.method == "cell_key":
-            self._check_ptables(policy)
-        if policy.method == "suppression":
-            self._check_publication(policy)
-        if name in self._unchanging_sources and (policy.publication is None or policy.publication in self._up_to_date):
+        checks.each_time(policy)
+        if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
 
     def _check_records(self, policy: Policy) -> None:
@@ -415,105 +407,28 @@ class Schema:
                 where there was one each, a view that fails for some rows.
         """
         name, unit, key = identifier(policy.name), str(policy.unit), policy.record_key
-        if catalog.is_view(self._con, policy.name):
+        if catalog.is_view(self.con, policy.name):
             shown = [*policy.dimensions, *policy.measures]
-            if catalog.failing_columns(self._con, name, shown):
+            if catalog.failing_columns(self.con, name, shown):
                 raise Refused("SDC060", _FAILING.format(policy.name))
-        facts = catalog.policy_facts(self._con, name, unit, key)
+        facts = catalog.policy_facts(self.con, name, unit, key)
         broken = facts.no_unit or facts.no_key or facts.several_keys
         if broken or (policy.one_row_per_unit and facts.rows > facts.units):
             raise Refused("SDC060", policy.name)
-        ptable = policy.ptable if policy.method == "cell_key" else None
-        if key is not None and not catalog.keys_are_spread(self._con, name, unit, key, ptable):
+        ptable = policy.ptable if METHODS[str(policy.method)].uses_ptables else None
+        if key is not None and not catalog.keys_are_spread(self.con, name, unit, key, ptable):
             raise Refused("SDC060", f"{policy.name}: its record keys are no random numbers, sdc_add_record_key")
 
-    def _check_counted(self, policy: Policy, rows: int) -> None:
-        """Refuse to answer from a publication that counts other records than a table has.
-
-        Raises:
-            Refused: it does.
-        """
-        other = f"{policy.name}: its publication is not of these data, sdc_publish"
-        counted = f"SELECT coalesce(sum({identifier(str(policy.count_column))}), 0)::BIGINT"
-        if self._value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
-            raise Refused("SDC060", other)
-
-    def _check_ptables(self, policy: Policy) -> None:
-        """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
-
-        All rows are looked at once, and again when the fingerprint of all p-tables is another.
-        """
-        every = f"{policy.name}: all p-tables were removed, sdcduck.uninstall and install, sdc_store_ptable"
-        fingerprint = self._value(FINGERPRINT, every)
-        if fingerprint is None:
-            raise Refused("SDC060", every)
-        for name in (policy.ptable, policy.magnitude_ptable):
-            if name is None or self._ptables.get(name) == fingerprint:
-                continue
-            try:
-                with self._alone:
-                    found = is_as_stored(self._con, name)
-                    noise = makes_noise(self._con, name)
-            except duckdb.Error:
-                other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
-                raise Refused("SDC060", other) from None
-            if not found:
-                what = "was removed" if found is None else "was changed in the database"
-                raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
-            if not noise:
-                raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
-            self._ptables[name] = fingerprint
-
-    def _check_publication(self, policy: Policy) -> None:
-        """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
-
-        DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
-        each question, and once where nobody can change the data.
-        """
-        name = str(policy.publication)
-        if name in self._up_to_date:
-            return
-        other = f"{policy.name}: its publication is not of these data, sdc_publish"
-        columns = f"{policy.name}: its publication has other columns, sdc_protect"
-        try:
-            with self._alone:
-                stored = catalog.publication(self._con, name)
-                known = self._publications.get(stored.query)
-                if known is None:
-                    known = self._publications[stored.query] = read_publication(self._con, stored.query)
-        except (SDCError, duckdb.CatalogException):
-            raise Refused("SDC060", other) from None
-        kinds = {kind: {one.name for one in known.measures if one.kind == kind} for kind in ("count", "sum")}
-        if (
-            not kinds["sum"].issuperset(policy.measures)
-            or not set(policy.dimensions).issubset(known.dimensions)
-            or policy.count_column not in kinds["count"]
-            or not WORDS_OF_TIME.isdisjoint(map(folded, {*known.dimensions, *kinds["count"], *kinds["sum"]}))
-        ):
-            raise Refused("SDC060", columns)
-        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
-        self._value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
-        with self._alone:
-            stencil = catalog.stencil_digest(self._con, stored.name)
-        digests = [(digest_query(known), stored.fingerprint)]
-        if stencil is not None:
-            digests.append((catalog.stencil_digest_query(stored.name, known.columns), stencil))
-        now = " || '; ' || ".join(f"({query})" for query, _ in digests)
-        if self._value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
-            raise Refused("SDC060", other)
-        if self._unchanging and self._is_unchanging(stored.query):
-            self._up_to_date.add(name)
-
-    def _is_unchanging(self, query: str) -> bool:
+    def is_unchanging(self, query: str) -> bool:
         """Whether a query has the same answer tomorrow, of a database that nobody changes.
 
         It reads tables of this database, and neither it nor any view has a word that may be a function of the time, of
         chance or of anything else outside.
         """
-        with self._alone:
-            read = self._con.get_table_names(query, qualified=True)
-            views = self._con.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
-            functions = self._con.execute(
+        with self.alone:
+            read = self.con.get_table_names(query, qualified=True)
+            views = self.con.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
+            functions = self.con.execute(
                 "SELECT DISTINCT lower(function_name) FROM duckdb_functions() "
                 "WHERE stability IS DISTINCT FROM 'CONSISTENT'"
             ).fetchall()
@@ -521,7 +436,7 @@ class Schema:
         changing = {function for (function,) in functions} | WORDS_OF_TIME
         return {identifier(table) for table in read} <= self._unchanging_sources and not words & changing
 
-    def _value(self, sql: str, otherwise: str) -> Any:
+    def value(self, sql: str, otherwise: str) -> Any:
         """The first value of a query over what a policy needs.
 
         Raises:
@@ -539,7 +454,7 @@ class Schema:
         if self._collated is not None:
             return self._collated
         collated = bool(self._limited.value(_COLLATED))
-        if self._unchanging:
+        if self.unchanging:
             self._collated = collated
         return collated
 
@@ -572,10 +487,6 @@ _FAILS = (
     duckdb.OutOfRangeException,
 )  # fmt: skip
 """What DuckDB raises for what a view or a record has, with the value."""
-_MENDED = {
-    name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
-    for name in BUILT_IN
-}
 """How a built-in p-table is put right, which nobody can store: it comes with the functions where it is not there."""
 _NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
 """What DuckDB raises for a table that is not there; the last where a Python variable has its name."""

@@ -14,6 +14,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from sdcduck.guard import Origin
+from sdcduck.guard.methods import METHODS
+from sdcduck.guard.rewritten import PREVIEW
 
 WITHHELD = "×"
 _NULL = "NULL"
@@ -29,13 +31,7 @@ _STYLE = {
     "public": "dim",
     "made up": "magenta",
 }
-_METHOD = {
-    "cell_key": "noise of cell keys",
-    "rounding": "rounded",
-    "suppression": "what follows from the publication",
-    "threshold": "groups of enough units only",
-    "preview": "no record is shown",
-}
+_METHOD = {**{name: method.words for name, method in METHODS.items()}, PREVIEW: "no record is shown"}
 
 
 @dataclass(frozen=True)

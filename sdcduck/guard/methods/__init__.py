@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import ClassVar, Protocol, Self
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total
-from sdcduck.guard.methods import cell_key, rounding, suppression, threshold
-from sdcduck.guard.refusals import Refused
-from sdcduck.quoting import identifier
+from sdcduck.guard.methods.cell_key import CellKey
+from sdcduck.guard.methods.checks import Checks
+from sdcduck.guard.methods.rounding import Rounding
+from sdcduck.guard.methods.suppression import Suppression
+from sdcduck.guard.methods.threshold import Threshold
 
 
 class Method(Protocol):
@@ -17,7 +18,35 @@ class Method(Protocol):
 
     ``records`` is the alias of the records, ``condition`` what FILTER said, or ``true``. ``called`` is what the
     custodian calls a measure, whatever it is called in a query.
+
+    Attributes:
+        name: in `sdc_protect`.
+        shows: what its numbers are to whoever sees them (`Origin.kind`).
+        words: what is said beside them.
+        from_cells: it answers from the inner cells of a publication, not from records.
+        brings_together: the rows of a unit are brought together before there is noise.
+        uses_ptables: its noise comes from the p-tables of the policy.
+        clips: the largest contribution of a cell is bounded, so that single values need not be.
+        checks: what is looked at before it answers.
     """
+
+    name: ClassVar[str]
+    shows: ClassVar[str]
+    words: ClassVar[str]
+    from_cells: ClassVar[bool]
+    brings_together: ClassVar[bool]
+    uses_ptables: ClassVar[bool]
+    clips: ClassVar[bool]
+    checks: ClassVar[type[Checks]]
+
+    @classmethod
+    def of(cls, policy: Policy, *, carried: bool, several: bool) -> Self:
+        """The method of a unit-level table.
+
+        Args:
+            carried: it is for a subquery, which carries the hidden columns along as `CARRIED` and their place.
+            several: whether a unit may have several rows.
+        """
 
     @property
     def weighted(self) -> bool:
@@ -67,37 +96,10 @@ class Method(Protocol):
         """Which groups appear, as a condition over aggregates."""
 
 
-CARRIED = "_sdc_h"
-"""What hidden columns are called when a subquery carries them along; no analyst's column may be called so."""
+METHODS: dict[str, type[Method]] = {method.name: method for method in (CellKey, Suppression, Threshold, Rounding)}
+"""By the name that `sdc_protect` takes."""
 
 
-def method_of(policy: Policy, *, carried: bool, several: bool) -> Method:
-    """The method of a unit-level table, for the table itself or for a subquery that carries its hidden columns.
-
-    Args:
-        several: whether a unit may have several rows.
-    """
-    first, second = (f"{CARRIED}{place}" for place in (0, 1))
-    if policy.method == "cell_key":
-        return cell_key.CellKey(_carried(policy, record_key=first, unit=second) if carried else policy)
-    if policy.method == "suppression":
-        return suppression.Suppression(policy, first, second) if carried else suppression.Suppression(policy)
-    if policy.method == "threshold":
-        return threshold.Threshold(replace(policy, unit=first) if carried else policy)
-    if policy.method == "rounding":
-        if policy.record_key is None:
-            raise Refused("SDC060", f"{policy.name}: it was protected before rounding was random, sdc_protect")
-        policy = replace(policy, one_row_per_unit=not several)
-        return rounding.Rounding(_carried(policy, record_key=first, unit=second) if carried else policy)
-    raise Refused("SDC052", f"method of {identifier(policy.name)}")
-
-
-def _carried(policy: Policy, **changes: Any) -> Policy:
-    """A policy for a subquery, in which a column may be another than that of the table."""
-    return replace(policy, **changes, without_null=frozenset(), without_zero=frozenset())
-
-
-def cell_key_of_units(policy: Policy) -> cell_key.CellKey:
-    """The method for records that are units: their rows brought together, with the hidden columns carried along."""
-    first, second = (f"{CARRIED}{place}" for place in (0, 1))
-    return cell_key.CellKey(_carried(policy, record_key=first, unit=second, one_row_per_unit=True))
+def method_class(policy: Policy) -> type[Method]:
+    """The method of a unit-level table; the policies that are read have one that there is."""
+    return METHODS[str(policy.method)]

@@ -5,19 +5,84 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
-from sdcduck.catalog import Policy
+import duckdb
+
+from sdcduck.catalog import BUILT_IN, Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
+from sdcduck.guard.methods.carried import FIRST, SECOND, carried_along
+from sdcduck.guard.methods.checks import Checks, Facts
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored, makes_noise
+from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
+
+_MENDED = {
+    name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
+    for name in BUILT_IN
+}
+
+
+class _PTables(Checks):
+    """The p-tables of a policy are stored, as they were, and make noise."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._ptables: dict[str, int] = {}
+
+    def each_time(self, policy: Policy) -> None:
+        """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
+
+        All rows are looked at once, and again when the fingerprint of all p-tables is another.
+        """
+        every = f"{policy.name}: all p-tables were removed, sdcduck.uninstall and install, sdc_store_ptable"
+        fingerprint = self.facts.value(FINGERPRINT, every)
+        if fingerprint is None:
+            raise Refused("SDC060", every)
+        for name in (policy.ptable, policy.magnitude_ptable):
+            if name is None or self._ptables.get(name) == fingerprint:
+                continue
+            try:
+                with self.facts.alone:
+                    found = is_as_stored(self.facts.con, name)
+                    noise = makes_noise(self.facts.con, name)
+            except duckdb.Error:
+                other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
+                raise Refused("SDC060", other) from None
+            if not found:
+                what = "was removed" if found is None else "was changed in the database"
+                raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
+            if not noise:
+                raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
+            self._ptables[name] = fingerprint
 
 
 @dataclass(frozen=True)
 class CellKey:
     """Aggregates that carry the sum of the record keys (see ``sql/perturbation.sql``)."""
 
+    name: ClassVar[str] = "cell_key"
+    shows: ClassVar[str] = "perturbed"
+    words: ClassVar[str] = "noise of cell keys"
+    from_cells: ClassVar[bool] = False
+    brings_together: ClassVar[bool] = True
+    uses_ptables: ClassVar[bool] = True
+    clips: ClassVar[bool] = True
+    checks: ClassVar[type[Checks]] = _PTables
+
     policy: Policy
     weighted: bool = True
     steps: Steps = field(default_factory=Steps, compare=False)
+
+    @classmethod
+    def of(cls, policy: Policy, *, carried: bool, several: bool) -> CellKey:
+        """For a table, or for a subquery that carries the hidden columns along."""
+        return cls(carried_along(policy, record_key=FIRST, unit=SECOND) if carried else policy)
+
+    @classmethod
+    def of_units(cls, policy: Policy) -> CellKey:
+        """For records that are units: their rows brought together, with the hidden columns carried along."""
+        return cls(carried_along(policy, record_key=FIRST, unit=SECOND, one_row_per_unit=True))
 
     def source(self) -> str:
         """The records."""

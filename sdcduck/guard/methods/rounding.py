@@ -6,10 +6,13 @@ are always rounded the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen
+from sdcduck.guard.methods.carried import FIRST, SECOND, carried_along
+from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import identifier
 
@@ -18,9 +21,26 @@ from sdcduck.quoting import identifier
 class Rounding:
     """Counts rounded to multiples of `base`."""
 
+    name: ClassVar[str] = "rounding"
+    shows: ClassVar[str] = "rounded"
+    words: ClassVar[str] = "rounded"
+    from_cells: ClassVar[bool] = False
+    brings_together: ClassVar[bool] = False
+    uses_ptables: ClassVar[bool] = False
+    clips: ClassVar[bool] = False
+    checks: ClassVar[type[Checks]] = Checks
+
     policy: Policy
     weighted: bool = False
     steps: Steps = field(default_factory=Steps, compare=False)
+
+    @classmethod
+    def of(cls, policy: Policy, *, carried: bool, several: bool) -> Rounding:
+        """For a table, or for a subquery that carries the hidden columns along."""
+        if policy.record_key is None:
+            raise Refused("SDC060", f"{policy.name}: it was protected before rounding was random, sdc_protect")
+        policy = replace(policy, one_row_per_unit=not several)
+        return cls(carried_along(policy, record_key=FIRST, unit=SECOND) if carried else policy)
 
     def source(self) -> str:
         """The records."""

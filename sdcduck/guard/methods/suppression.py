@@ -3,27 +3,113 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+import duckdb
 from sqlglot import parse_one
 
+from sdcduck import catalog
 from sdcduck.catalog import Policy, stencil_table
+from sdcduck.errors import SDCError
+from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.expressions import bounded
+from sdcduck.guard.methods.carried import FIRST, SECOND
+from sdcduck.guard.methods.checks import Checks, Facts
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.publication import Publication, digest_query, read_publication
 
 _LARGEST = "1e27"  # of floating-point numbers, so that the sum of all cells is no overflow
+
+
+class _Publications(Checks):
+    """The publication of a policy is of the data as they are."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._publications: dict[str, Publication] = {}
+        self._up_to_date: set[str] = set()
+
+    def of_records(self, policy: Policy, rows: int) -> None:
+        """Refuse to answer from a publication that counts other records than a table has.
+
+        Raises:
+            Refused: it does.
+        """
+        other = f"{policy.name}: its publication is not of these data, sdc_publish"
+        counted = f"SELECT coalesce(sum({identifier(str(policy.count_column))}), 0)::BIGINT"
+        if self.facts.value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
+            raise Refused("SDC060", other)
+
+    def each_time(self, policy: Policy) -> None:
+        """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
+
+        DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
+        each question, and once where nobody can change the data.
+        """
+        name = str(policy.publication)
+        if name in self._up_to_date:
+            return
+        other = f"{policy.name}: its publication is not of these data, sdc_publish"
+        columns = f"{policy.name}: its publication has other columns, sdc_protect"
+        try:
+            with self.facts.alone:
+                stored = catalog.publication(self.facts.con, name)
+                known = self._publications.get(stored.query)
+                if known is None:
+                    known = self._publications[stored.query] = read_publication(self.facts.con, stored.query)
+        except (SDCError, duckdb.CatalogException):
+            raise Refused("SDC060", other) from None
+        kinds = {kind: {one.name for one in known.measures if one.kind == kind} for kind in ("count", "sum")}
+        if (
+            not kinds["sum"].issuperset(policy.measures)
+            or not set(policy.dimensions).issubset(known.dimensions)
+            or policy.count_column not in kinds["count"]
+            or not WORDS_OF_TIME.isdisjoint(map(folded, {*known.dimensions, *kinds["count"], *kinds["sum"]}))
+        ):
+            raise Refused("SDC060", columns)
+        needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
+        self.facts.value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        with self.facts.alone:
+            stencil = catalog.stencil_digest(self.facts.con, stored.name)
+        digests = [(digest_query(known), stored.fingerprint)]
+        if stencil is not None:
+            digests.append((catalog.stencil_digest_query(stored.name, known.columns), stencil))
+        now = " || '; ' || ".join(f"({query})" for query, _ in digests)
+        if self.facts.value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
+            raise Refused("SDC060", other)
+        if self.facts.unchanging and self.facts.is_unchanging(stored.query):
+            self._up_to_date.add(name)
+
+    def is_settled(self, policy: Policy) -> bool:
+        """Whether the publication cannot be of other data any more."""
+        return policy.publication in self._up_to_date
 
 
 @dataclass(frozen=True)
 class Suppression:
     """Aggregates over the stencil table of a stored publication (see ``sql/suppression.sql``)."""
 
+    name: ClassVar[str] = "suppression"
+    shows: ClassVar[str] = "exact"
+    words: ClassVar[str] = "what follows from the publication"
+    from_cells: ClassVar[bool] = True
+    brings_together: ClassVar[bool] = False
+    uses_ptables: ClassVar[bool] = False
+    clips: ClassVar[bool] = True
+    checks: ClassVar[type[Checks]] = _Publications
+
     policy: Policy
     stencil: str = "stencil"
     records: str = "_sdc_n"
     weighted: bool = False
     steps: Steps = field(default_factory=Steps, compare=False)
+
+    @classmethod
+    def of(cls, policy: Policy, *, carried: bool, several: bool) -> Suppression:
+        """For a table, or for a subquery that carries the hidden columns along."""
+        return cls(policy, FIRST, SECOND) if carried else cls(policy)
 
     def source(self) -> str:
         """The inner cells, with original numbers and the stencil."""

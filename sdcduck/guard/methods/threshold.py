@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
+from sdcduck.guard.methods.carried import FIRST
+from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import identifier
 
@@ -14,9 +17,23 @@ from sdcduck.quoting import identifier
 class Threshold:
     """Each aggregate is NULL where fewer than `min_units` units stand behind it."""
 
+    name: ClassVar[str] = "threshold"
+    shows: ClassVar[str] = "exact"
+    words: ClassVar[str] = "groups of enough units only"
+    from_cells: ClassVar[bool] = False
+    brings_together: ClassVar[bool] = False
+    uses_ptables: ClassVar[bool] = False
+    clips: ClassVar[bool] = False
+    checks: ClassVar[type[Checks]] = Checks
+
     policy: Policy
     weighted: bool = False
     steps: Steps = field(default_factory=Steps, compare=False)
+
+    @classmethod
+    def of(cls, policy: Policy, *, carried: bool, several: bool) -> Threshold:
+        """For a table, or for a subquery that carries the hidden columns along."""
+        return cls(replace(policy, unit=FIRST) if carried else policy)
 
     def source(self) -> str:
         """The records."""

@@ -104,8 +104,8 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
     if not isinstance(value, exp.Column) or scope.role(value) is not Role.MEASURE:
         raise Refused("SDC041", "sum and avg take measures")
     # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
-    safe = scope.policy.method == "suppression" or (scope.policy.method == "cell_key" and not scope.several)
-    wide = is_wide(value) and scope.policy.method != "suppression"
+    safe = scope.method.clips and not scope.several
+    wide = is_wide(value) and not scope.method.from_cells
     added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
     exact = family(value) in ("whole", "decimal") and not wide
     of_rows = scope.added(value)
@@ -174,7 +174,7 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
     if scope.role(value) is not Role.MEASURE:
         raise Refused("SDC052", "a variance of anything but a measure")
     scope.refuse_filled(value)
-    if scope.policy.method == "cell_key" and scope.added(value) is not None:
+    if scope.method.brings_together and scope.added(value) is not None:
         # Where each unit has two rows it would be a second answer to what the variance of these rows says.
         raise Refused("SDC052", "a variance of sums that units have")
     column = bounded(text(value), _LARGEST_SQUARED)

@@ -14,7 +14,8 @@ from sdcduck.guard.expressions import (
     has_aggregate,
     is_query,
 )
-from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.methods import method_class
+from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.conditions import where
 from sdcduck.guard.protect.figures import FIGURES
 from sdcduck.guard.protect.groups import (
@@ -105,7 +106,7 @@ class Block:
                         added[folded(name)] = carried
                 if roles[folded(name)] is Role.UNIT and self.scope.unit_of(value) is None:
                     missing.add(folded(name))
-                if roles[folded(name)] is Role.UNIT and self.scope.policy.method == "suppression":
+                if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
             else:
@@ -205,7 +206,7 @@ def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
     for other in policies[1:]:
         alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
         alone = first.population is None or first.population != other.population
-        if first.method == "suppression" or (alone and folded(first.name) != folded(other.name)):
+        if method_class(first).from_cells or (alone and folded(first.name) != folded(other.name)):
             raise Refused("SDC035", "records of different units")
         if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
             raise Refused("SDC035", "tables protected in different ways")

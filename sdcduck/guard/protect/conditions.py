@@ -12,7 +12,7 @@ from sdcduck.guard.expressions import (
     is_wide,
     typed,
 )
-from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.materialize import compared, set_apart, values_of
 from sdcduck.guard.protect.own_records import Tied
 from sdcduck.guard.protect.scope import Scope, aliased, refuse_lists, refuse_multiplied

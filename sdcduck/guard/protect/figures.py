@@ -12,7 +12,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.expressions import case, duckdb_name, family, is_query, is_wide, text, typed
-from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
@@ -28,7 +28,7 @@ class Figures:
     """The columns of the part of a block that has the figures of units: a relation for what is around them."""
 
     def __init__(self, scope: Scope) -> None:
-        if scope.policy.method == "suppression":
+        if scope.method.from_cells:
             raise Refused("SDC052", "what each unit has: a publication has cells, and no units")
         self.scope = scope
         self.columns: dict[str, str] = {}

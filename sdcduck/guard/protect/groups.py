@@ -18,7 +18,7 @@ from sdcduck.guard.expressions import (
     unknown_aggregate,
     without_repetition,
 )
-from sdcduck.guard.methods import CARRIED
+from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused

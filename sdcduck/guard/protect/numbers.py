@@ -7,7 +7,8 @@ from typing import Protocol
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Total, both, chosen
 from sdcduck.guard.expressions import bounded
-from sdcduck.guard.methods import Method, cell_key_of_units
+from sdcduck.guard.methods import Method
+from sdcduck.guard.methods.cell_key import CellKey
 from sdcduck.quoting import identifier
 
 UNITS = "_sdc_u"
@@ -110,7 +111,7 @@ class OfUnits:
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.method = cell_key_of_units(policy)
+        self.method = CellKey.of_units(policy)
         self.columns: dict[str, str] = {}
 
     def _column(self, sql: str) -> str:

@@ -13,7 +13,7 @@ from sdcduck.guard.expressions import (
     is_aggregate,
     text,
 )
-from sdcduck.guard.methods import Method, method_of
+from sdcduck.guard.methods import Method, method_class
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -59,12 +59,13 @@ class Scope:
     def answer_under(self, policy: Policy, agreed: set[int]) -> None:
         """Say under which policy the block is answered, and of which relations it is the policy."""
         self.policy, self.agreed = policy, agreed
-        self.method: Method = method_of(policy, carried=self.relation.table is None, several=self.has_several)
+        method = method_class(policy)
+        self.method: Method = method.of(policy, carried=self.relation.table is None, several=self.has_several)
 
     @property
     def several(self) -> bool:
         """Whether a unit may have several rows, so that its rows have to be brought together before noise is added."""
-        return self.policy.method == "cell_key" and self.has_several
+        return self.method.brings_together and self.has_several
 
     @property
     def has_several(self) -> bool:
@@ -141,7 +142,7 @@ class Scope:
 
     def is_stored(self, column: exp.Column) -> bool:
         """Whether a column is read from a table as it is, so that its type is the one that is known."""
-        return self.policy.method != "suppression" and self.sources[column.table].table is not None
+        return not self.method.from_cells and self.sources[column.table].table is not None
 
     def check(self, node: exp.Expr) -> None:
         for inner in node.walk():
@@ -175,7 +176,7 @@ class Scope:
         asked = (
             isinstance(column.parent, exp.Is)
             and isinstance(column.parent.expression, exp.Null)
-            and self.policy.method != "suppression"
+            and not self.method.from_cells
             and self.role(column) in (Role.MEASURE, Role.UNIT)
         )
         if asked:
