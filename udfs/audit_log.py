@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from sdcduck.catalog.audit_log import read_log
+from sdcduck.catalog.audit_reading import read_log
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Family, Rows, Session

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sdcduck.catalog.audit_log import AuditLog, verify_log
+from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.audit_reading import verify_log
 from sdcduck.guard.guard import Explanation, Guard
 from sdcduck.guard.opening import open_guard
 from sdcduck.guard.refusals import REASONS, Refused

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sdcduck
-from sdcduck.catalog.audit_log import read_log
+from sdcduck.catalog.audit_reading import read_log
 
 PASSWORD = "correct horse battery"
 ROWS = 200_000

@@ -25,7 +25,7 @@ from effort import times
 from served_gateway import PASSWORD, Served, start, wait_for
 from typer.testing import CliRunner
 
-from sdcduck.catalog.audit_log import verify_log
+from sdcduck.catalog.audit_reading import verify_log
 from sdcduck.cli import app
 from sdcduck.errors import SDCError
 from sdcduck.gateway.house import Limits, Place

@@ -15,7 +15,7 @@ from served_gateway import PASSWORD, SLOW, Served, wait_for
 from typer.testing import CliRunner
 
 import sdcduck
-from sdcduck.catalog.audit_log import verify_log
+from sdcduck.catalog.audit_reading import verify_log
 from sdcduck.catalog.passwords import read_verifier, verifier
 from sdcduck.cli import app
 from sdcduck.gateway.postgres.scram import Exchange, LoginFailed

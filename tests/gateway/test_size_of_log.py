@@ -13,7 +13,7 @@ from served_gateway import Served
 from test_flight import Plain
 from typer.testing import CliRunner
 
-from sdcduck.catalog.audit_log import read_log, verify_log
+from sdcduck.catalog.audit_reading import read_log, verify_log
 from sdcduck.cli import app
 
 psycopg = pytest.importorskip("psycopg")

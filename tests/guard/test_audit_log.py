@@ -13,8 +13,9 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck.catalog import audit_log
-from sdcduck.catalog.audit_log import AuditLog, verify_log
+from sdcduck.catalog import audit_files
+from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.audit_reading import verify_log
 from sdcduck.guard import Refused, guard
 
 
@@ -72,8 +73,8 @@ for turn in range(25):
 def test_many_writers_make_one_chain(path: Path, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = WRITER
     if locks == "a second file":
-        monkeypatch.setattr(audit_log, "_fcntl", None)
-        program = WRITER.replace("log = ", "import sdcduck.catalog.audit_log as one\none._fcntl = None\nlog = ")
+        monkeypatch.setattr(audit_files, "_fcntl", None)
+        program = WRITER.replace("log = ", "import sdcduck.catalog.audit_files as one\none._fcntl = None\nlog = ")
     others = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "ab"]
     logs = [AuditLog(path) for _ in range(2)]
     threads = [threading.Thread(target=lambda log=log: [log.write(turn=turn) for turn in range(25)]) for log in logs]
@@ -87,12 +88,12 @@ def test_many_writers_make_one_chain(path: Path, locks: str, monkeypatch: pytest
 
 
 def test_a_lock_that_nobody_gives_back_is_no_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "_SECONDS_FOR_LOCK", 0.05)
+    monkeypatch.setattr(audit_files, "_SECONDS_FOR_LOCK", 0.05)
     log = AuditLog(path)
-    with audit_log._held(path), pytest.raises(TimeoutError):
+    with audit_files.held(path), pytest.raises(TimeoutError):
         log.write(turn=1)
     log.write(turn=1)
-    monkeypatch.setattr(audit_log, "_fcntl", None)
+    monkeypatch.setattr(audit_files, "_fcntl", None)
     path.with_name("questions.jsonl.lock").touch()
     with pytest.raises(TimeoutError):
         log.write(turn=2)
@@ -112,7 +113,7 @@ def _change_last(text: list[str]) -> list[str]:
 
 def _chain_anew(text: list[str]) -> list[str]:
     line = json.loads(text[-1]) | {"name": "0009"}
-    return [*text[:-1], json.dumps(line | {"hash": audit_log._hash(line)}) + "\n"]
+    return [*text[:-1], json.dumps(line | {"hash": audit_files.hash_of_line(line)}) + "\n"]
 
 
 def _add_a_line(text: list[str]) -> list[str]:
@@ -190,8 +191,8 @@ def test_a_write_that_fails_leaves_no_half_line(path: Path, fails: str, monkeypa
 
     with monkeypatch.context() as patched:
         if fails == "write":
-            append = audit_log._append
-            patched.setattr(audit_log, "_append", lambda file, end, text: append(FullDisk(file), end, text))  # type: ignore[arg-type]
+            append = audit_files.append
+            patched.setattr(audit_files, "append", lambda file, end, text: append(FullDisk(file), end, text))  # type: ignore[arg-type]
         else:
             patched.setattr(os, "fsync", fails_to_sync)
         with pytest.raises(OSError, match=r"No space|Input/output"):

@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import sdcduck
-from sdcduck.catalog import audit_log
-from sdcduck.catalog.audit_log import AuditLog, read_log, verify_log
+from sdcduck.catalog import audit_files
+from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.audit_reading import read_log, verify_log
 from sdcduck.cli import app
 from sdcduck.guard import Refused, guard
 
@@ -160,14 +161,14 @@ def test_a_note_that_cannot_be_written_is_no_answer_and_no_line(
 ) -> None:
     log = written(path, 2)
     whole, noted = path.read_bytes(), beside.read_bytes()
-    over = audit_log._write_over
+    over = audit_files.write_over
 
     def half(file: int, text: bytes) -> None:
-        monkeypatch.setattr(audit_log, "_write_over", over)  # what was there can be written again
+        monkeypatch.setattr(audit_files, "write_over", over)  # what was there can be written again
         over(file, text[:30])
         raise fails
 
-    monkeypatch.setattr(audit_log, "_write_over", half)
+    monkeypatch.setattr(audit_files, "write_over", half)
     with pytest.raises(type(fails)):
         log.write(turn=2)
     assert (path.read_bytes(), beside.read_bytes()) == (whole, noted)
@@ -193,7 +194,7 @@ def test_both_files_moved_begin_a_new_log(path: Path, beside: Path) -> None:
 
 
 def test_without_locks_of_the_system(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "_fcntl", None)
+    monkeypatch.setattr(audit_files, "_fcntl", None)
     written(path, 3)
     cut(path, 2)
     refused_everywhere(path, "it had 3 lines")

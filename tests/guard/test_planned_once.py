@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sdcduck
-from sdcduck.catalog.audit_log import read_log
+from sdcduck.catalog.audit_reading import read_log
 from sdcduck.guard import Guard, Refused
 from sdcduck.guard import question as asking
 from sdcduck.guard.running import begun, plans_once

@@ -18,8 +18,9 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck.catalog import audit_log
-from sdcduck.catalog.audit_log import AuditLog, OverQuota, read_log, verify_log
+from sdcduck.catalog import audit_files, audit_log
+from sdcduck.catalog.audit_log import AuditLog, OverQuota
+from sdcduck.catalog.audit_reading import read_log, verify_log
 from sdcduck.guard import Guard, Refused, guard
 
 
@@ -179,7 +180,7 @@ def test_who_writes_too_much_is_refused_and_counted_and_others_are_not(
 ) -> None:
     guarded = guard(people, log=AuditLog(path, quota=20_000))
     heard: list[str] = []
-    guarded.heard = lambda verdict, seconds, rows: heard.append(verdict)
+    guarded.audit.heard = lambda verdict, seconds, rows: heard.append(verdict)
     answers = asked(guarded, "ann", 60)
     assert 3 < answers < 50
     assert heard.count("answered") == answers
@@ -188,7 +189,7 @@ def test_who_writes_too_much_is_refused_and_counted_and_others_are_not(
     assert size < 20_000 + 8 * 600
     assert asked(guarded, "ann", 4) == 0
     assert asked(guarded, "bob", 3) == 3
-    guarded.settle()
+    guarded.audit.settle()
     assert counted(people, path) == [("ann", answers, 64 - answers), ("bob", 3, 0)]
     clock[0] += timedelta(hours=1)
     assert asked(guarded, "ann", 1) == 1
@@ -223,7 +224,7 @@ def test_a_question_over_the_quota_is_refused_before_it_is_looked_at(
     ):
         with pytest.raises(Refused, match="SDC095"):
             ask()
-    guarded.settle()
+    guarded.audit.settle()
     assert counted(people, path) == [("ann", 0, 4)]
 
 
@@ -284,7 +285,7 @@ def test_a_number_left_out_that_cannot_be_written_is_no_answer_either(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(audit_log, "_append", fails)
+        patched.setattr(audit_files, "append", fails)
         for _ in range(3):
             with pytest.raises(OSError, match="No space"):
                 log.write(user="ann")
@@ -305,7 +306,7 @@ def test_whoever_asks_has_a_quota(people: duckdb.DuckDBPyConnection, path: Path,
     for user in ("two\nlines", "\ud800", "", "x" * 50_000, "x" * 50_000 + "y", None):
         guarded = guard(people, log=AuditLog(path, quota=30_000))
         assert 0 < asked(guarded, user, 60) < 60  # type: ignore[arg-type]
-        guarded.settle()
+        guarded.audit.settle()
     assert sum(line.get("left_out", 0) > 0 for line in read_log(path)) >= 6
     assert len({json.dumps(line["user"]) for line in read_log(path)}) == 6
 
@@ -445,7 +446,7 @@ def test_a_file_that_is_in_the_way_is_not_written_over(path: Path) -> None:
     assert path.with_name("questions.jsonl.000001").read_text() == "mine"
 
 
-@pytest.mark.parametrize("stops", ["rename", "_make", "made", "_append", "_write_over"])
+@pytest.mark.parametrize("stops", ["rename", "make", "made", "append", "write_over"])
 def test_a_stop_between_two_files_loses_nothing(path: Path, stops: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes next, the same process or another one, goes on; what was refused is not there."""
     for comes in ("the same", "another", "both"):
@@ -454,7 +455,7 @@ def test_a_stop_between_two_files_loses_nothing(path: Path, stops: str, monkeypa
         log = written(path, 2)
         other = AuditLog(path, size=1_000)
         with monkeypatch.context() as patched:
-            make = audit_log._make
+            make = audit_files.make
 
             def made(path: Path, mode: int, make: Callable[..., None] = make) -> None:
                 make(path, mode)
@@ -466,11 +467,11 @@ def test_a_stop_between_two_files_loses_nothing(path: Path, stops: str, monkeypa
             if stops == "rename":
                 patched.setattr(os, "rename", fails)
             elif stops == "made":
-                patched.setattr(audit_log, "_make", made)
-            elif stops == "_write_over":  # the one before the old file is put away
-                patched.setattr(audit_log, "_write_over", fails)
+                patched.setattr(audit_files, "make", made)
+            elif stops == "write_over":  # the one before the old file is put away
+                patched.setattr(audit_files, "write_over", fails)
             else:
-                patched.setattr(audit_log, stops, fails)
+                patched.setattr(audit_files, stops, fails)
             with pytest.raises(KeyboardInterrupt):
                 log.write(turn=2, query="y" * 300)
         assert verify_log(path)[0] == 2

@@ -16,7 +16,7 @@ import pytest
 from served_gateway import PASSWORD, Served
 from shell_command import COMMAND
 
-from sdcduck.catalog.audit_log import read_log
+from sdcduck.catalog.audit_reading import read_log
 
 Run = Callable[..., Any]
 GROUPS = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
