@@ -1157,6 +1157,8 @@ class Block:
         variance = numbers.variance(column, condition, self.called(value))
         if isinstance(node, (exp.VariancePop, exp.StddevPop)):
             known = numbers.known(column, condition)
+            if self.policy.method == "threshold":  # of one value alone: none among a sample, 0 among a population
+                variance = f"coalesce({variance}, 0)"
             variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
         return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
 
