@@ -12,15 +12,18 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from socket import AF_INET, AF_INET6
+from socket import AF_INET, AF_INET6, SHUT_RDWR, socket
 
 from sdcduck.errors import SDCError
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _NOT_OVER = "begun"
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE = 5.0
+"""Seconds that a reader gets altogether."""
 
 
 class Counts:
@@ -108,6 +111,11 @@ def _resident() -> int | None:
         return None
 
 
+def _send_away(reader: socket) -> None:
+    with suppress(OSError):
+        reader.shutdown(SHUT_RDWR)
+
+
 class MetricsPage:
     """Shows the counts at ``/metrics``: to one reader at a time, who gets a few seconds.
 
@@ -117,7 +125,6 @@ class MetricsPage:
 
     def __init__(self, counts: Counts, host: str, port: int) -> None:
         class Page(BaseHTTPRequestHandler):
-            timeout = 5
             server_version, sys_version = "sdcduck", ""
 
             def do_GET(self) -> None:
@@ -136,6 +143,16 @@ class MetricsPage:
 
         class Server(HTTPServer):
             address_family = AF_INET6 if ":" in host else AF_INET
+
+            def finish_request(self, request: object, client_address: object) -> None:
+                assert isinstance(request, socket)
+                # For all of it: a limit for each byte would let those who send one at a time stay for ever.
+                patience = threading.Timer(_PATIENCE, _send_away, [request])
+                patience.start()
+                try:
+                    super().finish_request(request, client_address)
+                finally:
+                    patience.cancel()
 
             def handle_error(self, request: object, client_address: object) -> None:
                 """A reader who behaves badly costs nobody a line."""

@@ -153,7 +153,7 @@ async def _served(
         await over.wait()
     finally:
         if page is not None:
-            page.stop()
+            await asyncio.to_thread(page.stop)  # whoever reads it may take a while, and clients are still answered
         if beside is not None:
             await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
         else:

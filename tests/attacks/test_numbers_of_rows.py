@@ -4,6 +4,9 @@ Counts of rows are whole numbers and have no grid: their noise is so many units 
 that of a sum, and up to half of these rows. Without the last the counts lay in heaps so many rows apart as the target has,
 and sixteen questions told 98 of 100 numbers, four questions 55. The attack knows all laws, and how often the friends of its
 target came, and takes what is likeliest. Beside it what the same questions tell under rounding, which rounds rows.
+
+Whoever chooses which rows of the target are counted needs no laws: where nobody has more than one row, the numbers of rows and
+of units are one number, and a quantile may be shown that is NULL where somebody has two.
 """
 
 from __future__ import annotations
@@ -144,3 +147,69 @@ def test_numbers_of_visits(con: duckdb.DuckDBPyConnection, name: str, most: int,
     assert 5 <= hits["cell_key"] <= most
     if len(forms) == 16:
         assert hits["rounding"] >= 50, "the docs say that rounding is for tables with one row of each unit"
+
+
+LEAST = range(1, MOST)
+"""From which of the target's rows on they are counted: those who have so many have one there."""
+ROWS = "(SELECT *, row_number() OVER (PARTITION BY person ORDER BY house) AS nth FROM visits)"
+
+
+def more_than_one(one: Guard, friends: Sequence[int]) -> dict[int, set[int]]:
+    """From which rows on the numbers of rows and of units differ, by town; of the friends the first row is counted."""
+    houses = ", ".join(map(str, friends))
+    chosen = [f"house = 0 AND nth >= {least} OR house IN ({houses}) AND nth = 1" for least in LEAST]
+    asked = ", ".join(
+        f"count(*) FILTER (WHERE {rows}) AS r{least}, count(DISTINCT person) FILTER (WHERE {rows}) AS u{least}"
+        for least, rows in zip(LEAST, chosen, strict=True)
+    )
+    answer = one.sql(f"SELECT town, {asked} FROM {ROWS} GROUP BY town").to_pylist()
+    return {row["town"]: {least for least in LEAST if row[f"r{least}"] != row[f"u{least}"]} for row in answer}
+
+
+@pytest.mark.parametrize(("questions", "least"), [(1, 70), (3, 95)])
+def test_numbers_of_rows_beside_units(con: duckdb.DuckDBPyConnection, questions: int, least: int, show: Show) -> None:
+    """The docs say that these tell nearly all numbers of rows."""
+    exact, one = truth(con), guard(con, role="cell_key")
+    told = [more_than_one(one, friends) for friends in ((1, 2, 3, 4), (1, 2, 3), (2, 3, 4))[:questions]]
+    found = [1 + max((row for rows in told for row in rows.get(town, ())), default=0) for town in range(TARGETS)]
+    hits = sum(map(int.__eq__, found, exact))
+    show(f"rows beside units, {questions} questions of {2 * len(LEAST)} numbers: {hits} of {TARGETS} numbers of visits")
+    assert hits >= least
+    assert all(map(int.__le__, found, exact)), "where they differ, somebody has several rows"
+
+
+def test_what_is_in_a_row(show: Show) -> None:
+    """A diagnosis that is in the second row of some, beside the first row of each: they have two rows, or one."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""
+            CREATE TABLE visits AS SELECT town * 10 + house AS person, town, house, nth,
+                CASE WHEN house = 0 AND nth = 2 AND town * 7919 % 101 % 3 = 0 THEN 'rare' ELSE 'common' END AS diagnosis
+            FROM range({TARGETS}) towns(town), range({FRIENDS + 1}) houses(house), range(3) numbers(nth)""")
+        con.execute("FROM sdc_add_record_key('visits', unit := 'person')").fetchall()
+        con.execute(
+            "FROM sdc_protect('visits', unit := 'person', dimensions := ['town', 'house', 'nth', 'diagnosis'], min_units := 3)"
+        ).fetchall()
+        ill = {town for (town,) in con.execute("SELECT town FROM visits WHERE diagnosis = 'rare'").fetchall()}
+        answer = guard(con).sql(
+            "SELECT town, count(*) AS r, count(DISTINCT person) AS u FROM visits "
+            "WHERE house = 0 AND (nth = 0 OR diagnosis = 'rare') OR house > 0 AND nth = 0 GROUP BY town"
+        )
+    told = {row["town"] for row in answer.to_pylist() if row["r"] != row["u"]}
+    show(f"one question: {len(told)} of {len(ill)} diagnoses, {len(told - ill)} wrongly")
+    assert told <= ill, "where they differ, somebody has several rows"
+    assert len(told) > 0.8 * len(ill), "the docs say that they nearly always do"
+
+
+def test_whether_there_is_a_quantile(con: duckdb.DuckDBPyConnection, show: Show) -> None:
+    """Beside the first rows of forty friends, one who has two rows or more is told from all others."""
+    exact, one, least = truth(con), guard(con, role="cell_key"), MOST // 2
+    asked = ", ".join(
+        f"quantile_disc(cost, 0.18) FILTER (WHERE house = 0 AND town % 10 = {last} AND nth >= {least} "
+        f"OR house > 0 AND nth = 1) AS q{last}"
+        for last in range(10)
+    )
+    answer = one.sql(f"SELECT town // 10 AS tens, {asked} FROM {ROWS} GROUP BY tens").to_pylist()
+    several = {10 * row["tens"] + last: row[f"q{last}"] is None for row in answer for last in range(10)}
+    hits = sum(several[town] == (visits > least) for town, visits in enumerate(exact))
+    show(f"whether a quantile is NULL: {hits} of {TARGETS} rightly told to have more than {least} visits")
+    assert hits >= 95, "the docs say that it tells"

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from served_gateway import PASSWORD, Served, start, wait_for
 
+from sdcduck.gateway.metrics import Counts, MetricsPage
+
 psycopg = pytest.importorskip("psycopg")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
 
@@ -87,6 +89,24 @@ def test_nothing_else_is_there(counting: Served) -> None:
     with socket.create_connection((host, int(port)), timeout=30):  # says nothing, and keeps nobody waiting for long
         assert "sdcduck_rows_total" in numbers(served)
     assert PASSWORD not in served.events.read_text()
+
+
+def test_who_asks_for_the_page_one_byte_at_a_time_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others could not read it for as long as that goes on, and the gateway would not end."""
+    monkeypatch.setattr("sdcduck.gateway.metrics._PATIENCE", 0.5)
+    page = MetricsPage(Counts(), "127.0.0.1", 0)
+    with socket.create_connection(("127.0.0.1", page.port), timeout=60) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+
+        def is_sent_away() -> bool:
+            try:
+                slow.send(b"x")
+            except OSError:
+                return True
+            return False
+
+        wait_for(is_sent_away)
+    page.stop()
 
 
 def test_a_port_in_use_ends_the_start(counting: Served, register: Path) -> None:

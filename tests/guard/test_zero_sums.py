@@ -127,6 +127,18 @@ def test_with_nothing_to_hide_it_is_what_duckdb_says() -> None:
             assert answer(sdcduck.open_guard(con), asked) == answer_of_duckdb(con, asked)
 
 
+def test_a_population_of_one_has_the_variance_0_and_a_sample_of_one_none() -> None:
+    with made(f"{THRESHOLD}, min_units := 1") as con:
+        for table, measure in (("people", "income"), ("visits", "cost")):
+            asked = (
+                f"SELECT town, sex, count({measure}) AS n, var_pop({measure}) AS v, stddev_pop({measure}) AS s, "
+                f"var_samp({measure}) AS w FROM {table} GROUP BY town, sex"
+            )
+            rows = [row for row in answer(sdcduck.open_guard(con), asked) if row[2] is not None]
+            assert rows == [row for row in answer_of_duckdb(con, asked) if row[2] != "0"]
+            assert {row[3:] for row in rows if row[2] == "1"} == {("0", "0", None)}
+
+
 def test_under_suppression_0_is_of_groups_without_cells() -> None:
     with sdcduck.connect() as con:
         con.execute("""

@@ -181,5 +181,7 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
     variance = numbers.variance(column, condition, scope.called(value))
     if isinstance(node, (exp.VariancePop, exp.StddevPop)):
         known = numbers.known(column, condition)
+        if scope.method.shows == "exact":  # of one value alone: none among a sample, 0 among a population
+            variance = f"coalesce({variance}, 0)"
         variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
     return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
