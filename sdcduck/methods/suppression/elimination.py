@@ -194,7 +194,7 @@ def _without(values: Ints, unwanted: Ints) -> Ints:
 
 def _merge_equal_cells(x: DummyMatrix, candidates: Ints, primary: Ints, forced: Ints) -> _Cells:
     """Equal columns are one cell, primary if one of them is. Empty columns protect nothing and need no protection."""
-    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = scipy.sparse.csc_array(x.sparse(np.int64))
     first_equal = singletons.first_equal(full)
     first, group = np.unique(first_equal, return_inverse=True)
     matrix = full[:, first]

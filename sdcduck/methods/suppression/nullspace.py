@@ -129,7 +129,7 @@ def _sums(x: DummyMatrix, cells: Array, vectors: Array) -> Array:
 
 def _chosen(x: DummyMatrix, mask: Array) -> tuple[Any, Array]:
     """The published columns, and which inner cells are published themselves."""
-    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = x.sparse(np.int64)
     chosen = full[:, np.flatnonzero(mask)]
     known = np.zeros(x.rows, dtype=bool)
     known[chosen[:, np.flatnonzero(np.diff(chosen.indptr) == 1)].indices] = True
@@ -204,7 +204,7 @@ def null_space(
 def reveals(space: NullSpace, x: DummyMatrix, cells: ArrayLike) -> NDArray[np.int64]:
     """Those of the cells that follow from the published ones, exactly: c'N = 0 in whole numbers."""
     index = cell_indices("cells", cells, x.columns)
-    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = x.sparse(np.int64)
     product = scipy.sparse.csr_array(full[:, index].T @ space.basis)
     product.eliminate_zeros()
     result: NDArray[np.int64] = index[np.diff(product.indptr) == 0]

@@ -62,10 +62,7 @@ def eliminate(
     plain = plain[np.argsort(lengths[plain], kind="stable")]
     rng = np.random.default_rng(seed)
     probes = rng.integers(1, PRIME, size=(3, x.rows), dtype=np.int64)
-    part = scipy.sparse.csc_matrix(
-        (np.ones(len(x.indices), dtype=np.int8), x.indices, x.indptr), shape=(x.rows, x.columns)
-    )
-    of_row = part[:, watched].tocsr()
+    of_row = x.sparse(np.int8)[:, watched].tocsr()
     taken, independent, revealed, start, rows, values, alive = _eliminate(
         x.indptr,
         x.indices,
