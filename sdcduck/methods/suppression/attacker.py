@@ -14,9 +14,9 @@ import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression.deduction import deduce, rounding_error
+from sdcduck.methods.suppression.directions import directions
 from sdcduck.methods.suppression.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
-from sdcduck.methods.suppression.rank import eliminate, fractions
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -319,10 +319,9 @@ def _feasible_point(
 def _directions(equations: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     """A sparse basis of the vectors that the equations do not see, each with a coefficient 1 that no other shares."""
     as_columns = DummyMatrix(equations.indptr.astype(np.int64), equations.indices.astype(np.int32), equations.shape[1])
-    found = eliminate(as_columns, np.arange(equations.shape[0]))
-    basis = fractions(found.basis).tocsr()
+    basis = directions(as_columns).tocsr()
     error = np.abs(equations @ basis)
-    if error.nnz and error.data.max() > 1e-9:
+    if np.isnan(basis.data).any() or (error.nnz and error.data.max() > 1e-9):
         raise Unsolved("the equations of the published cells have no small rational solution")
     basis.sort_indices()
     return basis

@@ -81,9 +81,7 @@ def audit(
     Raises:
         ValueError: as `feasibility_intervals`.
     """
-    totals = numbers(z, x.columns, "the cell totals")
-    hidden = flags(suppressed, x.columns, "suppressed")
-    wanted = hidden if cells is None else hidden & flags(cells, x.columns, "cells")
+    totals, hidden, wanted = _asked(x, z, suppressed, cells)
     up = None if upl is None else numbers(upl, x.columns, "upper protection levels")
     down = up if lpl is None else numbers(lpl, x.columns, "lower protection levels")
     lo, hi = feasibility_intervals(
@@ -173,13 +171,9 @@ def singleton_hazards(
     Raises:
         ValueError: as `feasibility_intervals`.
     """
-    totals = numbers(z, x.columns, "the cell totals")
-    hidden = flags(suppressed, x.columns, "suppressed")
-    wanted = hidden if cells is None else hidden & flags(cells, x.columns, "cells")
+    totals, hidden, wanted = _asked(x, z, suppressed, cells)
     inner = numbers(y, x.rows, "the inner values")
-    owner = np.asarray(contributor)
-    if owner.shape != (x.rows,):
-        raise ValueError(f"contributors must be {x.rows} numbers, one an inner cell")
+    owner = _owners(contributor, x.rows)
     low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,))
     finished, every = 0, 1
 
@@ -323,15 +317,7 @@ def feasibility_intervals(
     totals = numbers(z, x.columns, "the cell totals")
     hidden = flags(suppressed, x.columns, "suppressed")
     wanted = hidden if cells is None else flags(cells, x.columns, "cells")
-    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,)).copy()
-    high = np.broadcast_to(np.asarray(upper, dtype=np.float64), (x.rows,)).copy()
-    if known is not None:
-        rows, values = np.asarray(known[0]), np.asarray(known[1], dtype=np.float64)
-        if rows.shape != values.shape or (len(rows) and (rows.min() < 0 or rows.max() >= x.rows)):
-            raise ValueError("known inner cells must be row numbers of the matrix with a value each")
-        low[rows] = high[rows] = values
-    if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
-        raise ValueError("the lower bound of an inner cell must be a number not above its upper bound")
+    low, high = _inner_bounds(x.rows, lower, upper, known)
     if (wanted & ~hidden).any():
         raise ValueError("intervals are computed for suppressed cells only")
     if integer:
@@ -363,6 +349,38 @@ def feasibility_intervals(
         return unknown_bounds, unknown_bounds.copy()
     fill_in(problem, integer, jobs or os.cpu_count() or 1, progress, until)
     return problem.intervals()
+
+
+def _asked(
+    x: DummyMatrix, z: ArrayLike, suppressed: ArrayLike, cells: ArrayLike | None
+) -> tuple[Floats, Booleans, Booleans]:
+    """The totals, the suppressed cells, and those of them that are asked for."""
+    totals = numbers(z, x.columns, "the cell totals")
+    hidden = flags(suppressed, x.columns, "suppressed")
+    return totals, hidden, hidden if cells is None else hidden & flags(cells, x.columns, "cells")
+
+
+def _owners(contributor: ArrayLike, rows: int) -> NDArray[np.generic]:
+    owner = np.asarray(contributor)
+    if owner.shape != (rows,):
+        raise ValueError(f"contributors must be {rows} numbers, one an inner cell")
+    return owner
+
+
+def _inner_bounds(
+    count: int, lower: ArrayLike, upper: ArrayLike, known: tuple[ArrayLike, ArrayLike] | None
+) -> tuple[Floats, Floats]:
+    """What the attacker knows each inner value to be at least and at most."""
+    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (count,)).copy()
+    high = np.broadcast_to(np.asarray(upper, dtype=np.float64), (count,)).copy()
+    if known is not None:
+        rows, values = np.asarray(known[0]), np.asarray(known[1], dtype=np.float64)
+        if rows.shape != values.shape or (len(rows) and (rows.min() < 0 or rows.max() >= count)):
+            raise ValueError("known inner cells must be row numbers of the matrix with a value each")
+        low[rows] = high[rows] = values
+    if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+        raise ValueError("the lower bound of an inner cell must be a number not above its upper bound")
+    return low, high
 
 
 def _slack(values: Floats, whole: bool) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sdcduck.methods.suppression.checked import flags
 from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs, solve
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
-from sdcduck.methods.suppression.rank import eliminate
+from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
 
 Booleans = NDArray[np.bool_]
 
@@ -44,9 +44,10 @@ def determined(x: DummyMatrix, y: ArrayLike, suppressed: ArrayLike) -> Booleans:
     remaining = DummyMatrix(open_part.indptr.astype(np.int64), open_part.indices.astype(np.int32), len(kept))
     # A cell of known zeros only is nothing to eliminate.
     empty = np.diff(remaining.indptr) == 0
-    found = eliminate(remaining, np.flatnonzero(~hidden & ~empty), protected=hidden & ~empty)
-    result: Booleans = hidden & (empty | found.revealed)
-    return result
+    space = modular_null_space(remaining, ~hidden & ~empty)
+    known: Booleans = hidden & empty
+    known[reveals_modular(space, remaining, hidden & ~empty)] = True
+    return known
 
 
 def _known_zeros(published: scipy.sparse.csr_matrix, zero: Booleans) -> Booleans:

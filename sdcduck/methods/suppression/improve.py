@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.checked import flags
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
-from sdcduck.methods.suppression.rank import eliminate
+from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
+from sdcduck.methods.suppression.walk import suppressed_in_order
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -95,7 +96,7 @@ def improve(
         raise ValueError("protection levels and cell totals are needed together")
     before = hidden.copy()
     small = _smaller(x)
-    if eliminate(small, np.flatnonzero(~hidden), protected=first).revealed.any():
+    if not _is_safe(small, hidden, first):
         raise ValueError("the pattern is not safe: a primary cell follows from published cells")
 
     def wide(pattern: Booleans) -> Booleans:
@@ -167,17 +168,29 @@ def _open(
     """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
     candidates = np.flatnonzero(hidden & movable)
     candidates = candidates[np.argsort(-weight[candidates], kind="stable")]
-    taken = eliminate(x, np.flatnonzero(~hidden), candidates, primary).taken
-    together = hidden & ~taken
+    # What is published already comes first: it gives nothing away, so it stays.
+    turns = np.concatenate([_short_first(x, np.flatnonzero(~hidden)), candidates])
+    together = hidden.copy()
+    together[candidates] = suppressed_in_order(x, turns, primary)[candidates]
     if allowed is None or allowed(together):
         return together
     pattern = hidden.copy()
     for cell in candidates:
         pattern[cell] = False
-        safe = not eliminate(x, np.flatnonzero(~pattern), protected=primary).revealed.any()
-        if not (safe and allowed(pattern)):
+        if not (_is_safe(x, pattern, primary) and allowed(pattern)):
             pattern[cell] = True
     return pattern
+
+
+def _is_safe(x: DummyMatrix, hidden: Booleans, primary: Booleans) -> bool:
+    """Does no primary cell follow from the published ones?"""
+    return not len(reveals_modular(modular_null_space(x, ~hidden), x, primary))
+
+
+def _short_first(x: DummyMatrix, cells: Indices) -> Indices:
+    """The cells of few inner cells first: those of many are then nearly cleared, and fill in less."""
+    result: Indices = cells[np.argsort(np.diff(x.indptr)[cells], kind="stable")]
+    return result
 
 
 def _least(weight: Floats) -> float:

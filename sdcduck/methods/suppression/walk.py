@@ -25,6 +25,7 @@ from sdcduck.methods.suppression import echelon
 from sdcduck.methods.suppression.batch import PUBLISHED, SECONDARY, Batch, keep
 from sdcduck.methods.suppression.dense import BLOCK, OpenSpace
 from sdcduck.methods.suppression.links import ROW, Links, link_all
+from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.publishing import FULL, SINGLETON, VECTORS, publish_column, publish_safe, undecided
 from sdcduck.methods.suppression.reorder import small_first
 from sdcduck.methods.suppression.three_primes import BadPrimes
@@ -350,3 +351,15 @@ class Walk:
         noticed = self._with_space(turns, lambda space: space.noticed(np.concatenate([shown, closed])))
         if noticed[: len(shown)].any() or not noticed[len(shown) :].all():
             raise RuntimeError("the walk in blocks contradicts itself")
+
+
+def suppressed_in_order(x: DummyMatrix, turns: NDArray[np.int64], primary: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which columns are suppressed when those of ``turns`` are published in this order, each unless a primary column
+    would follow; bool (N,)."""
+    walk = Walk(x.sparse(np.int8), np.flatnonzero(primary), x.rows)
+    walk.start()
+    done = 0
+    while done < len(turns):
+        done = walk.advance(turns, done, len(turns))
+    secondary: NDArray[np.bool_] = walk.secondary
+    return secondary
