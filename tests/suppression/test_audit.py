@@ -15,13 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, milp
 from small_tables import Cell, Record, column, dirae, dirae_inner, publication, read_csv
 
-from sdcduck.methods.suppression.audit import (
-    _BlockSolver,
-    _Unsolved,
-    audit,
-    feasibility_intervals,
-    singleton_hazards,
-)
+from sdcduck.methods.suppression.audit import audit, feasibility_intervals, singleton_hazards
+from sdcduck.methods.suppression.extremes import BlockSolver
+from sdcduck.methods.suppression.linear_programs import Unsolved
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Totals = NDArray[np.float64]
@@ -368,21 +364,21 @@ def test_what_the_solver_cannot_tell_is_not_bounded(monkeypatch: pytest.MonkeyPa
     x, _ = publication([{"a": f"{a}", "b": f"{b}"} for a in range(5) for b in range(5)], [[["a", ""], ["b", ""]]])
     y = np.arange(1.0, x.rows + 1)
     z, suppressed = x.totals(y), np.diff(x.indptr) == 1
-    optimum = _BlockSolver.optimum
+    optimum = BlockSolver.optimum
     calls: list[int] = []
 
-    def fails(self: _BlockSolver, index: NDArray[np.int32], slope: Totals, *, maximise: bool) -> tuple[float, Totals]:
+    def fails(self: BlockSolver, index: NDArray[np.int32], slope: Totals, *, maximise: bool) -> tuple[float, Totals]:
         calls.append(1)
         if len(calls) >= 3:
-            raise _Unsolved("HiGHS ended with Unknown")
+            raise Unsolved("HiGHS ended with Unknown")
         return optimum(self, index, slope, maximise=maximise)
 
     whole = audit(x, z, suppressed, jobs=1)
-    monkeypatch.setattr(_BlockSolver, "optimum", fails)
+    monkeypatch.setattr(BlockSolver, "optimum", fails)
     found = audit(x, z, suppressed, jobs=1, until=np.inf)
     assert 0 < np.count_nonzero(~found.bounded) < 25
     assert not found.protected[~found.bounded].any()
     np.testing.assert_array_equal(found.lo[found.bounded], whole.lo[found.bounded])
     calls.clear()
-    with pytest.raises(_Unsolved):
+    with pytest.raises(Unsolved):
         audit(x, z, suppressed, jobs=1)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_elimination import greedy, linked_tables, suppressed_by
 
-from sdcduck.methods.suppression import dense, walk
+from sdcduck.methods.suppression import dense, sketch, three_primes, walk
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -37,8 +37,10 @@ def blocks(size: int = 512, light: tuple[int, ...] = dense.LIGHT) -> Iterator[li
         patch.setattr(walk, "LOOK", 0)
         for module in (walk, dense):
             patch.setattr(module, "BLOCK", size)
-        patch.setattr(dense, "DEPTH", min(size + 1, dense.DEPTH))
-        patch.setattr(dense, "PANEL", min(max(size // 2, 1), dense.PANEL))
+        for module in (dense, three_primes):
+            patch.setattr(module, "DEPTH", min(size + 1, module.DEPTH))
+        for module in (dense, sketch):
+            patch.setattr(module, "PANEL", min(max(size // 2, 1), module.PANEL))
         patch.setattr(dense, "LIGHT", light)
         patch.setattr(walk.Walk, "_advance_in_blocks", seen)
         yield began

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from small_tables import column, dirae_inner, publication
 
 from sdcduck.methods.suppression.audit import audit
+from sdcduck.methods.suppression.directions import directions
+from sdcduck.methods.suppression.echelon import PRIME, fraction
 from sdcduck.methods.suppression.improve import improve
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.rank import PRIME, eliminate, fractions
+from sdcduck.methods.suppression.walk import suppressed_in_order
 
 
 def exact_rank(columns: NDArray[np.int64]) -> int:
@@ -62,7 +65,7 @@ def linked_tables(rng: np.random.Generator) -> tuple[DummyMatrix, NDArray[np.int
 
 def greedy(x: DummyMatrix, z: NDArray[np.int64], primary: NDArray[np.bool_]) -> NDArray[np.bool_]:
     order = np.argsort(-z, kind="stable")
-    return ~eliminate(x, np.zeros(0, dtype=np.int64), order[~primary[order]], primary).taken
+    return primary | suppressed_in_order(x, order[~primary[order]], primary)
 
 
 @settings(max_examples=times(12, 40), deadline=None)
@@ -71,21 +74,23 @@ def test_elimination_agrees_with_the_rank_over_the_rationals(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, _ = linked_tables(rng)
     published = rng.random(x.columns) < 0.5
-    found = eliminate(x, np.flatnonzero(published), protected=~published)
-    assert found.independent.sum() == exact_rank(dense(x)[:, published])
-    assert found.basis.shape[1] == x.rows - found.independent.sum()
+    space = modular_null_space(x, published)
+    assert x.rows - space.dimension == exact_rank(dense(x)[:, published])
+    revealed = reveals_modular(space, x, ~published)
     for cell in np.flatnonzero(~published):
-        assert found.revealed[cell] == follows(x, published, cell)
-    directions = fractions(found.basis).toarray()
-    assert np.abs(dense(x)[:, published].T @ directions).max(initial=0) < 1e-12
-    np.testing.assert_array_equal(directions[found.own_rows], np.eye(len(found.own_rows)))
+        assert (cell in revealed) == follows(x, published, cell)
+    basis = directions(x.take(np.flatnonzero(published))).toarray()
+    assert basis.shape[1] == space.dimension
+    assert np.abs(dense(x)[:, published].T @ basis).max(initial=0) < 1e-12
+    # Each direction has a row of its own.
+    own = basis[((basis != 0).sum(axis=1) == 1) & (basis.sum(axis=1) == 1)]
+    assert set(np.nonzero(own)[1]) == set(range(space.dimension))
 
 
 def test_fractions_are_recognised() -> None:
-    found = eliminate(DummyMatrix.from_pairs(np.zeros(0, int), np.zeros(0, int), (4, 0)), np.zeros(0, dtype=np.int64))
-    basis = found.basis
-    basis.data[:] = [5, PRIME - 7, 3 * pow(4, -1, PRIME) % PRIME, -12345 * pow(67891, -1, PRIME) % PRIME]
-    np.testing.assert_allclose(fractions(basis).data, [5, -7, 0.75, -12345 / 67891], rtol=1e-15)
+    values = [5, PRIME - 7, 3 * pow(4, -1, PRIME) % PRIME, -12345 * pow(67891, -1, PRIME) % PRIME]
+    assert [fraction(value) for value in values] == [(5, 1), (-7, 1), (3, 4), (-12345, 67891)]
+    assert fraction(2**31) == (0, 0)
 
 
 def test_greedy_elimination_suppresses_what_ssbtools_suppresses(reference_data: Path) -> None:
@@ -97,12 +102,12 @@ def test_greedy_elimination_suppresses_what_ssbtools_suppresses(reference_data: 
     x = DummyMatrix(indptr, indices.astype(np.int32), int(stored["shape"][0]))
     primary = np.unpackbits(stored["primary"])[: x.columns].astype(bool)
     candidates = stored["candidates"].astype(np.int64)
-    found = eliminate(x, np.zeros(0, dtype=np.int64), candidates[~primary[candidates]], primary)
+    suppressed = primary | suppressed_in_order(x, candidates[~primary[candidates]], primary)
     secondary = np.loadtxt(reference_data / "big" / "linked_2k_secondary.csv", skiprows=1, dtype=int)
-    np.testing.assert_array_equal(np.flatnonzero(~found.taken & ~primary), np.sort(secondary))
-    better = improve(x, ~found.taken, primary, stored["y"], trials=30)
+    np.testing.assert_array_equal(np.flatnonzero(suppressed & ~primary), np.sort(secondary))
+    better = improve(x, suppressed, primary, stored["y"], trials=30)
     assert better.cost_saved >= 0
-    assert not eliminate(x, np.flatnonzero(~better.suppressed), protected=primary).revealed.any()
+    assert not len(reveals_modular(modular_null_space(x, ~better.suppressed), x, primary))
 
 
 @settings(max_examples=times(12, 40), deadline=None)

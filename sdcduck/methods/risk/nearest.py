@@ -21,14 +21,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-_LEAF = 256  # rows of a leaf, at most
-_SMALL = 16  # rows of a leaf, at least, where it was split off
-_PAD = 64  # leaves are filled up to multiples of this: whole vectors
-_SAMPLE = 512  # rows that decide how a node is split
-_COMMON = 0.3  # a category of this share is parted from all others
-_BUCKETS = 128  # categories that the bounds of a leaf tell apart
-_LARGEST_CODE = 65535
-_LARGEST_WEIGHT = 16383
+from sdcduck.methods.risk.codes import LARGEST_CODE, Coding
+from sdcduck.methods.risk.distinct import distinct
+from sdcduck.methods.risk.leaves import BUCKETS, LEAF, PAD, extents, filled, grow, leaf_of
+
 _TOGETHER = 16  # queries that look at a leaf one after the other
 _CHUNK = 512  # queries of a task
 
@@ -80,11 +76,11 @@ def nearest(
         queries, reference, scales, weights = queries[:, used], reference[:, used], scales[used], weights[used]
     queries, reference = np.ascontiguousarray(queries), np.ascontiguousarray(reference)
     scales = np.ascontiguousarray(scales, np.float64)
-    asked, _, _, question = _distinct(queries)
+    asked, _, _, question = distinct(queries)
     distances = np.full((len(asked), k), np.inf)
     found = np.full((len(asked), k), -1, np.int64)
     if len(asked) and len(reference):
-        coding = _Coding.of(asked, reference, scales, weights)
+        coding = Coding.of(asked, reference, scales, weights)
         index = _Index.build(reference, coding)
         codes = coding.codes(asked)
         order = index.order(codes)
@@ -133,306 +129,6 @@ def _in_threads(work: Callable[[int], None], parts: range, threads: int | None, 
         finally:
             for one in waiting:
                 one.cancel()
-
-
-# --- equal rows ------------------------------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _hashes(table):  # type: ignore[no-untyped-def]
-    found = np.empty(len(table), np.uint64)
-    for row in range(len(table)):
-        mixed = np.uint64(0x9E3779B97F4A7C15)
-        for column in range(table.shape[1]):
-            value = table[row, column]
-            # 0 and -0 are one number, and so are all NaN.
-            bits = np.float64(0.0 if value == 0.0 else value).view(np.uint64) if value == value else np.uint64(1)
-            mixed = (mixed ^ bits) * np.uint64(0xFF51AFD7ED558CCD)
-            mixed ^= mixed >> np.uint64(32)
-        found[row] = mixed
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _alike(table, one, other):  # type: ignore[no-untyped-def]
-    for column in range(table.shape[1]):
-        x, y = table[one, column], table[other, column]
-        if x != y and (x == x or y == y):
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _new_rows(table, order):  # type: ignore[no-untyped-def]
-    """Which rows, in an order that brings equal ones together, differ from the one before."""
-    new = np.ones(len(order), np.bool_)
-    for place in range(1, len(order)):
-        new[place] = not _alike(table, order[place - 1], order[place])
-    return new
-
-
-def _distinct(
-    table: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct rows; where the members of each begin, and the members; and which of them each row of the table is.
-
-    Rows of equal hash that differ may come apart in several groups, which costs time and nothing else.
-    """
-    order = np.argsort(_hashes(table), kind="stable")
-    new = _new_rows(table, order)
-    starts = np.append(np.flatnonzero(new), len(order)).astype(np.int64)
-    group = np.empty(len(order), np.int64)
-    group[order] = np.cumsum(new) - 1
-    if len(starts) - 1 == len(order):
-        order = np.arange(len(order))
-        return table, np.arange(len(order) + 1), order, order
-    return table[order[starts[:-1]]], starts, order, group
-
-
-# --- 16-bit codes ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Coding:
-    """Rows as codes of 16 bits, whose distances are at most ``unit`` times the true ones, plus ``slack``.
-
-    Attributes:
-        scales, weights, lows: by column of the tables.
-        columns: those of the codes as columns of the tables: categories come first.
-        categories: how many they are.
-        caps: by column of the codes, the largest difference of two, and what two categories differ by.
-        unit: what the distance 1 is in codes.
-        slack: by how much rounding may lift a distance; 0: codes are as good as the distances themselves.
-    """
-
-    scales: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    lows: NDArray[np.float64]
-    columns: NDArray[np.int64]
-    categories: int
-    caps: NDArray[np.uint16]
-    unit: float
-    slack: float
-
-    @classmethod
-    def of(
-        cls, queries: NDArray[np.float64], reference: NDArray[np.float64], scales: NDArray[np.float64],
-        weights: NDArray[np.float64],
-    ) -> _Coding:  # fmt: skip
-        unit = min(_LARGEST_CODE / weights.sum(), _LARGEST_WEIGHT / weights.max())
-        unit = float(np.floor(unit)) if unit >= 1 else unit
-        lows = np.array([_least(queries[:, place], reference[:, place]) for place in range(len(scales))])
-        exact = not scales.any() and unit >= 1 and bool((weights == np.floor(weights)).all())
-        slack = 0.0 if exact else float(np.count_nonzero(scales)) + 1e-3
-        columns = np.argsort(scales > 0, kind="stable")
-        caps = np.floor(weights * unit).astype(np.uint16)[columns]
-        return cls(scales, weights, lows, columns, int((scales == 0).sum()), caps, unit, slack)
-
-    def codes(self, table: NDArray[np.float64]) -> NDArray[np.uint16]:
-        """The codes of rows."""
-        found: NDArray[np.uint16] = _coded(
-            table, self.columns, self.scales, self.weights * self.unit, self.lows, self.caps
-        )
-        return found
-
-
-def _least(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    return float(np.nan_to_num(np.fmin(np.fmin.reduce(one), np.fmin.reduce(other))))
-
-
-@njit(cache=True, nogil=True)
-def _coded(table, columns, scales, steps, lows, caps):  # type: ignore[no-untyped-def]
-    found = np.empty(table.shape, np.uint16)
-    for place, column in enumerate(columns):
-        cap = np.int64(caps[place])
-        most = _LARGEST_CODE - cap
-        for row in range(table.shape[0]):
-            value = table[row, column]
-            if scales[column] > 0.0:
-                # NULL is as far from the last number as numbers can be.
-                code = np.int64(_LARGEST_CODE)
-                if value == value:
-                    code = np.int64(min(np.rint((value - lows[column]) / scales[column] * steps[column]), most))
-            elif value != value:
-                code = np.int64(0)
-            elif value == np.floor(value) and abs(value) < 2.0**53:
-                code = (np.int64(value) + 1) & _LARGEST_CODE
-            else:
-                code = np.int64(np.float64(value).view(np.uint64) % np.uint64(65521))
-            found[row, place] = code
-    return found
-
-
-# --- the leaves ------------------------------------------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def _cut(sample, is_number, cap):  # type: ignore[no-untyped-def]
-    """Where to split a node by a column, of which the sample is sorted: the code, whether it alone, and its share.
-
-    And how much further away the one half is then from the rows of the other, on average.
-    """
-    size = len(sample)
-    common, most, run = sample[0], 0, 0
-    for place in range(size):
-        run = run + 1 if place and sample[place] == sample[place - 1] else 1
-        if run > most:
-            common, most = sample[place], run
-    if not is_number and most >= _COMMON * size:
-        share = most / size
-        return np.int64(common), True, share, 2.0 * share * (1.0 - share) * cap
-    code = np.int64(sample[size // 2])
-    below, until = size // 2, size // 2
-    while below > 0 and sample[below - 1] == code:
-        below -= 1
-    while until < size and sample[until] == code:
-        until += 1
-    if below > 0 and size - 2 * below < 2 * until - size:
-        code, until = code - 1, below
-    share = until / size
-    if until == size:
-        return code, False, share, 0.0
-    if not is_number:
-        return code, False, share, 2.0 * share * (1.0 - share) * cap
-    apart = 0.0
-    for one in sample:
-        apart += min(abs(np.float64(one) - code), np.float64(cap))
-    return code, False, share, 0.5 * apart / size
-
-
-@njit(cache=True, nogil=True)
-def _split(codes, order, first, last, column, code, single):  # type: ignore[no-untyped-def]
-    """Bring the rows with codes of at most this one, or of this alone, to the front; returns where the others begin."""
-    place = first
-    for here in range(first, last):
-        mine = codes[order[here], column]
-        if mine == code if single else mine <= code:
-            order[here], order[place] = order[place], order[here]
-            place += 1
-    return place
-
-
-@njit(cache=True, nogil=True)
-def _grow(codes, categories, caps):  # type: ignore[no-untyped-def]
-    """Sort rows into leaves: an order of the rows, where each leaf begins in it, and the nodes of the tree.
-
-    A node is (column, code, whether the code alone, child of those, child of the others); a child that is not negative
-    is a node, else leaf -child - 1.
-    """
-    rows, columns = codes.shape
-    order = np.arange(rows)
-    most = rows // _SMALL + 2
-    nodes = np.empty((most, 5), np.int64)
-    starts = np.empty(most + rows // _LEAF + 2, np.int64)
-    # What is still to be done: first and last row, the place in a node that waits to be told the child, and the share
-    # of the node that the child is.
-    todo = [(0, rows, -1, 0, 1.0)]
-    leaves, made = 0, 0
-    sample = np.empty((columns, _SAMPLE), np.uint16)
-    # The share of categories that are left in a node: who has another is far from it already.
-    left = np.ones((len(nodes), columns))
-    here, gains, shares = np.ones(columns), np.empty(columns), np.empty(columns)
-    cuts, singles = np.empty(columns, np.int64), np.empty(columns, np.bool_)
-    while todo:
-        first, last, parent, side, share = todo.pop()
-        size = last - first
-        middle, column = first, 0
-        if parent >= 0:
-            here[:] = left[parent]
-            if nodes[parent, 0] < categories:
-                here[nodes[parent, 0]] *= share
-        if size > _LEAF:
-            taken = min(size, _SAMPLE)
-            for one in range(taken):
-                row = order[first + one * size // taken]
-                for place in range(columns):
-                    sample[place, one] = codes[row, place]
-            for place in range(columns):
-                cut = _cut(np.sort(sample[place, :taken]), place >= categories, caps[place])
-                cuts[place], singles[place], shares[place] = cut[0], cut[1], cut[2]
-                gains[place] = cut[3] * here[place]
-            for _ in range(columns):
-                column = int(np.argmax(gains))
-                if gains[column] <= 0.0:
-                    break
-                gains[column] = 0.0
-                middle = _split(codes, order, first, last, column, cuts[column], singles[column])
-                if min(middle - first, last - middle) >= _SMALL:
-                    break
-                middle = first
-        if middle == first or made == len(nodes):
-            # A large leaf of rows with the same codes is cut up: its parts are reached through one another.
-            for start in range(first, last, _LEAF):
-                starts[leaves] = start
-                leaves += 1
-            child = -leaves
-        else:
-            nodes[made, 0], nodes[made, 1], nodes[made, 2] = column, cuts[column], singles[column]
-            left[made] = here
-            todo.append((middle, last, made, 4, 1.0 - shares[column]))
-            todo.append((first, middle, made, 3, shares[column]))
-            child = made
-            made += 1
-        if parent >= 0:
-            nodes[parent, side] = child
-    starts[leaves] = rows
-    return order, starts[: leaves + 1].copy(), nodes[:made].copy()
-
-
-@njit(cache=True, nogil=True)
-def _leaf_of(codes, nodes):  # type: ignore[no-untyped-def]
-    """The leaf in which a row would be."""
-    found = np.zeros(len(codes), np.int64)
-    if len(nodes):
-        for row in range(len(codes)):
-            node = np.int64(0)
-            while node >= 0:
-                mine = codes[row, nodes[node, 0]]
-                those = mine == nodes[node, 1] if nodes[node, 2] else mine <= nodes[node, 1]
-                node = nodes[node, 3 if those else 4]
-            found[row] = -node - 1
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _filled(codes, order, starts):  # type: ignore[no-untyped-def]
-    """The codes leaf by leaf, and in it column by column, each leaf filled up with copies of its last row."""
-    leaves, columns = len(starts) - 1, codes.shape[1]
-    offsets = np.zeros(leaves + 1, np.int64)
-    for leaf in range(leaves):
-        offsets[leaf + 1] = offsets[leaf] + (starts[leaf + 1] - starts[leaf] + _PAD - 1) // _PAD * _PAD * columns
-    blocks = np.empty(offsets[leaves], np.uint16)
-    for leaf in range(leaves):
-        width = (offsets[leaf + 1] - offsets[leaf]) // columns
-        for column in range(columns):
-            for place in range(width):
-                row = order[min(starts[leaf] + place, starts[leaf + 1] - 1)]
-                blocks[offsets[leaf] + column * width + place] = codes[row, column]
-    return blocks, offsets
-
-
-@njit(cache=True, nogil=True)
-def _extents(codes, order, starts, categories, shifts, caps):  # type: ignore[no-untyped-def]
-    """What a code adds at least to the distance from a leaf: by category, and the lowest and highest of numbers."""
-    leaves, numbers = len(starts) - 1, codes.shape[1] - categories
-    absent = np.zeros((categories, _BUCKETS + 1, leaves), np.uint16)
-    lows = np.full((numbers, leaves), _LARGEST_CODE, np.uint16)
-    highs = np.zeros((numbers, leaves), np.uint16)
-    for category in range(categories):
-        absent[category] = caps[category]
-        for leaf in range(leaves):
-            for place in range(starts[leaf], starts[leaf + 1]):
-                absent[category, np.int64(codes[order[place], category]) >> shifts[category], leaf] = 0
-    for number in range(numbers):
-        for leaf in range(leaves):
-            for place in range(starts[leaf], starts[leaf + 1]):
-                code = codes[order[place], categories + number]
-                lows[number, leaf] = min(lows[number, leaf], code)
-                highs[number, leaf] = max(highs[number, leaf], code)
-    return absent, lows, highs
-
-
-# --- the search ------------------------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -485,7 +181,7 @@ def _add_table(distances, added, width):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _least_of(distances, width):  # type: ignore[no-untyped-def]
     """The least of the first distances."""
-    least = np.uint16(_LARGEST_CODE)
+    least = np.uint16(LARGEST_CODE)
     for place in range(np.uint64(width)):
         least = distances[place] if distances[place] < least else least
     return least
@@ -550,7 +246,7 @@ def _search(  # type: ignore[no-untyped-def]
     fours = categories // 4 * 4
     bounds = np.empty((_TOGETHER, leaves), np.uint16)
     limits, homes = np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER, np.int64)
-    distances = np.empty(_LEAF + _PAD, np.uint16)
+    distances = np.empty(LEAF + PAD, np.uint16)
     for batch in range(0, len(chosen), _TOGETHER):
         together = min(_TOGETHER, len(chosen) - batch)
         for one in range(together):
@@ -558,12 +254,12 @@ def _search(  # type: ignore[no-untyped-def]
             mine = bounds[one]
             mine[:] = 0
             for column in range(categories):
-                bucket = min(np.int64(codes[column]) >> shifts[column], _BUCKETS)
+                bucket = min(np.int64(codes[column]) >> shifts[column], BUCKETS)
                 _add_table(mine, absent[column, bucket], leaves)
             for column in range(categories, columns):
                 number = column - categories
                 _add_range(mine, lows[number], highs[number], leaves, codes[column], caps[column])
-            limits[one], homes[one] = _LARGEST_CODE, np.argmin(mine)
+            limits[one], homes[one] = LARGEST_CODE, np.argmin(mine)
         # Each query looks at its nearest leaf first; the others are at hand for all queries of the batch in turn.
         for turn in range(-1, leaves):
             for one in range(together):
@@ -590,7 +286,7 @@ def _search(  # type: ignore[no-untyped-def]
                     if not _take(best, best_rows, distance, members[groups[group] : groups[group + 1]], with_rows):
                         continue
                     allowed = unit * best[-1] + slack
-                    if allowed < _LARGEST_CODE:
+                    if allowed < LARGEST_CODE:
                         limits[one] = np.int64(np.floor(allowed) if with_rows else np.ceil(allowed) - 1.0)
                 if best[-1] == 0.0 and not with_rows:
                     limits[one] = -1
@@ -600,20 +296,20 @@ def _search(  # type: ignore[no-untyped-def]
 class _Index:
     """The reference, sorted into leaves: arrays of `_search`."""
 
-    coding: _Coding
+    coding: Coding
     nodes: NDArray[np.int64]
     arrays: tuple[object, ...]
 
     @classmethod
-    def build(cls, reference: NDArray[np.float64], coding: _Coding) -> _Index:
-        rows, groups, members, _ = _distinct(reference)
+    def build(cls, reference: NDArray[np.float64], coding: Coding) -> _Index:
+        rows, groups, members, _ = distinct(reference)
         codes, categories = coding.codes(rows), coding.categories
         shifts = np.array(
-            [max(int(most).bit_length() - _BUCKETS.bit_length() + 1, 0) for most in codes.max(axis=0)], np.int64
+            [max(int(most).bit_length() - BUCKETS.bit_length() + 1, 0) for most in codes.max(axis=0)], np.int64
         )
-        order, starts, nodes = _grow(codes, categories, coding.caps)
-        blocks, offsets = _filled(codes, order, starts)
-        absent, lows, highs = _extents(codes, order, starts, categories, shifts, coding.caps)
+        order, starts, nodes = grow(codes, categories, coding.caps)
+        blocks, offsets = filled(codes, order, starts)
+        absent, lows, highs = extents(codes, order, starts, categories, shifts, coding.caps)
         arrays = (
             rows, groups, members, order, starts, blocks, offsets, absent, lows, highs, categories, shifts, coding.caps,
             coding.scales, coding.weights,
@@ -622,7 +318,7 @@ class _Index:
 
     def order(self, codes: NDArray[np.uint16]) -> NDArray[np.int64]:
         """An order of queries in which neighbours look at the same leaves."""
-        return np.argsort(_leaf_of(codes, self.nodes), kind="stable")
+        return np.argsort(leaf_of(codes, self.nodes), kind="stable")
 
     def search(
         self, chosen: NDArray[np.int64], queries: NDArray[np.float64], codes: NDArray[np.uint16], rows: bool,

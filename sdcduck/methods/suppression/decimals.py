@@ -105,7 +105,7 @@ def check_decimals(
 ) -> DecimalCheck:
     """Sums up the decimals for every cell: published ones must be whole in all replicates, the same whole number;
     suppressed ones not (spec 2.4, self-check)."""
-    matrix = scipy.sparse.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = x.sparse()
     sums = np.asarray(matrix.T @ values)
     nearest = np.round(sums)
     whole = (np.abs(sums - nearest) < tolerance).all(axis=1) & (nearest == nearest[:, :1]).all(axis=1)
@@ -134,7 +134,7 @@ def _projected(space: NullSpace, values: Floats, check: Callable[[], object]) ->
 
 def _projected_iteratively(x: DummyMatrix, published: Ints, values: Floats, check: Callable[[], object]) -> Floats:
     """v - X b by LSMR, on the inner cells that are not published themselves; until X_pub' of it is 0 to nine digits."""
-    matrix = scipy.sparse.csc_array((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = x.sparse()
     matrix = matrix[:, published]
     known = np.zeros(x.rows, dtype=bool)
     known[matrix[:, np.flatnonzero(np.diff(matrix.indptr) == 1)].indices] = True

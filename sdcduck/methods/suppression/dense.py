@@ -15,219 +15,34 @@ space is built anew with others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression.echelon import Queue, new_queue, pop_least, push
+from sdcduck.methods.suppression.echelon import new_queue
+from sdcduck.methods.suppression.light import Desk, Light, extend_light, reduced, take_light
+from sdcduck.methods.suppression.sketch import PANEL, SPARE, SPREAD, Decided, decide, sketch_rows
+from sdcduck.methods.suppression.three_primes import (
+    DEPTH,
+    BadPrimes,
+    centre,
+    centred,
+    inverse,
+    product,
+    take_off,
+    take_off_kept,
+    three_primes,
+    undo_unit_lower,
+)
 
 Array = NDArray[Any]
 
 BLOCK = 512  # columns published at a time
-DEPTH = 512  # products summed up at a time; more products of 23 bits would not fit a floating point number
-PANEL = 32
 LIGHT = (4, 8, 16, 32, 64, 128)  # entries left of a column that is kept sparse, one pass after the other
 REACH = 2000  # rows that may be touched before a column is given up as a sparse one
 ENTRY = 200  # what an entry of a sparse column costs, in products of a dense one
-SPREAD = 4  # sketches that see a free row
-SPARE = 4  # sketches that are left when the others were used up: with less than two nothing can be compared
-LARGEST_PRIME = 7_500_000
-
-DEPENDENT, PUBLISHED, SECONDARY = 0, 1, 2
-MORE, UNLUCKY, BAD_PRIMES = 0, 1, 2
-
-
-class BadPrimes(Exception):
-    """The three primes do not see the same: one of them divides a minor of the matrix."""
-
-
-def three_primes(attempt: int) -> Array:
-    """Three primes below `LARGEST_PRIME`, others for each attempt."""
-    found: list[int] = []
-    number = LARGEST_PRIME
-    while len(found) < 3 * attempt + 3:
-        number -= 1
-        if all(number % k for k in range(2, int(number**0.5) + 1)):
-            found.append(number)
-    return np.array(found[-3:], np.float64)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def centred(x: float, p: float, share: float) -> float:
-    """x mod p between -p/2 and p/2; ``share`` is 1/p. 0 iff p divides x, for whole numbers x below 2^53."""
-    return float(x - p * np.rint(x * share))
-
-
-@njit(cache=True, nogil=True)
-def inverse(a: float, p: float) -> float:
-    """1/a mod p by Fermat."""
-    share = 1.0 / p
-    result, power, exponent = 1.0, a, int(p) - 2
-    while exponent:
-        if exponent & 1:
-            result = centred(result * power, p, share)
-        power = centred(power * power, p, share)
-        exponent >>= 1
-    return result
-
-
-class Light(NamedTuple):
-    """Published columns that stayed sparse, in echelon form: number k has the entries start[k]:start[k + 1] of ``rows``
-    and ``values`` (one for each prime), 1 in ``row_of[k]``. number_of: of each row, -1 if it is none of these."""
-
-    row_of: Array
-    number_of: Array
-    start: Array
-    rows: Array
-    values: Array
-    used: Array
-
-
-class Desk(NamedTuple):
-    """A sparse column being worked on: values by row, the rows it touched, and the pivots still to be cleared."""
-
-    values: Array
-    seen: Array
-    touched: Array
-    queue: Queue
-
-
-@njit(cache=True, nogil=True)
-def reduce_light(light: Light, desk: Desk, primes: Array, rows: Array, reach: int) -> int:
-    """Loads a column of ones and clears it of the light pivots; returns how many rows were touched, and gives up when
-    these are more than ``reach``."""
-    touched = 0
-    for row in rows:
-        desk.values[row] = 1.0
-        desk.seen[row] = True
-        desk.touched[touched] = row
-        touched += 1
-        if light.number_of[row] >= 0:
-            push(desk.queue, light.number_of[row])
-    k = pop_least(desk.queue, 0)
-    while k >= 0:
-        own = light.row_of[k]
-        f0, f1, f2 = desk.values[own, 0], desk.values[own, 1], desk.values[own, 2]
-        if touched <= reach and (f0 != 0.0 or f1 != 0.0 or f2 != 0.0):
-            for i in range(light.start[k], light.start[k + 1]):
-                row = light.rows[i]
-                if not desk.seen[row]:
-                    desk.seen[row] = True
-                    desk.touched[touched] = row
-                    touched += 1
-                    if light.number_of[row] >= 0:
-                        push(desk.queue, light.number_of[row])
-                value = desk.values[row]
-                value[0] = centred(value[0] - f0 * light.values[i, 0], primes[0], 1.0 / primes[0])
-                value[1] = centred(value[1] - f1 * light.values[i, 1], primes[1], 1.0 / primes[1])
-                value[2] = centred(value[2] - f2 * light.values[i, 2], primes[2], 1.0 / primes[2])
-        k = pop_least(desk.queue, k)
-    return touched
-
-
-@njit(cache=True, nogil=True)
-def clear(desk: Desk, touched: int) -> None:
-    """Makes the desk empty again."""
-    for row in desk.touched[:touched]:
-        for q in range(3):
-            desk.values[row, q] = 0.0
-        desk.seen[row] = False
-
-
-@njit(cache=True, nogil=True)
-def take_light(
-    light: Light,
-    desk: Desk,
-    primes: Array,
-    indptr: Array,
-    indices: Array,
-    order: Array,
-    cost: Array,
-    limit: int,
-    heavy: Array,
-) -> None:
-    """Takes the columns in order as pivots, in their row of smallest cost; those with more than ``limit`` entries left
-    are marked as heavy."""
-    for turn in range(len(order)):
-        c = order[turn]
-        rows = indices[indptr[c] : indptr[c + 1]]
-        touched = reduce_light(light, desk, primes, rows, len(desk.seen))
-        left, best = 0, -1
-        for row in desk.touched[:touched]:
-            value = desk.values[row]
-            if value[0] != 0.0 or value[1] != 0.0 or value[2] != 0.0:
-                left += 1
-                whole = value[0] != 0.0 and value[1] != 0.0 and value[2] != 0.0
-                if whole and (
-                    best < 0 or cost[row] < cost[best] or (cost[row] == cost[best] and row < best)
-                ):  # fmt: skip
-                    best = row
-        if left > limit or (left and best < 0):
-            heavy[turn] = True
-        elif left:
-            k = light.used[0]
-            end = light.start[k]
-            scale = np.empty(3)
-            for q in range(3):
-                scale[q] = inverse(desk.values[best, q], primes[q])
-            for row in desk.touched[:touched]:
-                value = desk.values[row]
-                if value[0] != 0.0 or value[1] != 0.0 or value[2] != 0.0:
-                    light.rows[end] = row
-                    for q in range(3):
-                        light.values[end, q] = centred(value[q] * scale[q], primes[q], 1.0 / primes[q])
-                    end += 1
-            light.start[k + 1] = end
-            light.row_of[k] = best
-            light.number_of[best] = k
-            light.used[0] = k + 1
-        clear(desk, touched)
-
-
-@njit(cache=True, nogil=True)
-def widened(rows: Array, values: Array, end: int, size: int) -> tuple[Array, Array]:
-    """Room for ``size`` entries, the first ``end`` of which are given (in a loop, because that compiles in no time)."""
-    more_rows, more_values = np.empty(size, np.int64), np.empty((size, 3))
-    for i in range(end):
-        more_rows[i] = rows[i]
-        for q in range(3):
-            more_values[i, q] = values[i, q]
-    return more_rows, more_values
-
-
-@njit(cache=True, nogil=True)
-def reduced(
-    light: Light, desk: Desk, primes: Array, indptr: Array, indices: Array, columns: Array, reach: int
-) -> tuple[Array, Array, Array, Array]:
-    """What the light pivots leave of the columns: (start, rows, values), and for which that was given up."""
-    start = np.zeros(len(columns) + 1, np.int64)
-    rows = np.empty(4 * len(desk.seen), np.int64)
-    values = np.empty((4 * len(desk.seen), 3))
-    far = np.zeros(len(columns), np.bool_)
-    end = 0
-    for k in range(len(columns)):
-        c = columns[k]
-        touched = reduce_light(light, desk, primes, indices[indptr[c] : indptr[c + 1]], reach)
-        if touched > reach:
-            far[k] = True
-            clear(desk, touched)
-            start[k + 1] = end
-            continue
-        if end + touched > len(rows):
-            size = 2 * len(rows) + touched
-            rows, values = widened(rows, values, end, size)
-        for row in desk.touched[:touched]:
-            value = desk.values[row]
-            if value[0] != 0.0 or value[1] != 0.0 or value[2] != 0.0:
-                rows[end] = row
-                for q in range(3):
-                    values[end, q] = value[q]
-                end += 1
-        clear(desk, touched)
-        start[k + 1] = end
-    return start, rows[:end], values[:end], far
 
 
 @njit(cache=True, nogil=True)
@@ -259,36 +74,6 @@ def spread(start: Array, rows: Array, values: Array, place: Array, first: int, t
             n = place[rows[i]] - first
             if 0 <= n < to.shape[1]:
                 to[k, n] = values[i]
-
-
-@njit(cache=True, nogil=True)
-def take_off(matrix: Array, product: Array, p: float) -> None:
-    """matrix - product, modulo p, in place."""
-    share = 1.0 / p
-    for i in range(product.shape[0]):
-        line = matrix[i]
-        for j in range(product.shape[1]):
-            line[j] = centred(line[j] - product[i, j], p, share)
-
-
-@njit(cache=True, nogil=True)
-def centre(matrix: Array, p: float) -> None:
-    """All values modulo p, in place."""
-    share = 1.0 / p
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            matrix[i, j] = centred(matrix[i, j], p, share)
-
-
-@njit(cache=True, nogil=True)
-def take_off_kept(part: Array, kept: Array, product: Array, p: float) -> Array:
-    """The kept columns of part, minus the product, modulo p."""
-    share = 1.0 / p
-    result = np.empty((part.shape[0], len(kept)), np.float32)
-    for i in range(part.shape[0]):
-        for j in range(len(kept)):
-            result[i, j] = centred(np.float64(part[i, kept[j]]) - product[i, j], p, share)
-    return result
 
 
 @njit(cache=True, nogil=True)
@@ -327,44 +112,6 @@ def solve_panel(panel: Array, primes: Array, width: int, pivots: Array, lines: A
 
 
 @njit(cache=True, nogil=True)
-def sketch_rows(part: Array, sketch: Array, weight: Array, p: float, to: Array) -> None:
-    """to[i]: the row part[i] over the sketch vectors; free row j has weight[j, s] in the vectors sketch[j, s]."""
-    share = 1.0 / p
-    # Far from 512 products meet in one sketch before the sum is taken modulo p.
-    stripe = 32 * to.shape[1]
-    for i in range(part.shape[0]):
-        line = to[i]
-        line[:] = 0.0
-        for j in range(part.shape[1]):
-            value = np.float64(part[i, j])
-            if value != 0.0:
-                for s in range(SPREAD):
-                    line[sketch[j, s]] += value * weight[j, s]
-            if j % stripe == 0:
-                for i_sketch in range(len(line)):
-                    line[i_sketch] = centred(line[i_sketch], p, share)
-        for j in range(len(line)):
-            line[j] = centred(line[j], p, share)
-
-
-@njit(cache=True, nogil=True)
-def extend_light(light: Light, values: Array, p: float, vectors: Array) -> None:
-    """Fills in the light pivot rows of vectors, so that no light column notices them."""
-    share = 1.0 / p
-    for k in range(light.used[0] - 1, -1, -1):
-        own = light.row_of[k]
-        line = vectors[own]
-        line[:] = 0.0
-        for i in range(light.start[k], light.start[k + 1]):
-            if light.rows[i] != own:
-                factor, other = values[i], vectors[light.rows[i]]
-                for j in range(len(line)):
-                    line[j] -= factor * other[j]
-        for j in range(len(line)):
-            line[j] = centred(line[j], p, share)
-
-
-@njit(cache=True, nogil=True)
 def column_sums(indptr: Array, indices: Array, columns: Array, vectors: Array, p: float) -> Array:
     """The sums of the columns over vectors, modulo p; one line for each column."""
     share = 1.0 / p
@@ -378,135 +125,6 @@ def column_sums(indptr: Array, indices: Array, columns: Array, vectors: Array, p
         for j in range(len(line)):
             line[j] = centred(line[j], p, share)
     return result
-
-
-@njit(cache=True, nogil=True)
-def same_ratio(sketch: Array, primes: Array, k: int, j: int, e: int) -> bool:
-    """Are columns j and e proportional in the sketches k, k + 1, k + 2, modulo each prime?"""
-    for q in range(3):
-        p = primes[q]
-        share = 1.0 / p
-        a, b = sketch[q, k, j], sketch[q, k, e]
-        for i in range(k + 1, k + 3):
-            if centred(sketch[q, i, j] * b - sketch[q, i, e] * a, p, share) != 0.0:
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def decide_panel(
-    sketch: Array, primes: Array, first: int, candidates: int, k: int, most: int, fate: Array, pivots: Array
-) -> tuple[int, int, int]:
-    """Decides candidates from ``first`` on until ``most`` are published, k before; the columns after the candidates
-    are primary ones. Sketches up to most + 3 are brought up to date.
-
-    Returns (next candidate, published, status). In place of the zeros the multipliers are kept.
-    """
-    high = min(most + SPARE - 1, sketch.shape[1])
-    for j in range(first, candidates):
-        if k == most:
-            return j, k, MORE
-        zeros = 0
-        for q in range(3):
-            zero = True
-            for i in range(k, min(k + SPARE, high)):
-                zero = zero and sketch[q, i, j] == 0.0
-            zeros += zero
-        if zeros == 3:
-            fate[j] = DEPENDENT
-            continue
-        if zeros:
-            return j, k, BAD_PRIMES
-        hit = False
-        for e in range(candidates, sketch.shape[2]):
-            if same_ratio(sketch, primes, k, j, e):
-                hit = True
-                break
-        if hit:
-            fate[j] = SECONDARY
-            continue
-        for q in range(3):
-            if sketch[q, k, j] == 0.0:
-                return j, k, UNLUCKY
-        fate[j] = PUBLISHED
-        for q in range(3):
-            p = primes[q]
-            share = 1.0 / p
-            layer = sketch[q]
-            scale = inverse(layer[k, j], p)
-            for i in range(k + 1, high):
-                factor = centred(layer[i, j] * scale, p, share)
-                layer[i, j] = factor
-                for c in range(j + 1, layer.shape[1]):
-                    layer[i, c] = centred(layer[i, c] - factor * layer[k, c], p, share)
-        pivots[k] = j
-        k += 1
-    return candidates, k, MORE
-
-
-@njit(cache=True, nogil=True)
-def invert_upper(matrix: Array, p: float) -> Array:
-    """The inverse of an upper triangular matrix modulo p."""
-    n = len(matrix)
-    share = 1.0 / p
-    result = np.zeros((n, n))
-    for k in range(n):
-        result[k, k] = inverse(matrix[k, k], p)
-        for i in range(k - 1, -1, -1):
-            total = 0.0
-            for j in range(i + 1, k + 1):
-                total += centred(matrix[i, j] * result[j, k], p, share)
-            result[i, k] = centred(-centred(total, p, share) * result[i, i], p, share)
-    return result
-
-
-@njit(cache=True, nogil=True)
-def undo_unit_lower(lower: Array, lines: Array, p: float) -> None:
-    """lines L^-1 in place, for a lower triangular L with ones on the diagonal (not read)."""
-    share = 1.0 / p
-    for line in lines:
-        for k in range(len(lower) - 1, -1, -1):
-            for i in range(k):
-                line[i] = centred(line[i] - line[k] * lower[k, i], p, share)
-
-
-class Decided(NamedTuple):
-    """fate: of each candidate up to ``done``. pivots: those published, in order. sketch: with multipliers."""
-
-    fate: Array
-    done: int
-    pivots: Array
-    sketch: Array
-
-
-def decide(sketch: Array, primes: Array, candidates: int) -> Decided | None:
-    """Walks the candidates, the first columns of a sketch; the others are primary cells that must not follow.
-
-    Stops when the sketches are used up but for `SPARE`. None: a random number happened to be 0.
-    """
-    most = sketch.shape[1] - SPARE
-    fate = np.zeros(candidates, np.int8)
-    pivots = np.empty(max(most, 0), np.int64)
-    done = k = 0
-    while done < candidates and k < most:
-        before, until = k, min(k + PANEL, most)
-        done, k, status = decide_panel(sketch, primes, done, candidates, k, until, fate, pivots)
-        if status == BAD_PRIMES:
-            raise BadPrimes
-        if status == UNLUCKY:
-            return None
-        if done == candidates:
-            break
-        rest, new = until + SPARE - 1, pivots[before:k]
-        for q in range(3):
-            layer, p = sketch[q], primes[q]
-            factors = layer[rest:, new] @ invert_upper(layer[before:k].take(new, axis=1), p)
-            centre(factors, p)
-            layer[rest:, new] = factors
-            undecided = layer[rest:, done:].copy()
-            take_off(undecided, factors @ layer[before:k, done:], p)
-            layer[rest:, done:] = undecided
-    return Decided(fate, done, pivots[:k], sketch)
 
 
 class OpenSpace:
@@ -640,7 +258,7 @@ class OpenSpace:
         window = np.sort(self.rng.permutation(some)[: size + 2 * PANEL])
         pivots, lines, change = self._solve_window(equations.take(window, axis=2))
         for q in range(3):
-            equations[q] = _product(change[q], equations[q], self.primes[q])
+            equations[q] = product(change[q], equations[q], self.primes[q])
         self.check()
         pivots = window[pivots]
         rest = np.setdiff1d(np.arange(size), lines)
@@ -648,7 +266,7 @@ class OpenSpace:
         if len(rest):
             more, others = self._solve(equations.take(rest, axis=1))
             for q in range(3):
-                take_off(solved[q], _product(solved[q][:, more], others[q], self.primes[q]), self.primes[q])
+                take_off(solved[q], product(solved[q][:, more], others[q], self.primes[q]), self.primes[q])
             pivots, solved = np.append(pivots, more), np.concatenate([solved, others], axis=1)
         return pivots, solved
 
@@ -760,16 +378,7 @@ class OpenSpace:
             lower = tried.sketch[q][:k].take(tried.pivots, axis=1)
             lines = tried.sketch[q][k : k + SPARE - 1, tried.pivots].copy()
             undo_unit_lower(lower, lines, p)
-            vectors = by[q][k : k + SPARE - 1] - _product(lines, by[q][:k], p)
+            vectors = by[q][k : k + SPARE - 1] - product(lines, by[q][:k], p)
             centre(vectors, p)
-            follows &= ~_product(vectors, others[q].T, p).any(axis=0)
+            follows &= ~product(vectors, others[q].T, p).any(axis=0)
         return np.flatnonzero(follows)
-
-
-def _product(a: Array, b: Array, p: float) -> Array:
-    """a b modulo p."""
-    result = np.zeros((a.shape[0], b.shape[1]))
-    for first in range(0, a.shape[1], DEPTH):
-        part = slice(first, first + DEPTH)
-        take_off(result, -a[:, part] @ b[part], p)
-    return result

@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from sdcduck.methods.suppression.audit import _classes, _keys, _matrix, _model, _run
-from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.quiet import quiet_highs
-from sdcduck.methods.suppression.rank import eliminate
+from sdcduck.methods.suppression.checked import flags
+from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs, solve
+from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
+from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
 
 Booleans = NDArray[np.bool_]
 
@@ -35,32 +35,31 @@ def determined(x: DummyMatrix, y: ArrayLike, suppressed: ArrayLike) -> Booleans:
         ValueError: wrong lengths, or negative or not finite inner values.
     """
     inner = np.asarray(y, dtype=np.float64)
-    hidden = np.asarray(suppressed)
     if inner.shape != (x.rows,) or not np.isfinite(inner).all() or (inner < 0).any():
         raise ValueError(f"the inner values must be {x.rows} finite numbers, none of them negative")
-    if hidden.shape != (x.columns,) or hidden.dtype != np.bool_:
-        raise ValueError(f"suppressed must be {x.columns} booleans")
-    matrix = _matrix(x)
+    hidden = flags(suppressed, x.columns, "suppressed")
+    matrix = x.sparse()
     kept = np.flatnonzero(~_known_zeros(matrix[:, np.flatnonzero(~hidden)].tocsr(), inner == 0))
     open_part = matrix[kept].tocsc()
     remaining = DummyMatrix(open_part.indptr.astype(np.int64), open_part.indices.astype(np.int32), len(kept))
     # A cell of known zeros only is nothing to eliminate.
     empty = np.diff(remaining.indptr) == 0
-    found = eliminate(remaining, np.flatnonzero(~hidden & ~empty), protected=hidden & ~empty)
-    result: Booleans = hidden & (empty | found.revealed)
-    return result
+    space = modular_null_space(remaining, ~hidden & ~empty)
+    known: Booleans = hidden & empty
+    known[reveals_modular(space, remaining, hidden & ~empty)] = True
+    return known
 
 
 def _known_zeros(published: scipy.sparse.csr_matrix, zero: Booleans) -> Booleans:
     """The inner cells of 0 that are 0 in every solution; bool (n,)."""
     rng = np.random.default_rng(20010501)
     # Rows in the same published cells are one variable, which can fall where one of them can.
-    first, label = _classes(_keys(published, rng))
+    first, label = classes(row_keys(published, rng))
     falls = np.zeros(len(first), dtype=np.bool_)
     falls[label[~zero]] = True
     watched = np.flatnonzero(~falls)
     restrictions = published[first].T.tocsr()
-    head, _ = _classes(_keys(restrictions, rng))
+    head, _ = classes(row_keys(restrictions, rng))
     restrictions = restrictions[head[np.diff(restrictions.indptr)[head] > 0]]
     if not len(watched) or not restrictions.shape[0]:
         return np.zeros(len(zero), dtype=np.bool_)
@@ -68,13 +67,11 @@ def _known_zeros(published: scipy.sparse.csr_matrix, zero: Booleans) -> Booleans
     nothing = np.zeros(restrictions.shape[0])
     low = np.concatenate([np.where(falls, -np.inf, 0.0), np.zeros(len(watched))])
     high = np.concatenate([np.full(len(first), np.inf), np.ones(len(watched))])
-    model = _model(scipy.sparse.hstack([restrictions, restrictions[:, watched]]).tocsr(), nothing, nothing, low, high)
-    cost = np.zeros(len(low))
-    cost[len(first) :] = -1.0
-    model.col_cost_ = cost
+    both = scipy.sparse.hstack([restrictions, restrictions[:, watched]]).tocsr()
+    cost = np.concatenate([np.zeros(len(first)), np.full(len(watched), -1.0)])
     highs = quiet_highs()
-    highs.passModel(model)
-    _, point = _run(highs)
+    highs.passModel(linear_program(both, nothing, nothing, low, high, cost))
+    _, point = solve(highs)
     known = np.zeros(len(first), dtype=np.bool_)
     known[watched] = point[len(first) :] < 0.5
     return np.asarray(known[label])

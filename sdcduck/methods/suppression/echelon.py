@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 PRIME = 2**61 - 1
+HALF = 1 << 30  # fractions of numbers below it are different modulo p
 SLICE = 256  # columns between two checks
 at = np.uint64  # an index without a sign: numba then does not ask whether it is negative, half the time of a loop
 
@@ -140,6 +141,26 @@ def inverse(a: int) -> int:
         power = multiply(power, power)
         exponent >>= 1
     return result
+
+
+@njit(cache=True, nogil=True)
+def fraction(value: int, prime: int = PRIME, bound: int = HALF) -> tuple[int, int]:
+    """Numerator and denominator below ``bound`` of a value modulo a prime; denominator 0 if there are none.
+
+    Half the extended Euclidean algorithm (Wang 1981); most values are small whole numbers.
+    """
+    if value < bound:
+        return value, 1
+    if prime - value < bound:
+        return value - prime, 1
+    r0, r1, t0, t1 = prime, value, 0, 1
+    while r1 >= bound:
+        quotient = r0 // r1
+        r0, r1 = r1, r0 - quotient * r1
+        t0, t1 = t1, t0 - quotient * t1
+    if abs(t1) >= bound:
+        return 0, 0
+    return (r1, t1) if t1 > 0 else (-r1, -t1)
 
 
 @intrinsic

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression.audit import audit
-from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.rank import eliminate
+from sdcduck.methods.suppression.checked import flags
+from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
+from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
+from sdcduck.methods.suppression.walk import suppressed_in_order
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -83,9 +84,9 @@ def improve(
     Raises:
         ValueError: wrong lengths or kinds, a primary cell that is not suppressed, or a pattern that is not safe.
     """
-    hidden = _flags(suppressed, x.columns, "suppressed").copy()
-    first = _flags(primary, x.columns, "primary")
-    fixed = np.zeros(x.columns, dtype=np.bool_) if frozen is None else _flags(frozen, x.columns, "frozen")
+    hidden = flags(suppressed, x.columns, "suppressed").copy()
+    first = flags(primary, x.columns, "primary")
+    fixed = np.zeros(x.columns, dtype=np.bool_) if frozen is None else flags(frozen, x.columns, "frozen")
     weight = np.asarray(cost, dtype=np.float64)
     if weight.shape != (x.columns,) or not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError(f"costs must be {x.columns} finite numbers, none negative")
@@ -95,38 +96,23 @@ def improve(
         raise ValueError("protection levels and cell totals are needed together")
     before = hidden.copy()
     small = _smaller(x)
-    if eliminate(small, np.flatnonzero(~hidden), protected=first).revealed.any():
+    if not _is_safe(small, hidden, first):
         raise ValueError("the pattern is not safe: a primary cell follows from published cells")
-    must: Booleans | None = None
 
     def wide(pattern: Booleans) -> Booleans:
         assert z is not None
         # What the solver cannot tell counts as not protected.
         return audit(x, z, pattern, upl=upl, lpl=lpl, cells=first, jobs=jobs, until=np.inf).protected
 
-    def keeps_intervals(pattern: Booleans) -> bool:
-        return must is None or bool(wide(pattern)[must].all())
-
-    if upl is not None:
-        must = wide(hidden)
+    must = wide(hidden) if upl is not None else None
+    keeps_intervals = None if must is None else lambda pattern: bool(wide(pattern)[must].all())
     movable = ~first & ~fixed
     hidden = _open(small, hidden, first, movable, weight, keeps_intervals)
-
     rng = np.random.default_rng(seed)
     for trial in range(trials):
-        published = np.flatnonzero(~hidden & movable)
-        if not len(published) or not (hidden & movable).any():
+        if (hidden | ~movable).all() or not (hidden & movable).any():
             break
-        share = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))
-        again = hidden.copy()
-        again[rng.permutation(published)[: max(1, round(share * len(published)))]] = True
-        order = (weight + _least(weight)) * np.exp(rng.normal(0.0, _NOISE, x.columns))
-        pattern = _open(small, again, first, movable, order, None)
-        if must is not None and weight[pattern].sum() < weight[hidden].sum():
-            pattern = _open(small, again, first, movable, order, keeps_intervals)
-        # Patterns of the same cost are taken too: they lead on to others.
-        if weight[pattern].sum() <= weight[hidden].sum() and keeps_intervals(pattern):
-            hidden = pattern
+        hidden = _tried(small, hidden, first, movable, weight, rng, keeps_intervals)
         if progress is not None:
             progress(trial + 1, trials)
     return Improvement(
@@ -138,19 +124,32 @@ def improve(
     )
 
 
-def _flags(values: ArrayLike, length: int, what: str) -> Booleans:
-    result = np.asarray(values)
-    if result.shape != (length,) or result.dtype != np.bool_:
-        raise ValueError(f"{what} must be {length} booleans")
-    return result
+def _tried(
+    x: DummyMatrix,
+    hidden: Booleans,
+    primary: Booleans,
+    movable: Booleans,
+    weight: Floats,
+    rng: np.random.Generator,
+    allowed: Callable[[Booleans], bool] | None,
+) -> Booleans:
+    """Another pattern, with a random part of the published cells closed first; the same if that would cost more."""
+    published = np.flatnonzero(~hidden & movable)
+    share = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))
+    again = hidden.copy()
+    again[rng.permutation(published)[: max(1, round(share * len(published)))]] = True
+    order = (weight + _least(weight)) * np.exp(rng.normal(0.0, _NOISE, x.columns))
+    pattern = _open(x, again, primary, movable, order, None)
+    if allowed is not None and weight[pattern].sum() < weight[hidden].sum():
+        pattern = _open(x, again, primary, movable, order, allowed)
+    # Patterns of the same cost are taken too: they lead on to others.
+    kept = weight[pattern].sum() <= weight[hidden].sum() and (allowed is None or allowed(pattern))
+    return pattern if kept else hidden
 
 
 def _smaller(x: DummyMatrix) -> DummyMatrix:
     """The matrix with one row of each class of equal rows: no combination of columns can tell them apart."""
-    rows = scipy.sparse.csc_matrix((np.ones(len(x.indices), dtype=np.uint64), x.indices, x.indptr), (x.rows, x.columns))
-    marks = np.random.default_rng(3).integers(0, 2**64, size=(x.columns, 2), dtype=np.uint64)
-    keys = np.column_stack([rows @ marks[:, 0], rows @ marks[:, 1]])
-    _, kept = np.unique(keys, axis=0, return_index=True)
+    kept, _ = classes(row_keys(x.sparse().tocsr(), np.random.default_rng(3)))
     position = np.full(x.rows, -1)
     position[np.sort(kept)] = np.arange(len(kept))
     columns = np.repeat(np.arange(x.columns), np.diff(x.indptr))
@@ -169,17 +168,29 @@ def _open(
     """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
     candidates = np.flatnonzero(hidden & movable)
     candidates = candidates[np.argsort(-weight[candidates], kind="stable")]
-    taken = eliminate(x, np.flatnonzero(~hidden), candidates, primary).taken
-    together = hidden & ~taken
+    # What is published already comes first: it gives nothing away, so it stays.
+    turns = np.concatenate([_short_first(x, np.flatnonzero(~hidden)), candidates])
+    together = hidden.copy()
+    together[candidates] = suppressed_in_order(x, turns, primary)[candidates]
     if allowed is None or allowed(together):
         return together
     pattern = hidden.copy()
     for cell in candidates:
         pattern[cell] = False
-        safe = not eliminate(x, np.flatnonzero(~pattern), protected=primary).revealed.any()
-        if not (safe and allowed(pattern)):
+        if not (_is_safe(x, pattern, primary) and allowed(pattern)):
             pattern[cell] = True
     return pattern
+
+
+def _is_safe(x: DummyMatrix, hidden: Booleans, primary: Booleans) -> bool:
+    """Does no primary cell follow from the published ones?"""
+    return not len(reveals_modular(modular_null_space(x, ~hidden), x, primary))
+
+
+def _short_first(x: DummyMatrix, cells: Indices) -> Indices:
+    """The cells of few inner cells first: those of many are then nearly cleared, and fill in less."""
+    result: Indices = cells[np.argsort(np.diff(x.indptr)[cells], kind="stable")]
+    return result
 
 
 def _least(weight: Floats) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.quiet import quiet_highs
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -72,7 +72,7 @@ def widen_intervals(
     if not all(np.isfinite(a).all() for a in (y, upl, lpl, cost)) or cost.min(initial=0.0) < 0:
         raise ValueError("values, protection levels and costs must be finite, and costs not negative")
     pattern = suppressed.copy()
-    matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = x.sparse()
     totals = matrix.T @ y
     nonnegative = bool((y >= 0).all())
     fall = np.minimum(lpl, totals) if nonnegative else lpl
@@ -108,16 +108,14 @@ class _Model:
         constraints = scipy.sparse.vstack([balance, targets]).tocsr()
         price = np.where(ineligible[self.published], 0.0, cost[self.published] + cost.max(initial=1.0) * 1e-9)
         room = np.where(ineligible[self.published], 0.0, np.inf)
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = constraints.shape
-        lp.col_cost_ = np.concatenate([np.zeros(rows), price, price])
-        lp.col_lower_ = np.concatenate([-y if nonnegative else np.full(rows, -np.inf), np.zeros(2 * shown)])
-        lp.col_upper_ = np.concatenate([np.full(rows, np.inf), room, room])
-        lp.row_lower_ = np.concatenate([np.zeros(shown), np.full(len(cells), -np.inf)])
-        lp.row_upper_ = np.concatenate([np.zeros(shown), np.full(len(cells), np.inf)])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = constraints.indptr, constraints.indices
-        lp.a_matrix_.value_ = constraints.data
+        lp = linear_program(
+            constraints,
+            np.concatenate([np.zeros(shown), np.full(len(cells), -np.inf)]),
+            np.concatenate([np.zeros(shown), np.full(len(cells), np.inf)]),
+            np.concatenate([-y if nonnegative else np.full(rows, -np.inf), np.zeros(2 * shown)]),
+            np.concatenate([np.full(rows, np.inf), room, room]),
+            np.concatenate([np.zeros(rows), price, price]),
+        )
         self.rows, self.shown = rows, shown
         self.highs = quiet_highs()
         self.highs.passModel(lp)

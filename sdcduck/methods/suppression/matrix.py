@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy
+from numpy.typing import DTypeLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,12 @@ class DummyMatrix:
         indptr = np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]])
         return DummyMatrix(indptr, np.concatenate([self.indices, other.indices]), self.rows)
 
+    def sparse(self, dtype: DTypeLike = np.float64) -> scipy.sparse.csc_matrix:
+        """The same as a matrix of scipy."""
+        return scipy.sparse.csc_matrix(
+            (np.ones(len(self.indices), dtype), self.indices, self.indptr), shape=(self.rows, self.columns)
+        )
+
     def totals(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         """X'y: the value of each cell, exact for integers; floating-point values are added up cell by cell."""
         if np.issubdtype(y.dtype, np.floating):
@@ -63,3 +70,23 @@ class DummyMatrix:
         sums = np.concatenate([np.zeros(1, dtype=y.dtype), np.cumsum(y[self.indices], dtype=y.dtype)])
         result: NDArray[np.generic] = sums[self.indptr[1:]] - sums[self.indptr[:-1]]
         return result
+
+
+def row_keys(matrix: scipy.sparse.spmatrix, rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Two random 64-bit sums for each row of a 0/1 matrix: rows are equal when both are (2^-128 a pair otherwise)."""
+    ones = scipy.sparse.csr_matrix(
+        (np.ones(len(matrix.indices), dtype=np.uint64), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    weights = rng.integers(0, 2**64, size=(matrix.shape[1], 2), dtype=np.uint64)
+    return np.column_stack([ones @ weights[:, 0], ones @ weights[:, 1]])
+
+
+def classes(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Equal rows of keys: the first row of each class, and the class of each row."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    order = np.lexsort(keys.T)
+    new = np.r_[True, (keys[order[1:]] != keys[order[:-1]]).any(axis=1)]
+    label = np.empty(len(keys), dtype=np.int64)
+    label[order] = np.cumsum(new) - 1
+    return order[new], label

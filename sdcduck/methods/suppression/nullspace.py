@@ -22,14 +22,13 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.suppression import echelon
-from sdcduck.methods.suppression.echelon import PRIME, Pivots
+from sdcduck.methods.suppression.echelon import PRIME, Pivots, fraction
 from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.singletons import first_equal
 
 Array = NDArray[Any]
 
-_HALF = 1 << 30
 _CHECKS = 3
 
 
@@ -129,7 +128,7 @@ def _sums(x: DummyMatrix, cells: Array, vectors: Array) -> Array:
 
 def _chosen(x: DummyMatrix, mask: Array) -> tuple[Any, Array]:
     """The published columns, and which inner cells are published themselves."""
-    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = x.sparse(np.int64)
     chosen = full[:, np.flatnonzero(mask)]
     known = np.zeros(x.rows, dtype=bool)
     known[chosen[:, np.flatnonzero(np.diff(chosen.indptr) == 1)].indices] = True
@@ -204,7 +203,7 @@ def null_space(
 def reveals(space: NullSpace, x: DummyMatrix, cells: ArrayLike) -> NDArray[np.int64]:
     """Those of the cells that follow from the published ones, exactly: c'N = 0 in whole numbers."""
     index = cell_indices("cells", cells, x.columns)
-    full = scipy.sparse.csc_array((np.ones(len(x.indices), np.int64), x.indices, x.indptr), shape=(x.rows, x.columns))
+    full = x.sparse(np.int64)
     product = scipy.sparse.csr_array(full[:, index].T @ space.basis)
     product.eliminate_zeros()
     result: NDArray[np.int64] = index[np.diff(product.indptr) == 0]
@@ -256,29 +255,12 @@ def _basis_modulo_p(x: Any, check: Callable[[], object], below: Array | None = N
 
 
 @njit(cache=True, nogil=True)
-def _fraction(value: int) -> tuple[int, int]:
-    """Numerator and denominator below 2^30 of a value modulo p (Wang 1981); denominator 0 if there are none."""
-    if value < _HALF:
-        return value, 1
-    if PRIME - value < _HALF:
-        return value - PRIME, 1
-    r0, r1, t0, t1 = PRIME, value, 0, 1
-    while r1 >= _HALF:
-        quotient = r0 // r1
-        r0, r1 = r1, r0 - quotient * r1
-        t0, t1 = t1, t0 - quotient * t1
-    if abs(t1) >= _HALF:
-        return 0, 0
-    return (r1, t1) if t1 > 0 else (-r1, -t1)
-
-
-@njit(cache=True, nogil=True)
 def _common_denominators(vector: Array, value: Array, vectors: int) -> tuple[Array, Array, Array]:
     """Numerators, denominators, and of each vector their least common multiple (0 where there is none below 2^31)."""
     top, bottom = np.empty(len(value), np.int64), np.empty(len(value), np.int64)
     multiple = np.ones(vectors, np.int64)
     for i in range(len(value)):
-        top[i], bottom[i] = _fraction(value[i])
+        top[i], bottom[i] = fraction(value[i])
         known = multiple[vector[i]]
         if known == 0 or bottom[i] == 0:
             multiple[vector[i]] = 0

@@ -17,8 +17,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.suppression.checked import amounts, flags
+from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.quiet import quiet_highs
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -80,18 +81,14 @@ def optimal_suppression(
     Raises:
         ValueError: wrong lengths or kinds, negative or not finite numbers.
     """
-    inner = _amounts(y, x.rows, "the inner values")
+    inner = amounts(y, x.rows, "the inner values")
     z = np.asarray(x.totals(inner), dtype=np.float64)
-    first = np.asarray(primary)
-    if first.shape != (x.columns,) or first.dtype != np.bool_:
-        raise ValueError(f"primary must be {x.columns} booleans")
-    up = _amounts(upl, x.columns, "upper protection levels")
-    down = up if lpl is None else _amounts(lpl, x.columns, "lower protection levels")
+    first = flags(primary, x.columns, "primary")
+    up = amounts(upl, x.columns, "upper protection levels")
+    down = up if lpl is None else amounts(lpl, x.columns, "lower protection levels")
     down = np.minimum(down, z)
-    weight = z if cost is None else _amounts(cost, x.columns, "costs")
-    barred = z == 0 if ineligible is None else np.asarray(ineligible)
-    if barred.shape != (x.columns,) or barred.dtype != np.bool_:
-        raise ValueError(f"ineligible must be {x.columns} booleans")
+    weight = z if cost is None else amounts(cost, x.columns, "costs")
+    barred = z == 0 if ineligible is None else flags(ineligible, x.columns, "ineligible")
 
     ends = time.monotonic() + time_limit
     attacker = _Attacker(x, inner, z, first, up, down, check)
@@ -134,15 +131,6 @@ def _pattern(
     return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status)
 
 
-def _amounts(values: ArrayLike, length: int, what: str) -> Floats:
-    result = np.asarray(values, dtype=np.float64)
-    if result.shape != (length,):
-        raise ValueError(f"{what} must be {length} numbers")
-    if not np.isfinite(result).all() or (result < 0).any():
-        raise ValueError(f"{what} must be finite numbers, none negative")
-    return result
-
-
 @dataclass(frozen=True)
 class _Cut:
     """sum of coefficient x suppressed >= level: a necessary condition of protection."""
@@ -167,7 +155,6 @@ class _Attacker:
     ) -> None:
         self.x, self.z, self.up, self.down, self.check = x, z, up, down, check
         self.targets = np.flatnonzero(primary)
-        matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
         # An inner cell that is a cell of the publication too is bounded as such.
         published = np.zeros(x.rows, dtype=np.bool_)
         alone = np.flatnonzero(np.diff(x.indptr) == 1)
@@ -176,17 +163,8 @@ class _Attacker:
         # Values are scaled: the tolerances of the solver are absolute, and deviations are as small as the levels.
         wanted = np.concatenate([up[self.targets], down[self.targets]])
         self.unit = max(1.0, float(wanted.max(initial=0.0))) / 100
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = x.rows, x.columns
-        lp.col_cost_ = np.zeros(x.rows)
-        lp.col_lower_ = self.floor / self.unit
-        lp.col_upper_ = np.full(x.rows, np.inf)
-        lp.row_lower_ = lp.row_upper_ = np.zeros(x.columns)
-        rows = matrix.T.tocsr()
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = rows.indptr.astype(np.int32)
-        lp.a_matrix_.index_ = rows.indices.astype(np.int32)
-        lp.a_matrix_.value_ = rows.data
+        still = np.zeros(x.columns)
+        lp = linear_program(x.sparse().T.tocsr(), still, still, self.floor / self.unit, np.full(x.rows, np.inf))
         self.highs = quiet_highs()
         self.highs.setOptionValue("presolve", "off")
         self.highs.setOptionValue("simplex_strategy", 4)
@@ -255,12 +233,12 @@ class _Master:
 
     def __init__(self, cost: Floats, primary: Booleans, eligible: Booleans) -> None:
         self.columns = len(cost)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = self.columns, 0
         self.unit = max(float(cost.max(initial=0.0)), 1e-300) / 1000
-        lp.col_cost_ = cost / self.unit
-        lp.col_lower_ = primary.astype(np.float64)
-        lp.col_upper_ = eligible.astype(np.float64)
+        nothing = scipy.sparse.csr_matrix((0, self.columns))
+        sides = np.zeros(0)
+        lp = linear_program(
+            nothing, sides, sides, primary.astype(np.float64), eligible.astype(np.float64), cost / self.unit
+        )
         self.highs = quiet_highs()
         self.highs.setOptionValue("mip_rel_gap", 0.0)
         self.highs.setOptionValue("mip_abs_gap", 1e-9)

@@ -18,8 +18,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.quiet import quiet_highs
 
 Counts = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -129,7 +129,7 @@ def _controlled(
     """
     low, high = z // base, -(-z // base)
     slope = np.where(z % base == 0, 0, base - 2 * (z % base)).astype(np.float64)
-    matrix = scipy.sparse.csc_matrix((np.ones(len(x.indices)), x.indices, x.indptr), shape=(x.rows, x.columns))
+    matrix = x.sparse()
     rows = matrix.T.tocsr()
     # A cell that is published settles its inner cell; others stay near their counts only as a tie-break.
     own_slope = np.where(y % base == 0, 0.0, base - 2.0 * (y % base))
@@ -145,14 +145,7 @@ def _controlled(
         cost = np.concatenate([cost, np.full(2 * x.columns, penalty)])
         lower = np.concatenate([lower, np.zeros(2 * x.columns)])
         upper = np.concatenate([upper, np.full(2 * x.columns, np.inf)])
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = rows.shape
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, upper
-    lp.row_lower_, lp.row_upper_ = low.astype(np.float64), high.astype(np.float64)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = rows.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = rows.indices.astype(np.int32)
-    lp.a_matrix_.value_ = rows.data
+    lp = linear_program(rows, low.astype(np.float64), high.astype(np.float64), lower, upper, cost)
     lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
     highs = quiet_highs()
     highs.setOptionValue("mip_rel_gap", 0.0)
@@ -223,11 +216,7 @@ def small_count_rounding(
     draw: Shuffle = shuffle or (lambda n: rng.permutation(n))
     may_rise = np.broadcast_to(np.asarray(zero_candidates, dtype=np.bool_), counts.shape) & (counts % base == 0)
     forced = np.broadcast_to(np.asarray(force, dtype=np.bool_), counts.shape) & ((counts % base != 0) | may_rise)
-    matrix = scipy.sparse.csr_matrix(
-        scipy.sparse.csc_matrix(
-            (np.ones(len(x.indices), dtype=np.int64), x.indices, x.indptr), shape=(x.rows, x.columns)
-        )
-    )
+    matrix = x.sparse(np.int64).tocsr()
     exact = x.totals(counts).astype(np.int64)
     cells = exact.copy()
     inner = counts.copy()
