@@ -31,7 +31,6 @@ from sdcduck.guard.guard import LOCKED, NOTICE
 from sdcduck.ibis.doors import Door, Gateway, InProcess
 from sdcduck.ibis.rendering import GuardCompiler
 
-_GATEWAYS = ("postgresql://", "postgres://", "sdcduck://")
 _KEEP = "nothing can be written here; keep an answer with expr.cache(), expr.to_pyarrow() or expr.to_parquet(..)"
 _DUCKDB = DuckDBCompiler()
 _BRING = "the guard reads no files; bring a small table with ibis.memtable(pandas.read_csv(..))"
@@ -250,7 +249,7 @@ def connect(
     Raises:
         SDCError: it cannot be asked.
     """
-    if isinstance(source, str) and source.startswith(_GATEWAYS):
+    if isinstance(source, str) and "://" in source:
         if options:
             raise SDCError(f"a gateway has its own settings: {', '.join(sorted(options))} goes with a file")
         return _at(Gateway(source, user, password))
@@ -260,8 +259,6 @@ def connect(
         if options:
             raise SDCError(f"this guard has its settings already: {', '.join(sorted(options))} goes with a file")
         return _at(InProcess(source, user))
-    if isinstance(source, str) and "://" in source:
-        raise SDCError("the address of a gateway begins with postgresql:// or sdcduck://")
     return _at(InProcess(open_guard(source, **options), user))
 
 

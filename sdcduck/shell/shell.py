@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from rich.console import Console
 
+from sdcduck.client.refusals import refusal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS
 from sdcduck.guard.origins import Origin
@@ -134,10 +135,10 @@ class Shell:
         """An error on standard error; a refusal with what to do instead on a line of its own."""
         self.failed = True
         self._console.file.flush()
-        code, _, rest = text.partition(": ")
-        if code in REASONS and rest.endswith(f" {REASONS[code][1]}"):
-            reason, advice = rest.removesuffix(f" {REASONS[code][1]}"), REASONS[code][1]
-            lines = [("bold red", f"Refused, {code}: {reason}"), ("", f"  {advice}")]
+        refused = refusal(text)
+        if refused is not None:
+            advice = REASONS[refused.code][1]
+            lines = [("bold red", f"Refused, {str(refused).removesuffix(f' {advice}')}"), ("", f"  {advice}")]
         else:
             lines = [("bold red", clean(text.split("\n\nLINE ")[0]))]
         told = Console(stderr=True, no_color=self._console.no_color, soft_wrap=True)

@@ -381,6 +381,8 @@ def test_a_file_is_free_again_after_it(register: Path, tmp_path: Path) -> None:
         ("nowhere.duckdb", {}, "no such database file"),
         ("mysql://host/db", {}, "begins with postgresql://"),
         ("postgresql:///db", {}, "address of a gateway is"),
+        ("postgresql://host:54x/db", {}, "with a port between 1 and 65535"),
+        ("postgresql://[::1/db", {}, "address of a gateway is"),
         ("postgresql://host/db", {"seconds": 3}, "seconds goes with a file"),
         ("file.duckdb", {"password": "x"}, "a file has none"),
         ("sdcduck://ann:x@127.0.0.1:1/db", {}, "gateway did not answer"),

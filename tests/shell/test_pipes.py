@@ -209,7 +209,9 @@ def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Ser
         (("nowhere.duckdb",), "there is no file 'nowhere.duckdb'"),
         (("--connect", "postgresql://ann@localhost/x", "--as", "bob"), "--as and --log go with a file"),
         (("--connect", "postgresql://ann@127.0.0.1:1/x"), "connection failed"),
-        (("--connect", "nonsense"), "missing \"=\" after \"nonsense\""),
+        (("--connect", "nonsense"), "the address of a gateway begins with postgresql:// or sdcduck://"),
+        (("--connect", "HOST:5432/register"), "the address of a gateway begins with postgresql:// or sdcduck://"),
+        (("--connect", "sdcduck://ann@localhost:54x/register"), "with a port between 1 and 65535"),
     ],
 )  # fmt: skip
 def test_wrong_ways_in(run: Run, arguments: tuple[str, ...], said: str) -> None:
