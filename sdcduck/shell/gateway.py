@@ -6,6 +6,7 @@ import getpass
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -182,10 +183,11 @@ class _Asked:
 
 
 def _arrow(values: Sequence[object]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    with suppress(pa.ArrowException, OverflowError):
+        made = pa.array(values)
+        if not pa.types.is_decimal256(made.type):  # more digits than DuckDB has, which writes the values
+            return made
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _failure(problem: Exception) -> SDCError:

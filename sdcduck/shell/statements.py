@@ -14,6 +14,8 @@ _PART = re.compile(
     re.S,
 )
 _QUESTION = re.compile(r"(?:select|with|from|values|table|pivot|unpivot|\()", re.I)
+_SHOW_TABLES = re.compile(r"show\s+(all\s+)?tables\s*;?\s*\Z", re.I)
+_DESCRIBE = re.compile(r"desc(?:ribe)?\s+((?:[\w.]|\"[^\"]+\")+)\s*;?\s*\Z", re.I)
 _EXPLAIN = re.compile(r"explain\s+(?!\()(.+)", re.I | re.S)
 
 
@@ -59,6 +61,19 @@ def is_complete(text: str) -> bool:
 def is_question(statement: str) -> bool:
     """Whether a statement asks for rows of tables, as far as its first word tells."""
     return _QUESTION.match(statement, _after_blank(statement, 0)) is not None
+
+
+def command_of(statement: str) -> str | None:
+    """The command of the shell that a statement about tables stands for.
+
+    >>> [command_of(text) for text in ("SHOW TABLES;", "describe people", 'DESC "a b" ;', "DESCRIBE SELECT 1")]
+    ['.tables', '.columns people', '.columns "a b"', None]
+    """
+    place = _after_blank(statement, 0)
+    if _SHOW_TABLES.match(statement, place):
+        return ".tables"
+    found = _DESCRIBE.match(statement, place)
+    return f".columns {found[1]}" if found else None
 
 
 def explained(statement: str) -> str | None:
