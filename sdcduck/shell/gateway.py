@@ -193,4 +193,4 @@ def _arrow(values: Sequence[object]) -> pa.Array:
 def _failure(problem: Exception) -> SDCError:
     """The gateway's own words, without the place in a statement that it did not send."""
     told = getattr(getattr(problem, "diag", None), "message_primary", None)
-    return SDCError(str(told or problem).strip())
+    return SDCError(told or " ".join(str(problem).split()))

@@ -142,10 +142,14 @@ class Shell:
         self.source.close()
 
     def _do(self, part: str) -> None:
-        command = part if part.startswith(".") else command_of(part)
+        command = command_of(part)
         if command is not None:
             self._command(command)
             return
+        if part[:4].lower() == "copy":
+            raise SDCError(
+                "COPY is not answered: .once FILE.csv or .once FILE.parquet writes the next result to a file"
+            )
         self._last = part
         query = explained(part)
         if query is not None:
@@ -237,6 +241,8 @@ class Shell:
     # --- Commands ---------------------------------------------------------------------------------------------------
 
     def _command(self, line: str) -> None:
+        if line.startswith("\\"):
+            raise SDCError("commands begin with a point here, not with a backslash (.help lists them)")
         name, _, argument = line[1:].partition(" ")
         name, argument = name.rstrip(";").lower(), argument.strip().rstrip(";").strip()
         if name not in COMMANDS:

@@ -20,6 +20,7 @@ from served_gateway import PASSWORD, ROWS, Served
 from shell_command import COMMAND
 
 from sdcduck.catalog.audit_log import read_log
+from sdcduck.shell.completion import completions
 
 Run = Callable[..., Any]
 GROUPS = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
@@ -179,6 +180,26 @@ def test_statements_about_tables_are_commands_of_the_shell(ask: Run) -> None:
         ask("-c", "DESCRIBE people").stdout == ask("-c", "desc people;").stdout == ask("-c", ".columns people").stdout
     )
     assert "unknown table 'peple'; did you mean 'people'?" in ask("-c", "DESCRIBE peple").stderr
+
+
+def test_words_of_other_shells(ask: Run) -> None:
+    assert ask(text="help").stdout == ask(text=".help").stdout
+    done = ask(text="COPY (SELECT 1) TO 'x.csv';\n\\d people\nquit\nSELECT 1 AS a;")
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "COPY is not answered: .once FILE.csv or .once FILE.parquet writes the next result to a file",
+        "commands begin with a point here, not with a backslash (.help lists them)",
+    ]
+
+
+def test_files_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "ask.sql").touch()
+    typed = f"{tmp_path}/a"
+    assert completions(f".read {typed}", f".read {typed}", []) == (
+        typed, [(f"{tmp_path}/answers/", ""), (f"{tmp_path}/ask.sql", "")],
+    )  # fmt: skip
+    assert completions(".once no/where", ".once no/where", []) == ("no/where", [])
 
 
 def test_numbers_of_any_size(ask: Run) -> None:
