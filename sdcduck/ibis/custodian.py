@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import ibis
@@ -16,6 +16,7 @@ import pyarrow as pa
 from ibis.backends.duckdb import Backend
 from ibis.common.exceptions import TableNotFound
 
+from sdcduck.ibis.rendering import MendedCompiler
 from sdcduck.quoting import identifier
 
 
@@ -36,6 +37,8 @@ class _Result:
 
 class CustodianBackend(Backend):  # type: ignore[misc]
     """Made by `from_connection`."""
+
+    compiler: ClassVar[MendedCompiler] = MendedCompiler()
 
     @contextmanager
     def _safe_raw_sql(self, *statement: Any, **options: Any) -> Iterator[_Result]:

@@ -185,3 +185,16 @@ def test_the_ordinary_connection_works_on_every_duckdb(con: Any) -> None:
     assert con.create_table("copy", con.table("people").limit(3)).count().execute() == 3
     with pytest.raises(ibis.common.exceptions.TableNotFound):
         con.table("nobody")
+
+
+def test_what_ibis_writes_for_an_older_sqlglot_is_mended(con: Any) -> None:
+    t = con.table("people").filter(_.y == 7)
+    moment = t.seen.cast("timestamp") + ibis.interval(milliseconds=61_250)
+    made = t.select(
+        day=t.seen + ibis.interval(days=3), part=moment.millisecond(), hours=moment.bucket(hours=6), id=ibis.uuid()
+    )
+    row = made.to_pyarrow().to_pylist()[0]
+    assert (row["day"], row["part"], row["hours"]) == (datetime.date(2020, 1, 11), 250, datetime.datetime(2020, 1, 8))
+    assert t.agg(any=_.y.arbitrary(), none=_.y.arbitrary(where=_.y > 7)).to_pyarrow().to_pylist() == [
+        {"any": 7, "none": None}
+    ]
