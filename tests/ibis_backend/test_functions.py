@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import ibis_functions
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from ibis import _
 from ibis.backends.sql.datatypes import DuckDBType
@@ -198,3 +202,32 @@ def test_what_ibis_writes_for_an_older_sqlglot_is_mended(con: Any) -> None:
     assert t.agg(any=_.y.arbitrary(), none=_.y.arbitrary(where=_.y > 7)).to_pyarrow().to_pylist() == [
         {"any": 7, "none": None}
     ]
+
+
+def test_tables_are_made_filled_and_dropped(con: Any) -> None:
+    rows = {"region": [0, 1], "name": ["north", "south"]}
+    made = con.create_table("names", pd.DataFrame(rows))
+    assert made.to_pyarrow().to_pydict() == rows
+    con.insert("names", pa.table({"region": [2], "name": ["east"]}))
+    assert con.create_table("names", made.filter(_.region > 0), overwrite=True).count().execute() == 2
+    with pytest.raises(duckdb.CatalogException, match="already exists"):
+        con.create_table("names", pa.table(rows))
+    assert (
+        con.create_table("brief", pl.DataFrame(rows), temp=True).join(con.table("names"), "region").count().execute()
+        == 1
+    )
+    assert str(con.create_table("empty", schema={"a": "int64"}, overwrite=True).schema()["a"]) == "int64"
+    con.create_database("other")
+    assert (
+        con.create_table("names", rows, schema={"region": "int8", "name": "string"}, database="other")
+        .schema()["region"]
+        .is_int8()
+    )
+    protected = con.table("people").group_by("region").agg(n=f.sdc_count(_.record_key))
+    assert con.create_view("protected", protected).cache().count().execute() == 3
+    con.drop_view("protected")
+    con.drop_table("names", database="other")
+    for name in ("names", "brief", "empty"):
+        con.drop_table(name)
+    con.drop_table("nobody", force=True)
+    assert not {"names", "brief", "empty", "protected"} & set(con.list_tables())
