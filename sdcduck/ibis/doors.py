@@ -177,10 +177,16 @@ class Gateway:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """What the driver raises becomes what the guard said."""
+        """What the driver raises becomes what the guard said.
+
+        Raises:
+            KeyboardInterrupt: the driver, which hears of Ctrl-C before Python, had the gateway stop.
+        """
         try:
             yield
         except (self._failure, pa.ArrowException, OSError) as problem:
+            if "canceling statement due to user request" in str(problem):
+                raise KeyboardInterrupt from None
             raise _raised(str(problem)) from None
 
 
