@@ -9,6 +9,8 @@
 --| @arg event_date DATE: the date on which a person had that age
 --| @arg age_low BIGINT: the age, or the lowest of the band
 --| @arg age_high BIGINT: the highest of the band
+--| @column low BIGINT: the first year
+--| @column high BIGINT: the last one
 --| @example
 --| SELECT sdc_yob_range(DATE '2021-03-01', 30, 30) AS thirty, sdc_yob_range(DATE '2021-03-01', 30, 59) AS band,
 --|     sdc_yob_range(DATE '2021-03-01', 90, NULL) AS old;

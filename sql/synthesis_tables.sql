@@ -231,12 +231,23 @@ CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS
 --| With `pooled := m` there is one row, the analysis of m releases that were added up or averaged beforehand. Nothing is
 --| known of the variance between them, so that only `t_s` is given.
 --|
---| @arg q DOUBLE: the estimate from one release
---| @arg v DOUBLE: its variance there; of tables that were added up, times m
+--| @arg q DOUBLE column: the estimate from one release
+--| @arg v DOUBLE column: its variance there; of tables that were added up, times m
 --| @arg sigma DOUBLE: dispersion of the synthesis; `t_s` is given for 0
 --| @arg size DOUBLE: records of one release, as a multiple of the original number
 --| @arg level DOUBLE: of the intervals
 --| @arg pooled BIGINT: number of releases that the one row is an analysis of; NULL: each row is one release
+--| @column m BIGINT: number of releases
+--| @column q DOUBLE: the mean of the estimates
+--| @column b DOUBLE: the variance between the releases
+--| @column v DOUBLE: the mean of the variances
+--| @column t_p DOUBLE: variance of `q` that holds always
+--| @column df_p DOUBLE: its degrees of freedom
+--| @column low_p DOUBLE: lower end of its interval
+--| @column high_p DOUBLE: upper end
+--| @column t_s DOUBLE: the smaller variance of `q`, for releases without dispersion
+--| @column low_s DOUBLE: lower end of its interval
+--| @column high_s DOUBLE: upper end
 --| @example
 --| SELECT c.m, round(c.q, 4) AS q, round(c.t_p, 4) AS t_p, round(c.df_p, 1) AS df_p, round(c.low_p, 4) AS low,
 --|     round(c.high_p, 4) AS high

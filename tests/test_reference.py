@@ -53,7 +53,7 @@ def test_a_function_says_what_it_is_what_it_takes_and_where_it_comes_from(
     assert function.source
     assert [argument for argument, _ in function.arguments] == parameters[name]
     assert all(meaning for _, meaning in function.arguments + function.columns)
-    assert bool(function.columns) == (function.kind == "table")
+    assert bool(function.columns) == function.signature.endswith(("-> TABLE", "-> STRUCT"))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

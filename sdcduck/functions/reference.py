@@ -45,7 +45,7 @@ class SQLFunction:
         summary: one sentence.
         description: the rest, paragraphs separated by blank lines.
         arguments: (name, type and meaning).
-        columns: (name, type and meaning), for table functions.
+        columns: (name, type and meaning), for table functions; for a STRUCT its fields.
         example: a SQL statement.
         output: what it returns, as `render` shows it.
         source: where the method comes from.
@@ -86,7 +86,7 @@ class SQLFunction:
         """'table', 'aggregate' or 'scalar'."""
         if self.signature.endswith("-> TABLE"):
             return "table"
-        return "aggregate" if any(name == "filter" for name, _ in self.arguments) else "scalar"
+        return "aggregate" if any(kind.endswith("column") for _, kind in self.types) else "scalar"
 
 
 _OUTSIDE_AND_IN = re.compile(r"'[^']*'|[(\[{]|[)\]}]|,|[^'(\[{)\]},]+")

@@ -7,6 +7,7 @@ over nothing else are computed on the spot.
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import pyarrow as pa
 import sqlglot.expressions as sge
 from ibis.backends.duckdb.converter import DuckDBPandasData
 from ibis.backends.sql import SQLBackend
-from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
+from ibis.common.exceptions import TranslationError
 from ibis.formats.pyarrow import PyArrowType
 
 from sdcduck.errors import SDCError
@@ -30,12 +31,18 @@ from sdcduck.guard import Guard, Refused, open_guard
 from sdcduck.guard.guard import NOTICE
 from sdcduck.guard.opening import LOCKED
 from sdcduck.ibis.doors import Door, Gateway, InProcess
-from sdcduck.ibis.rendering import GuardCompiler
+from sdcduck.ibis.rendering import GuardCompiler, MendedCompiler
 
-_GATEWAYS = ("postgresql://", "postgres://", "sdcduck://")
 _KEEP = "nothing can be written here; keep an answer with expr.cache(), expr.to_pyarrow() or expr.to_parquet(..)"
-_DUCKDB = DuckDBCompiler()
+_DUCKDB = MendedCompiler()
 _BRING = "the guard reads no files; bring a small table with ibis.memtable(pandas.read_csv(..))"
+
+
+class RefusedExpression(Refused, TranslationError):  # type: ignore[misc]
+    """A refusal; where ibis only shows an expression, in its interactive mode, it says so and shows how it is made."""
+
+    def __repr__(self) -> str:
+        return "\n" + textwrap.fill(str(self), 78)  # ibis cuts lines at the width of the terminal
 
 
 def _refused(method: str, advice: str) -> Callable[..., NoReturn]:
@@ -169,7 +176,10 @@ class Backend(SQLBackend):  # type: ignore[misc]
         if _is_ours(expr):
             answer = self._computed(expr, params, limit)
         else:
-            answer = self._door.answer(self._query(expr, params, limit))
+            try:
+                answer = self._door.answer(self._query(expr, params, limit))
+            except Refused as refused:
+                raise RefusedExpression(refused.code, refused.detail) from None
             _tell(answer.schema)
         schema = _shown(answer.schema, expr.as_table().schema())
         with _in_range():
@@ -251,7 +261,7 @@ def connect(
     Raises:
         SDCError: it cannot be asked.
     """
-    if isinstance(source, str) and source.startswith(_GATEWAYS):
+    if isinstance(source, str) and "://" in source:
         if options:
             raise SDCError(f"a gateway has its own settings: {', '.join(sorted(options))} goes with a file")
         return _at(Gateway(source, user, password))
@@ -261,8 +271,6 @@ def connect(
         if options:
             raise SDCError(f"this guard has its settings already: {', '.join(sorted(options))} goes with a file")
         return _at(InProcess(source, user))
-    if isinstance(source, str) and "://" in source:
-        raise SDCError("the address of a gateway begins with postgresql:// or sdcduck://")
     return _at(InProcess(open_guard(source, **options), user))
 
 

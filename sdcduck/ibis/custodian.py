@@ -1,21 +1,24 @@
 """ibis' own DuckDB backend on a connection of a custodian, where nothing is guarded.
 
-ibis 12 fetches by names that DuckDB 2 no longer has; here it fetches by those that every DuckDB has.
+ibis 12 fetches by names that DuckDB 2 no longer has; here it fetches by those that every DuckDB has. What it has newer
+releases of sqlglot write without a name (``DROP TABLE IF EXISTS``) has its name here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+import sqlglot.expressions as sge
 from ibis.backends.duckdb import Backend
 from ibis.common.exceptions import TableNotFound
 
+from sdcduck.ibis.rendering import MendedCompiler
 from sdcduck.quoting import identifier
 
 
@@ -37,9 +40,45 @@ class _Result:
 class CustodianBackend(Backend):  # type: ignore[misc]
     """Made by `from_connection`."""
 
+    compiler: ClassVar[MendedCompiler] = MendedCompiler()
+
     @contextmanager
     def _safe_raw_sql(self, *statement: Any, **options: Any) -> Iterator[_Result]:
         yield _Result(self.raw_sql(*statement, **options))
+
+    def raw_sql(self, query: Any, **options: Any) -> Any:
+        """What DuckDB answers."""
+        if isinstance(query, sge.Drop) and query.args.get("this") is not None:
+            query = query.copy()
+            query.set("tables", [query.args.pop("this")])
+        return super().raw_sql(query, **options)
+
+    def create_table(
+        self,
+        name: str,
+        /,
+        obj: Any = None,
+        *,
+        schema: Any = None,
+        database: str | None = None,
+        temp: bool = False,
+        overwrite: bool = False,
+    ) -> ir.Table:
+        """A table of the rows of an expression, a data frame or an Arrow table; or an empty one."""
+        if obj is None:
+            if overwrite:
+                self.drop_table(name, database=database, force=True)
+            return super().create_table(name, schema=schema, database=database, temp=temp)
+        table = obj if isinstance(obj, ir.Expr) else ibis.memtable(obj)
+        if schema is not None:
+            table = table.cast(schema)
+        self._run_pre_execute_hooks(table)
+        place = None if temp else self._to_sqlglot_table(database)
+        parts = (place.catalog, place.db, name) if place else (name,)
+        kind = f"{'OR REPLACE ' if overwrite else ''}{'TEMP ' if temp else ''}TABLE"
+        quoted = ".".join(identifier(part) for part in parts if part)
+        self.con.execute(f"CREATE {kind} {quoted} AS {self.compile(table)}")
+        return self.table(name, database=None if temp else database)
 
     def to_pyarrow_batches(
         self,

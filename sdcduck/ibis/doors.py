@@ -5,19 +5,19 @@ A gateway is asked through ADBC, so that an answer of a million cells is read as
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
-from urllib.parse import quote, unquote, urlsplit
 
 import ibis
 import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 from ibis.formats.pyarrow import PyArrowType
 
+from sdcduck.client.address import address
+from sdcduck.client.refusals import refusal
 from sdcduck.errors import SDCError, unknown
-from sdcduck.guard import REASONS, Guard, Refused
+from sdcduck.guard import Guard, Refused
 from sdcduck.quoting import folded, identifier
 
 
@@ -177,47 +177,24 @@ class Gateway:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """What the driver raises becomes what the guard said."""
+        """What the driver raises becomes what the guard said.
+
+        Raises:
+            KeyboardInterrupt: the driver, which hears of Ctrl-C before Python, had the gateway stop.
+        """
         try:
             yield
         except (self._failure, pa.ArrowException, OSError) as problem:
-            raise refusal(str(problem)) from None
+            if "canceling statement due to user request" in str(problem):
+                raise KeyboardInterrupt from None
+            raise _raised(str(problem)) from None
 
 
-_CODE = re.compile(r"(SDC\d{3}): ")
-
-
-def refusal(text: str) -> SDCError:
-    """What a gateway said, as the guard would have raised it.
-
-    >>> refusal("ERROR:  SDC020: an unknown table ('peple'). Ask the custodian which tables are open.").detail
-    "'peple'"
-    """
-    found = _CODE.search(text)
+def _raised(text: str) -> SDCError:
+    """What a driver said, as the guard would have raised it."""
     if "SQLSTATE: 25006" in text:  # a session that only reads
         return Refused("SDC004")
-    if found is None or found[1] not in REASONS:
-        return SDCError(f"the gateway did not answer: {' '.join(text.split())}")
-    reason, advice = REASONS[found[1]]
-    said = text[found.end() :]
-    detail = said[len(reason) :].split(f". {advice}")[0].strip() if said.startswith(reason) else ""
-    return Refused(found[1], detail[1:-1] if detail.startswith("(") else "")
-
-
-def address(url: str, user: str, password: str) -> str:
-    """The address of a gateway as drivers of PostgreSQL read it.
-
-    >>> address("sdcduck://host:5433/census?sslmode=require", "ann", "correct horse")
-    'postgresql://ann:correct%20horse@host:5433/census?sslmode=require'
-    """
-    parts = urlsplit(url)
-    user, password = user or unquote(parts.username or ""), password or unquote(parts.password or "")
-    if not parts.hostname:
-        raise SDCError("the address of a gateway is postgresql://user:password@host:port/database")
-    who = "" if not user else f"{quote(user, safe='')}{':' if password else ''}{quote(password, safe='')}@"
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    place = f"{host}{f':{parts.port}' if parts.port else ''}"
-    return f"postgresql://{who}{place}{parts.path}{f'?{parts.query}' if parts.query else ''}"
+    return refusal(text) or SDCError(f"the gateway did not answer: {' '.join(text.split())}")
 
 
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name"

@@ -4,129 +4,283 @@
 
 Arguments, defaults and results are those of SQL (`sdcduck functions sdc_sum`); the argument `filter` is `where` here,
 as everywhere in ibis. What DuckDB does with a bad argument it does here: an error when the expression runs.
+
+`make examples` writes this file from the comments in ``sql/``.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Sequence
 
-import ibis
 import ibis.expr.types as ir
 
-Share = Sequence[float]
-
-_TOP: tuple[float, ...] = (1.0,)
+from sdcduck.ibis.calls import Column, Condition, Value, aggregate, scalar
 
 
+@scalar("string")
+def sdc_apriori_forced(
+    path: Value, dimensions: Value, *, separator: str | None = None, total: str = "Total"
+) -> ir.StringValue:
+    """The condition for `forced_if` by which suppression follows an a priori file of tau-Argus.
+
+    Args:
+        path: the file (.hst), as DuckDB finds files.
+        dimensions: the columns of the publication that the codes in the file belong to, in their order.
+        separator: as for `sdc_read_hst`.
+        total: as for `sdc_read_hst`.
+    """
+
+
+@scalar("string")
+def sdc_apriori_primary(
+    path: Value, dimensions: Value, *, separator: str | None = None, total: str = "Total"
+) -> ir.StringValue:
+    """The condition for `primary_if` by which suppression follows an a priori file of tau-Argus.
+
+    Args:
+        path: the file (.hst), as DuckDB finds files.
+        dimensions: the columns of the publication that the codes in the file belong to, in their order.
+        separator: as for `sdc_read_hst`.
+        total: as for `sdc_read_hst`.
+    """
+
+
+@aggregate("int64")
+def sdc_cell_key(record_key: Column, *, where: Condition = True, digits: int = 8) -> ir.IntegerScalar:
+    """The key of each cell: the sum of its records' keys modulo 10^digits. Confidential; for checks by the custodian.
+
+    Args:
+        record_key: keys of the records, as made by `sdc_record_key`.
+        where: which records belong to the cell (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys.
+    """
+
+
+@scalar("float64")
+def sdc_ci_overlap(
+    low_original: Value, high_original: Value, low_synthetic: Value, high_synthetic: Value
+) -> ir.FloatingValue:
+    """As `sdc_ci_overlap_raw`, but 0 for a gap between the intervals, however wide.
+
+    Args:
+        low_original: lower limit on the original records.
+        high_original: upper limit.
+        low_synthetic: lower limit on the synthetic records.
+        high_synthetic: upper limit.
+    """
+
+
+@scalar("float64")
+def sdc_ci_overlap_raw(
+    low_original: Value, high_original: Value, low_synthetic: Value, high_synthetic: Value
+) -> ir.FloatingValue:
+    """The share of two confidence intervals that they have in common, averaged over both; negative for a gap between
+    them.
+
+    Args:
+        low_original: lower limit on the original records.
+        high_original: upper limit.
+        low_synthetic: lower limit on the synthetic records.
+        high_synthetic: upper limit.
+    """
+
+
+@scalar("int64")
+def sdc_ckm_count(n: Value, key_sum: Value, *, ptable: str = "default", digits: int = 8) -> ir.IntegerValue:
+    """The perturbed count of a cell whose count and key sum are already known.
+
+    Args:
+        n: number of records (or units) in the cell.
+        key_sum: exact integer sum of their record keys.
+        ptable: name of a stored p-table for counts.
+        digits: number of decimal digits of the record keys.
+    """
+
+
+@scalar("float64")
+def sdc_ckm_sum(
+    x: Value,
+    contributions: Value,
+    key_sum: Value,
+    *,
+    ptable: str = "default_magnitude",
+    p_large: float = 0.1,
+    p_small: float | None = None,
+    fp: float | None = None,
+    q: float = 3,
+    epsilon: Sequence[float] = (1.0,),
+    small_cells: str | None = None,
+    mu_c: float = 0,
+    sensitive: Condition = False,
+    is_odd: Condition = False,
+    same_key: Condition = True,
+    digits: int = 8,
+    compat: Condition = False,
+) -> ir.FloatingValue:
+    """The perturbed value of a magnitude cell whose sum, largest contributions and key sum are already known.
+
+    Args:
+        x: the cell's value.
+        contributions: the largest contributions (weight times value), largest absolute value first; at most as many as
+            `epsilon` are used.
+        key_sum: exact integer sum of the record keys of the contributing records.
+        ptable: name of a stored p-table for magnitudes.
+        p_large: noise coefficient of large contributions (sigma_0), at most 1.
+        p_small: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL.
+        fp: flex point z_f; NULL means one coefficient everywhere.
+        q: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously.
+        epsilon: share of the noise of the 1st, 2nd, .. contribution; its length is top-k.
+        small_cells: name of a p-table for values below the separation point; NULL: none.
+        mu_c: extra noise of sensitive cells (first component only).
+        sensitive: whether the cell is sensitive.
+        is_odd: whether the number of contributors is odd (only for p-tables with even and odd rows).
+        same_key: whether the first component uses the cell key as it is; otherwise its digits are rotated once.
+        digits: number of decimal digits of the record keys.
+        compat: as R package cellKey does: no epsilon below the flex point, mu_c on every component.
+    """
+
+
+@scalar("float64")
+def sdc_class_risk(records: Value, population: Value, *, approximate: Condition = False) -> ir.FloatingValue:
+    """The risk of each record of a class: the chance that it is linked rightly with its person in the population.
+
+    Args:
+        records: records of the class in the sample, at least 1.
+        population: estimate of its size in the population, positive.
+        approximate: the approximation of mu-ARGUS and sdcMicro for classes of more than two records.
+    """
+
+
+@aggregate(
+    "struct<m: int64, q: float64, b: float64, v: float64, t_p: float64, df_p: float64, low_p: float64, high_p: "
+    "float64, t_s: float64, low_s: float64, high_s: float64>"
+)
+def sdc_combine(
+    q: Column, v: Column, *, sigma: float | None = None, size: float = 1, level: float = 0.95, pooled: int | None = None
+) -> ir.StructScalar:
+    """One estimate with its interval from the analyses of m synthetic tables.
+
+    Args:
+        q: the estimate from one release.
+        v: its variance there; of tables that were added up, times m.
+        sigma: dispersion of the synthesis; `t_s` is given for 0.
+        size: records of one release, as a multiple of the original number.
+        level: of the intervals.
+        pooled: number of releases that the one row is an analysis of; NULL: each row is one release.
+    """
+
+
+@aggregate("int64")
 def sdc_count(
-    record_key: ir.Column, *, ptable: str = "default", where: Any = True, digits: int = 8
+    record_key: Column, *, ptable: str = "default", where: Condition = True, digits: int = 8
 ) -> ir.IntegerScalar:
-    """The number of records of a cell, with noise."""
-    arguments = {"record_key": record_key, "ptable": ptable, "filter": where, "digits": digits}
-    return _aggregate("sdc_count", "int64", arguments)
+    """The perturbed number of records in each cell: what `count(*)` becomes under the cell-key method.
+
+    Args:
+        record_key: keys of the records (INTEGER is the fastest type for 8 digits).
+        ptable: name of a stored p-table for counts.
+        where: which records to count (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys.
+    """
 
 
+@aggregate("int64")
 def sdc_count_units(
-    unit: ir.Column, record_key: ir.Column, *, ptable: str = "default", where: Any = True, digits: int = 8
+    unit: Column, record_key: Column, *, ptable: str = "default", where: Condition = True, digits: int = 8
 ) -> ir.IntegerScalar:
-    """The number of different units of a cell, with noise."""
-    arguments = {"unit": unit, "record_key": record_key, "ptable": ptable, "filter": where, "digits": digits}
-    return _aggregate("sdc_count_units", "int64", arguments)
+    """The perturbed number of distinct units in each cell, for tables with several rows per unit (visits, jobs, trips).
+
+    Args:
+        unit: identifier of the unit.
+        record_key: key of the unit, the same on all its rows.
+        ptable: name of a stored p-table for counts.
+        where: which rows to look at.
+        digits: number of decimal digits of the record keys.
+    """
 
 
-def sdc_weighted_count(
-    weight: ir.Column,
-    record_key: ir.Column,
+@scalar("float64")
+def sdc_digits_of_noise(
+    x: Value, t: Value, key_sum: Value, *, ptable: str = "default_magnitude", p_large: float = 0.1
+) -> ir.FloatingValue:
+    """A perturbed sum, mean or variance, rounded to as many digits as its noise leaves of it.
+
+    Args:
+        x: the perturbed number.
+        t: the cell's largest contribution; of a mean over n records this divided by the published count.
+        key_sum: exact integer sum of the record keys of the contributing records.
+        ptable: name of the p-table for magnitudes that the number was perturbed with.
+        p_large: noise coefficient, as in `sdc_sum`.
+    """
+
+
+@scalar("int64")
+def sdc_draw_count(
+    n: Value,
+    sigma: Value,
+    cell_key: Value,
+    replicate: Value,
+    seed: Value,
     *,
-    ptable: str = "default",
-    where: Any = True,
-    digits: int = 8,
-    decimals: int = 4,
-) -> ir.FloatingScalar:
-    """The sum of the weights of a cell, with the noise of its number of records."""
-    arguments = {
-        "weight": weight, "record_key": record_key, "ptable": ptable, "filter": where, "digits": digits,
-        "decimals": decimals,
-    }  # fmt: skip
-    return _aggregate("sdc_weighted_count", "float64", arguments)
+    model: str = "nbi",
+    nu: float | None = None,
+) -> ir.IntegerValue:
+    """One synthetic count: the draw of `sdc_synth_table`, for tables that are made in SQL.
+
+    Args:
+        n: the mean: the original count, or what it is to be.
+        sigma: dispersion; 0 is Poisson.
+        cell_key: what identifies the cell, e.g. a hash of its categories.
+        replicate: number of the replicate.
+        seed: the seed.
+        model: 'nbi', 'poisson', 'pig' or 'delaporte'.
+        nu: Delaporte: share of the Poisson part.
+    """
 
 
-def sdc_cell_key(record_key: ir.Column, *, where: Any = True, digits: int = 8) -> ir.IntegerScalar:
-    """The key of a cell. Confidential: whoever knows it knows the noise."""
-    return _aggregate("sdc_cell_key", "int64", {"record_key": record_key, "filter": where, "digits": digits})
+@scalar("float64")
+def sdc_interval_overlap(
+    low: Value, high: Value, synthetic_low: Value, synthetic_high: Value, *, raw: Condition = False
+) -> ir.FloatingValue:
+    """How far a confidence interval from synthetic data overlaps that from the original data: 1 is the same, 0 is
+    disjoint.
+
+    Args:
+        low: lower end of the interval from the original data.
+        high: its upper end.
+        synthetic_low: lower end of the interval from synthetic data.
+        synthetic_high: its upper end.
+        raw: whether disjoint intervals get a negative number that tells how far apart they are, instead of 0.
+    """
 
 
-def sdc_sum(
-    y: ir.Column,
-    record_key: ir.Column,
-    *,
-    epsilon: Share = _TOP,
-    ptable: str = "default_magnitude",
-    p_large: float = 0.1,
-    p_small: float | None = None,
-    fp: float | None = None,
-    q: float = 3,
-    small_cells: str | None = None,
-    mu_c: float = 0,
-    sensitive: Any = False,
-    magnifier: str = "top",
-    same_key: bool = True,
-    zero_keys: bool = False,
-    where: Any = True,
-    digits: int = 8,
-    decimals: int = 4,
-    compat: bool = False,
-) -> ir.FloatingScalar:
-    """The sum of a measure over a cell, with noise in proportion to its largest contributions."""
-    arguments = {
-        "y": y, "record_key": record_key, "epsilon": epsilon, "ptable": ptable, "p_large": p_large,
-        "p_small": p_small, "fp": fp, "q": q, "small_cells": small_cells, "mu_c": mu_c, "sensitive": sensitive,
-        "magnifier": magnifier, "same_key": same_key, "zero_keys": zero_keys, "filter": where, "digits": digits,
-        "decimals": decimals, "compat": compat,
-    }  # fmt: skip
-    return _aggregate("sdc_sum", "float64", arguments)
+@aggregate("boolean")
+def sdc_is_open(stencil: Column, *, where: Condition = True) -> ir.BooleanScalar:
+    """Whether the sum over these inner cells follows from what a publication has published already.
+
+    Args:
+        stencil: the numbers of the inner cells.
+        where: which inner cells to add up (as FILTER (WHERE ..)).
+    """
 
 
-def sdc_weighted_sum(
-    y: ir.Column,
-    weight: ir.Column,
-    record_key: ir.Column,
-    *,
-    ptable: str = "default_magnitude",
-    p_large: float = 0.1,
-    p_small: float | None = None,
-    fp: float | None = None,
-    q: float = 3,
-    epsilon: Share = _TOP,
-    small_cells: str | None = None,
-    mu_c: float = 0,
-    sensitive: Any = False,
-    magnifier: str = "top",
-    same_key: bool = True,
-    zero_keys: bool = False,
-    where: Any = True,
-    digits: int = 8,
-    decimals: int = 4,
-    compat: bool = False,
-) -> ir.FloatingScalar:
-    """The weighted sum of a measure over a cell, with noise."""
-    arguments = {
-        "y": y, "weight": weight, "record_key": record_key, "ptable": ptable, "p_large": p_large,
-        "p_small": p_small, "fp": fp, "q": q, "epsilon": epsilon, "small_cells": small_cells, "mu_c": mu_c,
-        "sensitive": sensitive, "magnifier": magnifier, "same_key": same_key, "zero_keys": zero_keys, "filter": where,
-        "digits": digits, "decimals": decimals, "compat": compat,
-    }  # fmt: skip
-    return _aggregate("sdc_weighted_sum", "float64", arguments)
+@scalar("float64")
+def sdc_mbs(x_hat: Value, n: Value, n_hat: Value) -> ir.FloatingValue:
+    """Mean-before-sum for one cell: the perturbed sum rescaled so that sum / published count is x_hat / n.
+
+    Args:
+        x_hat: perturbed sum.
+        n: original count.
+        n_hat: published (perturbed) count.
+    """
 
 
+@aggregate("float64")
 def sdc_mean(
-    y: ir.Column,
-    record_key: ir.Column,
+    y: Column,
+    record_key: Column,
     *,
-    epsilon: Share = _TOP,
+    epsilon: Sequence[float] = (1.0,),
     ptable: str = "default_magnitude",
     count_ptable: str = "default",
     p_large: float = 0.1,
@@ -134,24 +288,35 @@ def sdc_mean(
     fp: float | None = None,
     q: float = 3,
     small_cells: str | None = None,
-    where: Any = True,
+    where: Condition = True,
     digits: int = 8,
     decimals: int = 4,
 ) -> ir.FloatingScalar:
-    """The mean of a measure over a cell: a sum with noise over a count with noise."""
-    arguments = {
-        "y": y, "record_key": record_key, "epsilon": epsilon, "ptable": ptable, "count_ptable": count_ptable,
-        "p_large": p_large, "p_small": p_small, "fp": fp, "q": q, "small_cells": small_cells, "filter": where,
-        "digits": digits, "decimals": decimals,
-    }  # fmt: skip
-    return _aggregate("sdc_mean", "float64", arguments)
+    """The perturbed mean of a measure in each cell: the perturbed sum divided by the original number of records.
+
+    Args:
+        y: the measure.
+        record_key: keys of the records.
+        epsilon: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k.
+        ptable: name of a stored p-table for magnitudes.
+        count_ptable: name of the p-table of the published counts.
+        p_large: noise coefficient of large contributions (sigma_0), at most 1.
+        p_small: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL.
+        fp: flex point z_f; NULL means one coefficient everywhere.
+        q: exponent of the flex function, above 1.
+        small_cells: name of a p-table for values below the separation point; NULL: none.
+        where: which records to look at (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys (5 to 18).
+        decimals: floating-point measures are added exactly on a grid of 10^-decimals.
+    """
 
 
+@aggregate("float64")
 def sdc_mean_sum(
-    y: ir.Column,
-    record_key: ir.Column,
+    y: Column,
+    record_key: Column,
     *,
-    epsilon: Share = _TOP,
+    epsilon: Sequence[float] = (1.0,),
     ptable: str = "default_magnitude",
     count_ptable: str = "default",
     p_large: float = 0.1,
@@ -159,174 +324,267 @@ def sdc_mean_sum(
     fp: float | None = None,
     q: float = 3,
     small_cells: str | None = None,
-    where: Any = True,
+    where: Condition = True,
     digits: int = 8,
     decimals: int = 4,
 ) -> ir.FloatingScalar:
-    """The sum of a measure that goes with the published mean and count."""
-    arguments = {
-        "y": y, "record_key": record_key, "epsilon": epsilon, "ptable": ptable, "count_ptable": count_ptable,
-        "p_large": p_large, "p_small": p_small, "fp": fp, "q": q, "small_cells": small_cells, "filter": where,
-        "digits": digits, "decimals": decimals,
-    }  # fmt: skip
-    return _aggregate("sdc_mean_sum", "float64", arguments)
+    """The perturbed sum under mean-before-sum: divided by the published count it gives `sdc_mean`.
+
+    Args:
+        y: the measure.
+        record_key: keys of the records.
+        epsilon: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k.
+        ptable: name of a stored p-table for magnitudes.
+        count_ptable: name of the p-table of the published counts.
+        p_large: noise coefficient of large contributions (sigma_0), at most 1.
+        p_small: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL.
+        fp: flex point z_f; NULL means one coefficient everywhere.
+        q: exponent of the flex function, above 1.
+        small_cells: name of a p-table for values below the separation point; NULL: none.
+        where: which records to look at (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys (5 to 18).
+        decimals: floating-point measures are added exactly on a grid of 10^-decimals.
+    """
 
 
-def sdc_variance(
-    y: ir.Column,
-    record_key: ir.Column,
-    *,
-    ptable: str = "default_magnitude",
-    count_ptable: str = "default",
-    p_large: float = 0.1,
-    where: Any = True,
-    digits: int = 8,
-    decimals: int = 4,
-) -> ir.FloatingScalar:
-    """The variance of a measure over a cell, with noise."""
-    arguments = {
-        "y": y, "record_key": record_key, "ptable": ptable, "count_ptable": count_ptable, "p_large": p_large,
-        "filter": where, "digits": digits, "decimals": decimals,
-    }  # fmt: skip
-    return _aggregate("sdc_variance", "float64", arguments)
+@aggregate("int64")
+def sdc_open_count(n: Column, stencil: Column, *, where: Condition = True) -> ir.IntegerScalar:
+    """The number of records in inner cells where it may be shown, NULL where it may not.
+
+    Args:
+        n: the number of records of each inner cell.
+        stencil: the numbers of the inner cells.
+        where: which inner cells to add up (as FILTER (WHERE ..)).
+    """
 
 
+@aggregate("float64")
+def sdc_open_sum(y: Column, stencil: Column, *, where: Condition = True) -> ir.FloatingScalar:
+    """The sum of a measure over inner cells where it may be shown, NULL where it may not.
+
+    Args:
+        y: the measure in the inner cells.
+        stencil: the numbers of the inner cells.
+        where: which inner cells to add up (as FILTER (WHERE ..)).
+    """
+
+
+@aggregate("float64")
 def sdc_quantile(
-    y: ir.Column,
-    record_key: ir.Column,
+    y: Column,
+    record_key: Column,
     q: float,
     *,
     ptable: str = "default",
     significant: int = 2,
     least_beyond: int = 5,
-    where: Any = True,
+    where: Condition = True,
     digits: int = 8,
 ) -> ir.FloatingScalar:
-    """A quantile of a measure over a cell, from counts with noise."""
-    arguments = {
-        "y": y, "record_key": record_key, "q": q, "ptable": ptable, "significant": significant,
-        "least_beyond": least_beyond, "filter": where, "digits": digits,
-    }  # fmt: skip
-    return _aggregate("sdc_quantile", "float64", arguments)
+    """The perturbed quantile of a measure in each cell, such as the median.
+
+    Args:
+        y: the measure.
+        record_key: keys of the records.
+        q: share of the records below, between 0 and 1; 0.5 for the median.
+        ptable: name of a stored p-table for counts.
+        significant: significant digits of the result.
+        least_beyond: published records that must lie on either side.
+        where: which records to look at (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys.
+    """
 
 
-def sdc_is_open(stencil: ir.Column, *, where: Any = True) -> ir.BooleanScalar:
-    """Whether the sum over these inner cells follows from what a publication has published already."""
-    return _aggregate("sdc_is_open", "boolean", {"stencil": stencil, "filter": where})
+@scalar("int64")
+def sdc_record_key(unit_id: Value, *, digits: int = 8) -> ir.IntegerValue:
+    """The record key of a unit: HMAC-SHA-256 of its identifier under the secret, modulo 10^digits.
+
+    Args:
+        unit_id: identifier of the unit (person, household, firm).
+        digits: number of decimal digits, 5 to 18.
+    """
 
 
-def sdc_open_count(n: ir.Column, stencil: ir.Column, *, where: Any = True) -> ir.IntegerScalar:
-    """The number of records of inner cells where it may be shown, NULL where it may not."""
-    return _aggregate("sdc_open_count", "int64", {"n": n, "stencil": stencil, "filter": where})
+@aggregate("float64")
+def sdc_sum(
+    y: Column,
+    record_key: Column,
+    *,
+    epsilon: Sequence[float] = (1.0,),
+    ptable: str = "default_magnitude",
+    p_large: float = 0.1,
+    p_small: float | None = None,
+    fp: float | None = None,
+    q: float = 3,
+    small_cells: str | None = None,
+    mu_c: float = 0,
+    sensitive: Condition = False,
+    magnifier: str = "top",
+    same_key: bool = True,
+    zero_keys: bool = False,
+    where: Condition = True,
+    digits: int = 8,
+    decimals: int = 4,
+    compat: bool = False,
+) -> ir.FloatingScalar:
+    """The perturbed sum of a measure in each cell: noise in proportion to the cell's largest contributions.
+
+    Args:
+        y: the measure.
+        record_key: keys of the records.
+        epsilon: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k.
+        ptable: name of a stored p-table for magnitudes (all cells, or even and odd rows).
+        p_large: noise coefficient of large contributions (sigma_0), at most 1.
+        p_small: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL.
+        fp: flex point z_f; NULL means one coefficient everywhere.
+        q: exponent of the flex function, above 1; from 2 p_small / (p_small - p_large) on it falls monotonously.
+        small_cells: name of a p-table for values below the separation point; NULL: none.
+        mu_c: extra noise of sensitive cells (first component only).
+        sensitive: which cells are sensitive, e.g. `count(*) < 5`.
+        magnifier: 'top' (largest contributions), 'mean', 'range' or 'sum' of the cell (these use one component).
+        same_key: whether the first component uses the cell key as it is; otherwise its digits are rotated once.
+        zero_keys: whether records with y = 0 or NULL count in the cell key.
+        where: which records to sum (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys (5 to 18).
+        decimals: floating-point measures are added exactly on a grid of 10^-decimals.
+        compat: as R package cellKey does: no epsilon below the flex point, mu_c on every component.
+    """
 
 
-def sdc_open_sum(y: ir.Column, stencil: ir.Column, *, where: Any = True) -> ir.FloatingScalar:
-    """The sum of a measure over inner cells where it may be shown, NULL where it may not."""
-    return _aggregate("sdc_open_sum", "float64", {"y": y, "stencil": stencil, "filter": where})
+@scalar("boolean")
+def sdc_unreliable(p: Value, se: Value, n: Value) -> ir.BooleanValue:
+    """Whether an estimated proportion is too unreliable to be published, by the rule of the US survey on drug use and
+    health.
+
+    Args:
+        p: the proportion, from 0 to 1.
+        se: its standard error.
+        n: records that it rests on; NULL: not looked at.
+    """
 
 
-def sdc_ckm_count(n: ir.Value, key_sum: ir.Value, *, ptable: str = "default", digits: int = 8) -> ir.IntegerValue:
-    """The count of a cell with noise, from its count and the sum of its record keys."""
-    return _scalar("sdc_ckm_count", "int64", {"n": n, "key_sum": key_sum, "ptable": ptable, "digits": digits})
+@aggregate("float64")
+def sdc_variance(
+    y: Column,
+    record_key: Column,
+    *,
+    ptable: str = "default_magnitude",
+    count_ptable: str = "default",
+    p_large: float = 0.1,
+    where: Condition = True,
+    digits: int = 8,
+    decimals: int = 4,
+) -> ir.FloatingScalar:
+    """The perturbed variance of a measure in each cell, among its records (divided by n - 1).
+
+    Args:
+        y: the measure.
+        record_key: keys of the records.
+        ptable: name of a stored p-table for magnitudes.
+        count_ptable: name of the p-table of the published counts.
+        p_large: noise coefficient of the largest squared deviation.
+        where: which records to look at (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys (5 to 18).
+        decimals: floating-point measures are added exactly on a grid of 10^-decimals.
+    """
 
 
-def sdc_ckm_sum(
-    x: ir.Value,
-    contributions: ir.Value,
-    key_sum: ir.Value,
+@aggregate("float64")
+def sdc_weighted_count(
+    weight: Column,
+    record_key: Column,
+    *,
+    ptable: str = "default",
+    where: Condition = True,
+    digits: int = 8,
+    decimals: int = 4,
+) -> ir.FloatingScalar:
+    """The perturbed weighted count: the perturbed number of records times the cell's mean weight.
+
+    Args:
+        weight: sampling weight of the record.
+        record_key: keys of the records.
+        ptable: name of a stored p-table for counts.
+        where: which records to count.
+        digits: number of decimal digits of the record keys.
+        decimals: floating-point weights are added exactly on a grid of 10^-decimals.
+    """
+
+
+@aggregate("float64")
+def sdc_weighted_sum(
+    y: Column,
+    weight: Column,
+    record_key: Column,
     *,
     ptable: str = "default_magnitude",
     p_large: float = 0.1,
     p_small: float | None = None,
     fp: float | None = None,
     q: float = 3,
-    epsilon: Share = _TOP,
+    epsilon: Sequence[float] = (1.0,),
     small_cells: str | None = None,
     mu_c: float = 0,
-    sensitive: Any = False,
-    is_odd: Any = False,
+    sensitive: Condition = False,
+    magnifier: str = "top",
     same_key: bool = True,
+    zero_keys: bool = False,
+    where: Condition = True,
     digits: int = 8,
+    decimals: int = 4,
     compat: bool = False,
-) -> ir.FloatingValue:
-    """The sum of a cell with noise, from its sum, its largest contributions and the sum of its record keys."""
-    arguments = {
-        "x": x, "contributions": contributions, "key_sum": key_sum, "ptable": ptable, "p_large": p_large,
-        "p_small": p_small, "fp": fp, "q": q, "epsilon": epsilon, "small_cells": small_cells, "mu_c": mu_c,
-        "sensitive": sensitive, "is_odd": is_odd, "same_key": same_key, "digits": digits, "compat": compat,
-    }  # fmt: skip
-    return _scalar("sdc_ckm_sum", "float64", arguments)
+) -> ir.FloatingScalar:
+    """The perturbed weighted sum of a measure in each cell: `sdc_sum` for survey data.
+
+    Args:
+        y: the measure.
+        weight: sampling weight of the record.
+        record_key: keys of the records.
+        ptable: name of a stored p-table for magnitudes (all cells, or even and odd rows).
+        p_large: noise coefficient of large contributions (sigma_0), at most 1.
+        p_small: noise coefficient of contributions below `fp` (sigma_1); p_large when NULL.
+        fp: flex point z_f; NULL means one coefficient everywhere.
+        q: exponent of the flex function, above 1.
+        epsilon: share of the noise of the 1st, 2nd, .. contribution; its length (1 to 6) is top-k.
+        small_cells: name of a p-table for values below the separation point; NULL: none.
+        mu_c: extra noise of sensitive cells.
+        sensitive: which cells are sensitive, e.g. `count(*) < 5`.
+        magnifier: 'top' (largest contributions), 'mean' (weighted), 'range' (unweighted) or 'sum' of the cell.
+        same_key: whether the first component uses the cell key as it is; otherwise its digits are rotated once.
+        zero_keys: whether records with y = 0 or NULL count in the cell key.
+        where: which records to sum (as FILTER (WHERE ..)).
+        digits: number of decimal digits of the record keys (5 to 18).
+        decimals: floating-point products of measure and weight are added exactly on a grid of 10^-decimals.
+        compat: leave epsilon out below the flex point, as R package cellKey does.
+    """
 
 
-def sdc_digits_of_noise(
-    x: ir.Value, t: ir.Value, key_sum: ir.Value, *, ptable: str = "default_magnitude", p_large: float = 0.1
-) -> ir.FloatingValue:
-    """A perturbed sum, mean or variance, rounded to the digits that its noise leaves of it."""
-    arguments = {"x": x, "t": t, "key_sum": key_sum, "ptable": ptable, "p_large": p_large}
-    return _scalar("sdc_digits_of_noise", "float64", arguments)
+@scalar("struct<low: int64, high: int64>")
+def sdc_yob_range(event_date: Value, age_low: Value, age_high: Value) -> ir.StructValue:
+    """The years of birth that go with an age, or a band of ages, on a date: the first and the last.
 
-
-def sdc_mbs(x_hat: ir.Value, n: ir.Value, n_hat: ir.Value) -> ir.FloatingValue:
-    """A published sum that goes with a published count."""
-    return _scalar("sdc_mbs", "float64", {"x_hat": x_hat, "n": n, "n_hat": n_hat})
-
-
-def sdc_record_key(unit_id: ir.Value, *, digits: int = 8) -> ir.IntegerValue:
-    """The record key of a unit, made with the secret of the connection."""
-    return _scalar("sdc_record_key", "int64", {"unit_id": unit_id, "digits": digits})
-
-
-_OVERLOADED = {"sdc_sum": 2, "sdc_mean": 2, "sdc_mean_sum": 2}
-"""Functions that take a shorter way where nothing but so many arguments is given."""
-
-
-def _aggregate(name: str, result: str, arguments: Mapping[str, Any]) -> Any:
-    values = _values(arguments)
-    short = _OVERLOADED.get(name)
-    if short is not None and _is_plain(name, arguments, short):
-        values = values[:short]
-    return _node(name, result, len(values), True)(*values)
-
-
-def _scalar(name: str, result: str, arguments: Mapping[str, Any]) -> Any:
-    values = _values(arguments)
-    return _node(name, result, len(values), False)(*values)
-
-
-def _is_plain(name: str, arguments: Mapping[str, Any], short: int) -> bool:
-    defaults = {
-        ("filter" if key == "where" else key): parameter.default
-        for key, parameter in inspect.signature(globals()[name]).parameters.items()
-    }
-    optional = list(arguments.items())[short:]
-    return all(isinstance(value, type(defaults[key])) and value == defaults[key] for key, value in optional)
-
-
-def _values(arguments: Mapping[str, Any]) -> list[Any]:
-    """By place: DuckDB takes arguments with defaults by place, too, and ibis has no names for them."""
-    return [list(value) if isinstance(value, tuple) else value for value in arguments.values()]
-
-
-@cache
-def _node(name: str, result: str, arguments: int, aggregate: bool) -> Any:
-    """What makes a call of a function that DuckDB has, of any types."""
-
-    def called() -> None: ...
-
-    places = [inspect.Parameter(f"a{n}", inspect.Parameter.POSITIONAL_ONLY) for n in range(arguments)]
-    called.__name__ = name
-    called.__signature__ = inspect.Signature(places)  # type: ignore[attr-defined]
-    kind = ibis.udf.agg if aggregate else ibis.udf.scalar
-    return kind.builtin(called, name=name, signature=((None,) * arguments, result))
+    Args:
+        event_date: the date on which a person had that age.
+        age_low: the age, or the lowest of the band.
+        age_high: the highest of the band.
+    """
 
 
 __all__ = [
+    "sdc_apriori_forced",
+    "sdc_apriori_primary",
     "sdc_cell_key",
+    "sdc_ci_overlap",
+    "sdc_ci_overlap_raw",
     "sdc_ckm_count",
     "sdc_ckm_sum",
+    "sdc_class_risk",
+    "sdc_combine",
     "sdc_count",
     "sdc_count_units",
     "sdc_digits_of_noise",
+    "sdc_draw_count",
+    "sdc_interval_overlap",
     "sdc_is_open",
     "sdc_mbs",
     "sdc_mean",
@@ -336,7 +594,9 @@ __all__ = [
     "sdc_quantile",
     "sdc_record_key",
     "sdc_sum",
+    "sdc_unreliable",
     "sdc_variance",
     "sdc_weighted_count",
     "sdc_weighted_sum",
+    "sdc_yob_range",
 ]

@@ -1,4 +1,4 @@
-"""How expressions become SQL for the guard: DuckDB's, with tables of the analyst's own written out."""
+"""How expressions become SQL: DuckDB's; for the guard, with tables of the analyst's own written out."""
 
 from __future__ import annotations
 
@@ -16,20 +16,42 @@ _LARGEST = 2_000
 """Values of tables that are written into a query: the guard takes texts of a limited size."""
 
 
-class GuardCompiler(DuckDBCompiler):  # type: ignore[misc]
-    """DuckDB's SQL, of which the guard knows every part."""
+class MendedCompiler(DuckDBCompiler):  # type: ignore[misc]
+    """DuckDB's SQL, where ibis 12 gives newer releases of sqlglot what they do not take."""
 
     __slots__ = ()
 
     # Those of DuckDB are methods already; named here again they would come before the ones below.
     SIMPLE_OPS: ClassVar[dict[type[ops.Value], str]] = {}
-    # As SUBSTRING, which the guard takes: DuckDB's own slices are of lists, too.
-    LOWERED_OPS: ClassVar[dict[type[ops.Node], Any]] = {ops.StringSlice: lower_stringslice}
 
     def visit_Arbitrary(self, op: ops.Arbitrary, *, arg: Any, where: Any) -> Any:
-        """Any value: made here, for the function by which ibis makes it stumbles over newer releases of sqlglot."""
+        """Any value."""
         value = sge.AnyValue(this=arg)
         return value if where is None else sge.Filter(this=value, expression=sge.Where(this=where))
+
+    def visit_ExtractMillisecond(self, op: ops.ExtractMillisecond, *, arg: Any) -> Any:
+        """Milliseconds of the second: DuckDB counts those of the minute."""
+        return sge.Mod(this=self.f.extract("ms", arg), expression=sge.convert(1_000))
+
+    def visit_RandomUUID(self, op: ops.RandomUUID) -> Any:
+        """A random identifier."""
+        return self.f.anon.uuid()
+
+    def visit_NonNullLiteral(self, op: ops.Literal, *, value: Any, dtype: Any) -> Any:
+        """Values; the unit of an interval is a node of its own."""
+        made = super().visit_NonNullLiteral(op, value=value, dtype=dtype)
+        if isinstance(made, sge.Interval) and isinstance(made.args["unit"], str):
+            made.set("unit", sge.Var(this=made.args["unit"]))
+        return made
+
+
+class GuardCompiler(MendedCompiler):
+    """The SQL of which the guard knows every part."""
+
+    __slots__ = ()
+
+    # As SUBSTRING, which the guard takes: DuckDB's own slices are of lists, too.
+    LOWERED_OPS: ClassVar[dict[type[ops.Node], Any]] = {ops.StringSlice: lower_stringslice}
 
     def visit_MultiQuantile(self, op: ops.MultiQuantile, *, arg: Any, quantile: Any, where: Any) -> Any:
         """Several quantiles, one by one: each of them is released on its own."""

@@ -6,11 +6,13 @@ import getpass
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sdcduck.client.address import address
 from sdcduck.errors import SDCError
 from sdcduck.guard import Origin
 from sdcduck.shell.sources import Explained, Question, Table
@@ -47,9 +49,7 @@ class OfGateway:
             import psycopg
         except ModuleNotFoundError:
             raise SDCError("--connect needs the package 'psycopg': pip install 'sdcduck[shell]'") from None
-        rest = url.removeprefix("sdcduck://")
-        self._url, self._password = (url if rest == url else f"postgresql://{rest}"), ""
-        self._psycopg = psycopg
+        self._url, self._psycopg = address(url), psycopg
         self._con: psycopg.Connection[Any] | None = None
         self._notices: list[str] = []
         self.connection()
@@ -64,15 +64,15 @@ class OfGateway:
         return self._con
 
     def _connected(self) -> psycopg.Connection[Any]:
-        given: dict[str, Any] = {"password": self._password} if self._password else {}
         try:
-            return self._psycopg.connect(self._url, autocommit=True, application_name="sdcduck shell", **given)
+            return self._psycopg.connect(self._url, autocommit=True, application_name="sdcduck shell")
         except self._psycopg.Error as problem:
             if "no password" not in str(problem) or not sys.stdin.isatty():
-                raise SDCError(_message(problem)) from None
-        self._password = getpass.getpass("Password: ")
-        if not self._password:
+                raise _failure(problem) from None
+        password = getpass.getpass("Password: ")
+        if not password:
             raise SDCError("no password was given")
+        self._url = address(self._url, password=password)
         return self._connected()
 
     @property
@@ -133,7 +133,7 @@ class OfGateway:
         try:
             return self.connection().execute(sql.encode()).fetchall()
         except self._psycopg.Error as problem:
-            raise SDCError(_message(problem)) from None
+            raise _failure(problem) from None
 
 
 class _Asked:
@@ -151,7 +151,7 @@ class _Asked:
         try:
             self._cursor.execute(self._sql.encode())
         except self._error as problem:
-            raise SDCError(_message(problem)) from None
+            raise _failure(problem) from None
         return [(column.name, self._type(column.type_code)) for column in self._cursor.description or []]
 
     def _type(self, number: int) -> str:
@@ -183,13 +183,14 @@ class _Asked:
 
 
 def _arrow(values: Sequence[object]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    with suppress(pa.ArrowException, OverflowError):
+        made = pa.array(values)
+        if not pa.types.is_decimal256(made.type):  # more digits than DuckDB has, which writes the values
+            return made
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def _message(problem: Exception) -> str:
+def _failure(problem: Exception) -> SDCError:
     """The gateway's own words, without the place in a statement that it did not send."""
     told = getattr(getattr(problem, "diag", None), "message_primary", None)
-    return str(told or problem).strip()
+    return SDCError(told or " ".join(str(problem).split()))

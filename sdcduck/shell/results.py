@@ -1,4 +1,4 @@
-"""How a result is written: as a box, CSV, JSON, a Markdown table, or a line for each value.
+"""How a result is written: as a box, CSV, JSON, a Markdown table, a line for each value, or a Parquet file.
 
 DuckDB turns values into text, batch by batch, in an instance of its own that holds nothing.
 """
@@ -9,6 +9,7 @@ import csv
 import io
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import duckdb
@@ -16,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from sdcduck.quoting import literal
+from sdcduck.quoting import identifier, literal
 from sdcduck.shell.boxes import WITHHELD, Column, Row, box, clean, legend
+
+_FROM_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid")
 
 
 class Texts:
@@ -57,6 +60,21 @@ class Texts:
                 value = f"CASE WHEN isfinite({value}) THEN {value} END"
             parts.append(f"{literal(name)}, {value}")
         return [str(text) for text in self._made(batch, f"json_object({', '.join(parts)})")[0].to_pylist()]
+
+    def parquet(self, batches: Sequence[pa.RecordBatch], columns: Sequence[Column], file: Path) -> None:
+        """Write a Parquet file. Values that came as text for want of a type in Python get theirs."""
+        names = [f"c{place}" for place in range(len(columns))]
+        if batches:
+            tables = [pa.Table.from_batches([batch]).rename_columns(names) for batch in batches]
+            table = pa.concat_tables(tables, promote_options="permissive")
+        else:
+            table = pa.table({name: pa.array([], pa.string()) for name in names})
+        values = []
+        for field, column in zip(table.schema, columns, strict=True):
+            typed = pa.types.is_string(field.type) and (not batches or column.type in _FROM_TEXT)
+            value = f"CAST({field.name} AS {column.type or 'VARCHAR'})" if typed else field.name
+            values.append(f"{value} AS {identifier(column.name)}")
+        self._con.from_arrow(table).project(", ".join(values)).write_parquet(str(file))
 
     def _made(self, batch: pa.RecordBatch, what: str) -> pa.Table:
         table = pa.Table.from_batches([batch]).rename_columns([f"c{place}" for place in range(batch.num_columns)])
@@ -219,6 +237,22 @@ def _cleaned(block: str) -> str:
     return "\n".join(map(clean, block.split("\n")))
 
 
+class Parquet:
+    """A Parquet file, written as soon as the whole result is there."""
+
+    def __init__(self, file: Path, texts: Texts, columns: Sequence[Column]) -> None:
+        self._file, self._texts, self._columns = file, texts, columns
+        self._batches: list[pa.RecordBatch] = []
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Keep some rows."""
+        self._batches.append(batch)
+
+    def end(self) -> None:
+        """Write them."""
+        self._texts.parquet(self._batches, self._columns, self._file)
+
+
 FORMS: dict[str, Callable[[Callable[[str], object], Texts, Sequence[Column]], Writer]] = {
     "csv": CSV,
     "json": JSON,
@@ -227,3 +261,5 @@ FORMS: dict[str, Callable[[Callable[[str], object], Texts, Sequence[Column]], Wr
 }
 """The forms beside the box."""
 MODES = ("box", *FORMS)
+ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
+"""The form of a file, by the end of its name."""

@@ -14,15 +14,16 @@ import duckdb
 import pyarrow as pa
 from rich.console import Console
 
+from sdcduck.client.refusals import refusal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import REASONS
 from sdcduck.guard.rewritten import Origin
 from sdcduck.quoting import folded
 from sdcduck.shell.boxes import Column, clean
-from sdcduck.shell.results import FORMS, MODES, Boxed, Texts, Writer
+from sdcduck.shell.results import ENDINGS, FORMS, MODES, Boxed, Parquet, Texts, Writer
 from sdcduck.shell.running import Cancelled, wait
 from sdcduck.shell.sources import Source, Table
-from sdcduck.shell.statements import explained, is_question, split
+from sdcduck.shell.statements import command_of, explained, is_question, split
 
 _T = TypeVar("_T")
 _MOST_ROWS = 40
@@ -51,7 +52,7 @@ COMMANDS = {
     "mode": Command("[" + "|".join(MODES) + "]", "how results are written"),
     "maxrows": Command("[ROWS]", "rows of a box at most; 0 for all"),
     "output": Command("[FILE]", "write results to a file from now on; without one to the terminal again"),
-    "once": Command("FILE", "write the next result to a file"),
+    "once": Command("FILE", "write the next result to a file: .csv, .json, .md, .parquet, or as the mode is"),
     "read": Command("FILE", "run the statements of a file"),
     "timer": Command("[on|off]", "say how long each question took"),
     "help": Command("", "this list"),
@@ -59,6 +60,25 @@ COMMANDS = {
     "exit": Command("", "the same"),
 }
 """The commands, without their points."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that results go to.
+
+    Attributes:
+        form: what the end of its name says of it; None: nothing.
+        file: it, open; None: it is written at once.
+    """
+
+    path: Path
+    form: str | None
+    file: TextIO | None
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        if self.file is not None:
+            self.file.close()
 
 
 class Left(Exception):
@@ -77,8 +97,8 @@ class Shell:
         self.source, self._console, self._interactive = source, console, interactive
         self.failed = False
         self._mode, self._timer, self._most = "box", interactive, _MOST_ROWS
-        self._output: TextIO | None = None
-        self._once: TextIO | None = None
+        self._output: Target | None = None
+        self._once: Target | None = None
         self._last = ""
         self._depth = 0
         self._texts = Texts()
@@ -104,7 +124,9 @@ class Shell:
                 self._do(part)
             except BrokenPipeError:
                 raise
-            except (SDCError, duckdb.Error, OSError) as problem:
+            except OSError as problem:
+                self._complain(f"'{problem.filename}': {problem.strerror}" if problem.filename else str(problem))
+            except (SDCError, duckdb.Error) as problem:
                 self._complain(str(problem))
             except (Cancelled, KeyboardInterrupt):
                 self._complain("cancelled")
@@ -114,15 +136,20 @@ class Shell:
 
     def close(self) -> None:
         """Let go of files."""
-        for file in (self._output, self._once):
-            if file is not None:
-                file.close()
+        for target in (self._output, self._once):
+            if target is not None:
+                target.close()
         self.source.close()
 
     def _do(self, part: str) -> None:
-        if part.startswith("."):
-            self._command(part)
+        command = command_of(part)
+        if command is not None:
+            self._command(command)
             return
+        if part[:4].lower() == "copy":
+            raise SDCError(
+                "COPY is not answered: .once FILE.csv or .once FILE.parquet writes the next result to a file"
+            )
         self._last = part
         query = explained(part)
         if query is not None:
@@ -134,10 +161,10 @@ class Shell:
         """An error on standard error; a refusal with what to do instead on a line of its own."""
         self.failed = True
         self._console.file.flush()
-        code, _, rest = text.partition(": ")
-        if code in REASONS and rest.endswith(f" {REASONS[code][1]}"):
-            reason, advice = rest.removesuffix(f" {REASONS[code][1]}"), REASONS[code][1]
-            lines = [("bold red", f"Refused, {code}: {reason}"), ("", f"  {advice}")]
+        refused = refusal(text)
+        if refused is not None:
+            advice = REASONS[refused.code][1]
+            lines = [("bold red", f"Refused, {str(refused).removesuffix(f' {advice}')}"), ("", f"  {advice}")]
         else:
             lines = [("bold red", clean(text.split("\n\nLINE ")[0]))]
         told = Console(stderr=True, no_color=self._console.no_color, soft_wrap=True)
@@ -180,25 +207,29 @@ class Shell:
 
     def _write(self, columns: Sequence[Column], read: Callable[[], pa.RecordBatch | None]) -> None:
         """Write a result where results go."""
-        file, self._once = self._once or self._output, None
+        target, self._once = self._once or self._output, None
         try:
-            writer = self._writer(columns, file)
+            writer = self._writer(columns, target)
             while (batch := read()) is not None:
                 if batch.num_rows:
                     writer.batch(batch)
             writer.end()
         finally:
-            if file is not None:
-                file.flush()
-                if file is not self._output:
-                    file.close()
+            if target is not None and target is not self._output:
+                target.close()
+            elif target is not None and target.file is not None:
+                target.file.flush()
 
-    def _writer(self, columns: Sequence[Column], file: TextIO | None) -> Writer:
-        if self._mode == "box":
+    def _writer(self, columns: Sequence[Column], target: Target | None) -> Writer:
+        if target is not None and target.file is None:
+            return Parquet(target.path, self._texts, columns)
+        file = None if target is None else target.file
+        mode = (target and target.form) or self._mode
+        if mode == "box":
             console = self._console if file is None else Console(file=file, no_color=True, width=1_000_000)
             width = console.width if file is None and console.is_terminal else None
             return Boxed(console, self._texts, columns, most=self._most, width=width)
-        return FORMS[self._mode]((self._console.file if file is None else file).write, self._texts, columns)
+        return FORMS[mode]((self._console.file if file is None else file).write, self._texts, columns)
 
     def _table(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table of the shell's own."""
@@ -210,6 +241,8 @@ class Shell:
     # --- Commands ---------------------------------------------------------------------------------------------------
 
     def _command(self, line: str) -> None:
+        if line.startswith("\\"):
+            raise SDCError("commands begin with a point here, not with a backslash (.help lists them)")
         name, _, argument = line[1:].partition(" ")
         name, argument = name.rstrip(";").lower(), argument.strip().rstrip(";").strip()
         if name not in COMMANDS:
@@ -263,6 +296,8 @@ class Shell:
             self._say(self._mode)
         elif mode.lower() in MODES:
             self._mode = mode.lower()
+        elif mode.lower() == "parquet":
+            raise SDCError("Parquet goes into a file: .once FILE.parquet")
         else:
             raise unknown("mode", mode, MODES)
 
@@ -280,10 +315,12 @@ class Shell:
         self._timer = switch.lower() != "off"
 
     def _set_output(self, name: str) -> None:
-        file = None if name in ("", "stdout") else _opened(name)
+        if _form(name) == "parquet":
+            raise SDCError(f"a Parquet file has one result only: .once {name}")
+        target = None if name in ("", "stdout") else _opened(name)
         if self._output is not None:
             self._output.close()
-        self._output = file
+        self._output = target
 
     def _set_once(self, name: str) -> None:
         if self._once is not None:
@@ -294,7 +331,7 @@ class Shell:
         if self._depth >= _DEEPEST:
             raise SDCError(f"'{name}' is read by a file that is read by a file, and so on: that is too deep")
         try:
-            text = Path(_unquoted(name)).expanduser().read_text(encoding="utf-8")
+            text = _path(name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise SDCError(f"'{name}' is not a text in UTF-8") from None
         self._depth += 1
@@ -329,10 +366,17 @@ def _told(origin: Origin) -> str:
     return "public"
 
 
-def _unquoted(name: str) -> str:
+def _path(name: str) -> Path:
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "'\""
-    return name[1:-1] if quoted else name
+    return Path(name[1:-1] if quoted else name).expanduser()
 
 
-def _opened(name: str) -> TextIO:
-    return Path(_unquoted(name)).expanduser().open("w", encoding="utf-8", newline="\n")
+def _form(name: str) -> str | None:
+    return ENDINGS.get(_path(name).suffix.lower())
+
+
+def _opened(name: str) -> Target:
+    form, file = _form(name), _path(name).open("w", encoding="utf-8", newline="\n")
+    if form == "parquet":
+        file.close()
+    return Target(_path(name), form, None if file.closed else file)

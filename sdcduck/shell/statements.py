@@ -14,51 +14,59 @@ _PART = re.compile(
     re.S,
 )
 _QUESTION = re.compile(r"(?:select|with|from|values|table|pivot|unpivot|\()", re.I)
+_COMMAND = re.compile(r"[.\\][^\n]*|(?:help|quit|exit)(?=\s*(?:;|\n|\Z))", re.I)
+_SHOW_TABLES = re.compile(r"show\s+(all\s+)?tables\s*", re.I)
+_DESCRIBE = re.compile(r"desc(?:ribe)?\s+((?:[\w.]|\"[^\"]+\")+)\s*", re.I)
 _EXPLAIN = re.compile(r"explain\s+(?!\()(.+)", re.I | re.S)
 
 
 def split(text: str) -> Iterator[str]:
-    """The statements and the commands of a text, in order; a command is a line that begins with a point.
+    """The statements and the commands of a text, in order.
 
-    >>> list(split(".mode csv\\nSELECT ';' -- done;\\n; SELECT 2"))
-    ['.mode csv', "SELECT ';' -- done;", 'SELECT 2']
+    A command is a line that begins with a point, or a word for which other shells need none.
+
+    >>> list(split(".mode csv\\nSELECT ';' -- done;\\n; SELECT 2; quit"))
+    ['.mode csv', "SELECT ';' -- done;", 'SELECT 2', 'quit']
     """
     place = _after_blank(text, 0)
     while place < len(text):
-        if text[place] == ".":
-            end = text.find("\n", place)
-            end = len(text) if end < 0 else end
-            yield text[place:end].strip()
-        else:
-            found = _end(text, place)
-            end = len(text) if found is None else found
-            yield text[place:end].strip()
+        end = _end_of_command(text, place) or _end(text, place) or len(text)
+        yield text[place:end].strip()
         place = _after_blank(text, end)
 
 
 def is_complete(text: str) -> bool:
     """Whether nothing more has to be typed: a command, or statements with a semicolon after each.
 
-    >>> [is_complete(text) for text in (".help", "SELECT 1", "SELECT ';", "SELECT 1; -- done", "")]
-    [True, False, False, True, True]
+    >>> [is_complete(text) for text in (".help", "quit", "SELECT 1", "SELECT ';", "SELECT 1; -- done", "")]
+    [True, True, False, False, True, True]
     """
     place = _after_blank(text, 0)
     while place < len(text):
-        if text[place] == ".":
-            end = text.find("\n", place)
-            place = len(text) if end < 0 else end
-        else:
-            found = _end(text, place)
-            if found is None:
-                return False
-            place = found
-        place = _after_blank(text, place)
+        end = _end_of_command(text, place) or _end(text, place)
+        if end is None:
+            return False
+        place = _after_blank(text, end)
     return True
 
 
 def is_question(statement: str) -> bool:
     """Whether a statement asks for rows of tables, as far as its first word tells."""
     return _QUESTION.match(statement, _after_blank(statement, 0)) is not None
+
+
+def command_of(statement: str) -> str | None:
+    """The command that a text of `split` is, or that it stands for.
+
+    >>> [command_of(text) for text in (".mode csv", "QUIT", "SHOW TABLES", "describe people", 'DESC "a b"', "SELECT 1")]
+    ['.mode csv', '.quit', '.tables', '.columns people', '.columns "a b"', None]
+    """
+    if _COMMAND.match(statement):
+        return statement if statement[0] in ".\\" else f".{statement.lower()}"
+    if _SHOW_TABLES.fullmatch(statement):
+        return ".tables"
+    found = _DESCRIBE.fullmatch(statement)
+    return f".columns {found[1]}" if found else None
 
 
 def explained(statement: str) -> str | None:
@@ -71,6 +79,11 @@ def _after_blank(text: str, place: int) -> int:
     found = _BLANK.match(text, place)
     assert found is not None
     return found.end()
+
+
+def _end_of_command(text: str, place: int) -> int | None:
+    found = _COMMAND.match(text, place)
+    return None if found is None else found.end()
 
 
 def _end(text: str, place: int) -> int | None:

@@ -6,7 +6,10 @@ import asyncio
 import datetime
 import io
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -553,6 +556,19 @@ def test_the_postgres_backend_of_ibis(served: Served, expected: Any) -> None:
             con.disconnect()
     with pytest.raises(psycopg.OperationalError, match="password"):
         ibis.postgres.connect(**login, password="wrong password")
+
+
+def test_ctrl_c_stops_a_question_of_our_ibis(served: Served) -> None:
+    pytest.importorskip("ibis")
+    program = "import sys, sdcduck.ibis; sdcduck.ibis.connect(sys.argv[1]).raw_sql(sys.argv[2])"
+    asking = subprocess.Popen(
+        [sys.executable, "-c", program, served.url, SLOW], stderr=subprocess.PIPE, text=True,
+        # What runs in the background, as these tests may, has its children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    with again_and_again(lambda: asking.send_signal(signal.SIGINT), served.at_work()):
+        _, said = asking.communicate(timeout=60)
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
 
 
 def test_our_ibis_leaves_in_the_middle(served: Served) -> None:

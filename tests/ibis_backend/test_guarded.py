@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from ibis import _
+from ibis import selectors as s
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
@@ -149,6 +150,23 @@ SAME: dict[str, tuple[Build, str]] = {
     "dates": (
         lambda t, r: t.filter(_.born >= ibis.date("2001-01-01")).group_by(y=_.born.year(), m=_.born.month()).agg(n=_.count()),
         "SELECT year(born) AS y, month(born) AS m, count(*) FROM people WHERE born >= DATE '2001-01-01' GROUP BY y, m",
+    ),
+    "dates and intervals": (
+        lambda t, r: t.filter(_.born + ibis.interval(days=30) > "2001-01-01").group_by(q=(_.born - ibis.interval(months=1)).quarter())
+        .agg(n=_.count()),
+        "SELECT quarter(born - INTERVAL 1 MONTH) AS q, count(*) FROM people WHERE born + INTERVAL 30 DAY > DATE '2001-01-01' GROUP BY q",
+    ),
+    "columns by selectors": (
+        lambda t, r: t.group_by(s.cols("region", "sex")).agg(s.across(s.cols("income"), {"total": _.sum(), "mean": _.mean()})),
+        "SELECT region, sex, sum(income), avg(income) FROM people GROUP BY ALL",
+    ),
+    "values by cases": (
+        lambda t, r: t.group_by(who=_.sex.cases(("f", "women"), else_="men")).agg(n=_.count()),
+        "SELECT CASE sex WHEN 'f' THEN 'women' ELSE 'men' END AS who, count(*) FROM people GROUP BY who",
+    ),
+    "running totals": (
+        lambda t, r: t.group_by("age").agg(n=_.count()).mutate(total=_.n.cumsum(order_by=_.age), more=_.n - _.n.lag().over(order_by=_.age)),
+        "SELECT age, n, sum(n) OVER (ORDER BY age), n - lag(n) OVER (ORDER BY age) FROM (SELECT age, count(*) AS n FROM people GROUP BY age)",
     ),
     "text": (
         lambda t, r: t.filter(_.region.contains("o")).group_by(a=_.region[:1], b=_.region.upper()).agg(n=_.count()),
@@ -360,6 +378,15 @@ def test_functions_of_the_analysts_own_are_refused(con: Any) -> None:
             t.group_by(k=call).agg(n=_.count()).execute()
 
 
+def test_what_is_only_looked_at_says_why_it_is_not_shown(con: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ibis.options, "interactive", True)
+    t = con.table("people")
+    shown = " ".join(repr(t.filter(_.sex == "f", _.age < 30).select("income").distinct()).split())
+    assert "SDC041: a measure outside of sum and avg (income). Measures are added up. Group by" in shown
+    assert "r0.age < 30" in shown
+    assert "North" in repr(t.group_by("region").agg(n=_.count()))
+
+
 def test_a_preview_says_that_it_is_one(con: Any) -> None:
     with pytest.warns(UserWarning, match="made up"):
         assert len(con.table("people").limit(2).execute()) == 2
@@ -381,6 +408,8 @@ def test_a_file_is_free_again_after_it(register: Path, tmp_path: Path) -> None:
         ("nowhere.duckdb", {}, "no such database file"),
         ("mysql://host/db", {}, "begins with postgresql://"),
         ("postgresql:///db", {}, "address of a gateway is"),
+        ("postgresql://host:54x/db", {}, "with a port between 1 and 65535"),
+        ("postgresql://[::1/db", {}, "address of a gateway is"),
         ("postgresql://host/db", {"seconds": 3}, "seconds goes with a file"),
         ("file.duckdb", {"password": "x"}, "a file has none"),
         ("sdcduck://ann:x@127.0.0.1:1/db", {}, "gateway did not answer"),

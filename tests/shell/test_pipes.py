@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
-from served_gateway import PASSWORD, Served
+from served_gateway import PASSWORD, ROWS, Served
 from shell_command import COMMAND
 
 from sdcduck.catalog.audit_reading import read_log
+from sdcduck.shell.completion import completions
 
 Run = Callable[..., Any]
 GROUPS = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
@@ -85,7 +89,7 @@ def test_commands(ask: Run) -> None:
         (".maxrows many", ".maxrows takes a number of rows, or 0 for all"),
         (".timer maybe", ".timer takes on or off"),
         (".explain", "nothing was asked yet: write the query after the command"),
-        (".read nowhere.sql", "[Errno 2] No such file or directory: 'nowhere.sql'"),
+        (".read nowhere.sql", "'nowhere.sql': No such file or directory"),
     ],
 )
 def test_wrong_commands(run: Run, register: Path, line: str, said: str) -> None:
@@ -110,6 +114,98 @@ def test_other_forms_have_every_row(ask: Run) -> None:
     ]
     lines = ask(text=f".mode line\n{GROUPS};").stdout.splitlines()
     assert lines[:3] == ["region = East", "     n = 997", ""]
+
+
+def test_the_end_of_a_name_says_the_form_of_a_file(ask: Run, tmp_path: Path) -> None:
+    for name in ("a.csv", "a.JSON", "a.md", "a.txt"):
+        assert ask(text=f".once {name}\n{GROUPS};").returncode == 0
+    assert (tmp_path / "a.csv").read_text().splitlines()[:2] == ["region,n", "East,997"]
+    assert json.loads((tmp_path / "a.JSON").read_text())[0] == {"region": "East", "n": 997}
+    assert (tmp_path / "a.md").read_text().startswith("| region | n |")
+    assert (tmp_path / "a.txt").read_text().startswith("┌───")
+    done = ask(text=f".mode json\n.output b.csv\n{GROUPS};\n.output\nSELECT 1 AS a;")
+    assert (tmp_path / "b.csv").read_text().startswith("region,n\n")
+    assert done.stdout == '[{"a":1}]\n'
+
+
+def test_a_parquet_file_has_values_of_their_types(ask: Run, tmp_path: Path) -> None:
+    query = (
+        "SELECT a_bool, an_int, a_double, a_decimal, a_text, a_date, a_moment, nothing, INTERVAL 3 DAY AS wait, "
+        "[1, NULL] AS two, 'f26e8cef-d368-467c-831f-b4cb7d382316'::UUID AS id, DATE '0044-03-15 (BC)' AS ides FROM kinds"
+    )
+    done = ask(text=f".once kinds.parquet\n{query};\n.once all.parquet\nFROM numbers ORDER BY n;")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with duckdb.connect() as con:
+        assert con.execute(f"SELECT count(*), sum(n) FROM '{tmp_path}/all.parquet'").fetchall() == [
+            (ROWS, ROWS * (ROWS - 1) // 2)
+        ]
+        kinds = f"FROM '{tmp_path}/kinds.parquet'"
+        assert con.execute(f"SELECT * EXCLUDE (ides) {kinds}").fetchall()[0][:-1] == (
+            True, 8, 1.5, Decimal("12.345"), "grün", date(2020, 2, 29), datetime(2020, 2, 29, 12, 30, 1, 500_000), None,
+            timedelta(3), [1, None],
+        )  # fmt: skip
+        assert con.execute(f"SELECT id::VARCHAR, ides::VARCHAR {kinds}").fetchall() == [
+            ("f26e8cef-d368-467c-831f-b4cb7d382316", "0044-03-15 (BC)")
+        ]
+
+
+def test_an_empty_result_in_parquet_has_its_columns(ask: Run, tmp_path: Path) -> None:
+    assert ask(text=".once none.parquet\nSELECT * FROM kinds WHERE an_int < 0;").returncode == 0
+    with duckdb.connect() as con:
+        described = dict(row[:2] for row in con.execute(f"DESCRIBE FROM '{tmp_path}/none.parquet'").fetchall())
+        assert con.execute(f"SELECT count(*) FROM '{tmp_path}/none.parquet'").fetchall() == [(0,)]
+    assert (described["a_text"], described["a_big"], described["a_date"]) == ("VARCHAR", "BIGINT", "DATE")
+
+
+def test_what_parquet_is_not_for(ask: Run, tmp_path: Path) -> None:
+    done = ask(text=f".mode parquet\n.output x.parquet\n{GROUPS};")
+    assert done.stderr.splitlines() == [
+        "Parquet goes into a file: .once FILE.parquet", "a Parquet file has one result only: .once x.parquet",
+    ]  # fmt: skip
+    assert "East" in done.stdout
+    assert not (tmp_path / "x.parquet").exists()
+
+
+def test_files_that_are_not_there_are_named(ask: Run) -> None:
+    done = ask(text=".once no/where.csv\n.read none.sql")
+    assert done.stderr.splitlines() == [
+        "'no/where.csv': No such file or directory",
+        "'none.sql': No such file or directory",
+    ]
+
+
+def test_statements_about_tables_are_commands_of_the_shell(ask: Run) -> None:
+    assert ask("-c", "SHOW TABLES;").stdout == ask("-c", ".tables").stdout
+    assert (
+        ask("-c", "DESCRIBE people").stdout == ask("-c", "desc people;").stdout == ask("-c", ".columns people").stdout
+    )
+    assert "unknown table 'peple'; did you mean 'people'?" in ask("-c", "DESCRIBE peple").stderr
+
+
+def test_words_of_other_shells(ask: Run) -> None:
+    assert ask(text="help").stdout == ask(text=".help").stdout
+    done = ask(text="COPY (SELECT 1) TO 'x.csv';\n\\d people\nquit\nSELECT 1 AS a;")
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "COPY is not answered: .once FILE.csv or .once FILE.parquet writes the next result to a file",
+        "commands begin with a point here, not with a backslash (.help lists them)",
+    ]
+
+
+def test_files_are_completed(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "ask.sql").touch()
+    typed = f"{tmp_path}/a"
+    assert completions(f".read {typed}", f".read {typed}", []) == (
+        typed, [(f"{tmp_path}/answers/", ""), (f"{tmp_path}/ask.sql", "")],
+    )  # fmt: skip
+    assert completions(".once no/where", ".once no/where", []) == ("no/where", [])
+
+
+def test_numbers_of_any_size(ask: Run) -> None:
+    largest = 2**127 - 1
+    done = ask(text=f".mode csv\nSELECT {largest}::HUGEINT AS a UNION ALL SELECT 1 ORDER BY a;")
+    assert (done.stdout, done.stderr) == (f"a\n1\n{largest}\n", "")
 
 
 def test_texts_of_a_csv_are_no_formulas(ask: Run) -> None:
@@ -209,7 +305,9 @@ def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Ser
         (("nowhere.duckdb",), "there is no file 'nowhere.duckdb'"),
         (("--connect", "postgresql://ann@localhost/x", "--as", "bob"), "--as and --log go with a file"),
         (("--connect", "postgresql://ann@127.0.0.1:1/x"), "connection failed"),
-        (("--connect", "nonsense"), "missing \"=\" after \"nonsense\""),
+        (("--connect", "nonsense"), "the address of a gateway begins with postgresql:// or sdcduck://"),
+        (("--connect", "HOST:5432/register"), "the address of a gateway begins with postgresql:// or sdcduck://"),
+        (("--connect", "sdcduck://ann@localhost:54x/register"), "with a port between 1 and 65535"),
     ],
 )  # fmt: skip
 def test_wrong_ways_in(run: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -12,7 +12,11 @@ from sdcduck.shell.sources import Table
 from sdcduck.shell.statements import explained, is_complete, is_question, split
 
 TABLES = [
-    Table("people", "protected", (("region", "VARCHAR", "dimension"), ("income", "INTEGER", "measure"))),
+    Table(
+        "people",
+        "protected",
+        (("region", "VARCHAR", "dimension"), ("income", "INTEGER", "measure"), ("group", "INTEGER", "dimension")),
+    ),
     Table("regions", "public", (("region", "VARCHAR", "public"), ("Per capita", "DOUBLE", "public"))),
 ]
 
@@ -29,6 +33,9 @@ TABLES = [
         (".tables\nSELECT 1;.mode csv\n", [".tables", "SELECT 1", ".mode csv"]),
         ("-- first\n.tables\nSELECT .5\n.5;", [".tables", "SELECT .5\n.5"]),
         ("SELECT $1; SELECT 2", ["SELECT $1", "SELECT 2"]),
+        ("SELECT 1;\nquit\n", ["SELECT 1", "quit"]),
+        ("help;\nSELECT exit\nFROM quit;", ["help", "SELECT exit\nFROM quit"]),
+        ("\\d people\nSELECT 1", ["\\d people", "SELECT 1"]),
     ],
 )  # fmt: skip
 def test_statements_and_commands(text: str, parts: list[str]) -> None:
@@ -42,7 +49,9 @@ def test_more_has_to_come(text: str) -> None:
     assert not is_complete(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", ".help", "SELECT 1;", "SELECT 1; -- yes", "SELECT 1;\n.help", "-- note"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", ".help", "SELECT 1;", "SELECT 1; -- yes", "SELECT 1;\n.help", "-- note", "exit", "\\d"]
+)
 def test_that_is_all(text: str) -> None:
     assert is_complete(text)
 
@@ -62,13 +71,20 @@ def test_what_a_statement_is() -> None:
         ("SELECT count(*) FROM peo", "peo", ["people"]),
         ("SELECT 1 FROM people JOIN r", "r", ["regions"]),
         ("SELECT sum(inc", "inc", ["income"]),
-        ("SELECT p.|FROM people p", "", ["income", "region"]),
+        ("SELECT p.|FROM people p", "", ['"group"', "income", "region"]),
         ("SELECT secrets.", "", []),
         ("SELECT med", "med", ["median"]),
         ("select hav", "hav", ["having"]),
         ("SELECT HAV", "HAV", ["HAVING"]),
         ("SELECT 'inc", "", []),
-        ("SELECT Per|FROM regions", "Per", ["PERCENT_RANK"]),
+        ("SELECT Per|FROM regions", "Per", ['"Per capita"']),
+        ('SELECT "Per|FROM regions', '"Per', ['"Per capita"']),
+        ('SELECT count(*) FROM "', '"', ['"Per capita"', '"group"', '"income"', '"people"', '"region"', '"regions"']),
+        ("SELECT gro", "gro", ['"group"', "group by", "grouping sets", "grouping", "grouping_id"]),
+        ("SELECT people.gro|FROM people", "gro", ['"group"']),
+        ("describe peo", "peo", ["people"]),
+        ("show tab", "tab", []),
+        ("sho", "sho", ["show tables"]),
         (".col", "col", ["columns"]),
         (".columns re", "re", ["regions"]),
         (".mode j", "j", ["json"]),
