@@ -2,7 +2,8 @@
 
 DuckDB lets Python add scalar functions only. A *table* function is therefore a macro over a planner::
 
-    CREATE OR REPLACE TEMP MACRO sdc_f(source, a := 1) AS TABLE SELECT * FROM query(_sdc_plan_f(source, a));
+    CREATE OR REPLACE MACRO sdc_f(source, a := 1) AS TABLE
+        SELECT * FROM query(_sdc_with_python(_sdc_plan_f(source, a)));
 
 The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
 A table that has to be computed is made in a thread of its own when the statement runs: the planner answers with `Rows`,
@@ -103,8 +104,8 @@ class Family:
 
     Attributes:
         name: the same word on every floor.
-        stored: SQL files that are pure SQL and live in the database.
-        temporary: SQL files whose macros call Python and live as long as the connection.
+        stored: SQL files that are pure SQL.
+        temporary: SQL files whose macros call Python; they live in the database, too, and what they call is temporary.
     """
 
     name: str
@@ -144,6 +145,10 @@ def _sql_type(text: str) -> DuckDBPyType:
     return DuckDBPyType(text)
 
 
+WITH_PYTHON = "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"
+"""The function that macros ask first, by a name that is read where it is not there (`_sdc_with_python`)."""
+
+
 def create_functions(
     con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]
 ) -> dict[str, Callable[..., object]]:
@@ -163,6 +168,7 @@ def create_functions(
         created[name] = _with_signature(CALLS.counted(function), tuple(arguments))
         create_function(name, created[name], kinds, _sql_type(returns), null_handling="special", **how)
 
+    create(WITH_PYTHON, lambda plan: plan, ["VARCHAR"], "VARCHAR")
     for family in families:
         for scalar in family.scalars:
             function = partial(scalar.function, session)
