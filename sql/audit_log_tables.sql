@@ -1,4 +1,4 @@
--- The table function that reads the audit log of a guard. It calls Python, so it is temporary.
+-- The table function that reads the audit log of a guard. It calls Python.
 
 --| sdc_audit_log(path, first := 1) -> TABLE
 --| Reads the audit log of a guard, `sdcduck.open_guard(.., log := path)`: one row a question, answered or not.

@@ -1,4 +1,4 @@
--- Table functions that declare policies. They call Python while a statement is bound, so they are temporary.
+-- Table functions that declare policies. They call Python while a statement is bound.
 
 --| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
@@ -36,15 +36,15 @@
 --| -------+----------+------+-------+-----------------
 --| people | cell_key |   12 |    12 |             true
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_protect(
+CREATE OR REPLACE MACRO sdc_protect(
     tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
     ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL,
     population := NULL, role := '', preview := NULL
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_protect(
+    SELECT * FROM query(_sdc_with_python(_sdc_plan_protect(
         tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
         ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units::VARCHAR, base::VARCHAR, publication::VARCHAR, population::VARCHAR,
-        role::VARCHAR, preview::VARCHAR, [current_database(), current_schema()]));
+        role::VARCHAR, preview::VARCHAR, [current_database(), current_schema()])));
 
 --| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely. A view that fails for some of its rows is refused.
@@ -60,8 +60,9 @@ CREATE OR REPLACE TEMP MACRO sdc_protect(
 --| -------+--------
 --| visits |       3
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_public(tbl, role := '') AS TABLE
-    SELECT * FROM query(_sdc_plan_public(tbl::VARCHAR, role::VARCHAR, [current_database(), current_schema()]));
+CREATE OR REPLACE MACRO sdc_public(tbl, role := '') AS TABLE
+    SELECT * FROM query(_sdc_with_python(
+        _sdc_plan_public(tbl::VARCHAR, role::VARCHAR, [current_database(), current_schema()])));
 
 --| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.

@@ -1,5 +1,5 @@
--- Hierarchies: trees of codes, and the files of tau-Argus. The table functions call Python while a statement is bound, so
--- they are temporary and live with the connection that sdcduck was installed on.
+-- Hierarchies: trees of codes, and the files of tau-Argus. The table functions call Python while a statement is
+-- bound.
 
 --| sdc_levels(tbl, child := 'child', parent := 'parent', prefix := 'level_') -> TABLE
 --| A (child, parent) table as one row a leaf, with a column for every level: what a publication joins.
@@ -124,7 +124,7 @@
 --|    4 | ['South', 'm'] | NULL   | 12.0 |             NULL |             NULL
 --| @source format of tau-Argus 4 (its TableSet.java)
 
-CREATE OR REPLACE TEMP MACRO _sdc_apriori_in(path, dimensions, separator, total, statuses) AS
+CREATE OR REPLACE MACRO _sdc_apriori_in(path, dimensions, separator, total, statuses) AS
     '[' || list_aggregate(list_transform(dimensions::VARCHAR[], lambda name: '"' || replace(name, '"', '""') || '"::VARCHAR'), 'string_agg', ', ')
     || '] IN (SELECT codes FROM sdc_read_hst(''' || replace(path, '''', '''''') || ''', separator := '
     || coalesce('''' || replace(separator, '''', '''''') || '''', 'NULL') || ', total := '
@@ -157,7 +157,7 @@ CREATE OR REPLACE TEMP MACRO _sdc_apriori_in(path, dimensions, separator, total,
 --| South  | f    | 3 | open    | NULL
 --| South  | m    | 2 | open    | NULL
 --| @source format of tau-Argus 4 (its TableSet.java)
-CREATE OR REPLACE TEMP MACRO sdc_apriori_primary(path, dimensions, separator := NULL, total := 'Total') AS
+CREATE OR REPLACE MACRO sdc_apriori_primary(path, dimensions, separator := NULL, total := 'Total') AS
     'CASE WHEN ' || _sdc_apriori_in(path, dimensions, separator, total, '''s''') || ' THEN NULL ELSE '
     || _sdc_apriori_in(path, dimensions, separator, total, '''u'', ''m'', ''ml''') || ' END';
 
@@ -188,5 +188,5 @@ CREATE OR REPLACE TEMP MACRO sdc_apriori_primary(path, dimensions, separator := 
 --| South  | f    |    3 | open
 --| South  | m    |    2 | open
 --| @source format of tau-Argus 4 (its TableSet.java)
-CREATE OR REPLACE TEMP MACRO sdc_apriori_forced(path, dimensions, separator := NULL, total := 'Total') AS
+CREATE OR REPLACE MACRO sdc_apriori_forced(path, dimensions, separator := NULL, total := 'Total') AS
     _sdc_apriori_in(path, dimensions, separator, total, '''p''');

@@ -1,4 +1,4 @@
--- Output checking (temporary macros of a connection with sdcduck).
+-- Output checking.
 
 --| sdc_check_table(publication, threshold := 10, max_share := 0.9, zeros := 'fail', dominance := [(2, 90)], p_percent := 10, contributor := NULL, weight := NULL, structural_zeros := NULL, hide := false, freq := NULL) -> TABLE
 --| Whether a table of counts and sums may leave: every cell and margin under the rules of output checking.

@@ -1,5 +1,10 @@
--- Cell-key perturbation: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Cell-key perturbation: the functions that need Python.
 -- Text arguments are cast, so that a number in the place of a name is refused by name and not as a missing overload.
+
+-- Every macro that calls Python asks this one first: where Python is not there, in a plain DuckDB shell say, the name of the
+-- function that DuckDB does not find tells what to do. What it is given it gives back.
+CREATE OR REPLACE MACRO _sdc_with_python(plan) AS
+    "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(plan);
 
 --| sdc_record_key(unit_id, digits := 8) -> BIGINT
 --| The record key of a unit: HMAC-SHA-256 of its identifier under the secret, modulo 10^digits.
@@ -19,16 +24,18 @@
 --|    2 |   59926057
 --| NULL |       NULL
 --| @source R package cellKey draws keys at random; a keyed hash makes them repeatable
-CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
-    coalesce(
-        _sdc_hmac_keys(unit_id::VARCHAR, CASE WHEN digits = digits::INTEGER THEN digits::INTEGER END),
-        CASE
-            WHEN unit_id IS NULL THEN NULL
-            WHEN (digits BETWEEN 5 AND 18 AND digits = digits::INTEGER) IS NOT TRUE
-                THEN error('sdc_record_key: digits must be between 5 and 18')
-            ELSE error(_sdc_secret_problem('sdc_record_key'))
-        END
-    );
+CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
+    CASE
+        WHEN _sdc_with_python('') IS NULL THEN NULL
+        ELSE coalesce(
+            _sdc_hmac_keys(unit_id::VARCHAR, CASE WHEN digits = digits::INTEGER THEN digits::INTEGER END),
+            CASE
+                WHEN unit_id IS NULL THEN NULL
+                WHEN (digits BETWEEN 5 AND 18 AND digits = digits::INTEGER) IS NOT TRUE
+                    THEN error('sdc_record_key: digits must be between 5 and 18')
+                ELSE error(_sdc_secret_problem('sdc_record_key'))
+            END)
+    END;
 
 --| sdc_add_record_key(tbl, unit := NULL, record_key := 'record_key', digits := 8) -> TABLE
 --| Adds a stored key column to a table, in one statement and one transaction.
@@ -115,13 +122,13 @@ CREATE OR REPLACE TEMP MACRO sdc_record_key(unit_id, digits := 8) AS
 --| 2.0 | 3.0 | 0.24246618 |  1.0 | 0.95967482
 --| 2.0 | 4.0 | 0.04032518 |  2.0 |        1.0
 --| @source Marley & Leaver (2011); Giessing & Tent (2019); parameters as in R package ptable
-CREATE OR REPLACE TEMP MACRO sdc_ptable(
+CREATE OR REPLACE MACRO sdc_ptable(
     D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL,
     type := 'all', modified := false, threshold := 0.2, seed := 0
 ) AS TABLE
-    SELECT * FROM query(_sdc_plan_ptable(
+    SELECT * FROM query(_sdc_with_python(_sdc_plan_ptable(
         D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, step, icat::VARCHAR, type::VARCHAR, modified,
-        threshold, seed::VARCHAR));
+        threshold, seed::VARCHAR)));
 
 --| sdc_rounding_ptable(base := 3) -> TABLE
 --| A perturbation table that rounds counts to multiples of a base at random, without bias.
@@ -151,7 +158,7 @@ CREATE OR REPLACE TEMP MACRO sdc_ptable(
 --| 2.0 | 3.0 | 0.6667
 --| 3.0 | 3.0 |    1.0
 --| @source random rounding, as in official statistics; keyed as in Thompson, Broadfoot & Elazar (2013)
-CREATE OR REPLACE TEMP MACRO sdc_rounding_ptable(base := 3) AS TABLE
+CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
     WITH counts AS (
         SELECT unnest(range(b + 1)) AS i, b AS modulus
         FROM (SELECT CASE

@@ -1,4 +1,4 @@
--- Differentially private synthesis of tables (temporary macros of a connection with sdcduck).
+-- Differentially private synthesis of tables.
 
 --| sdc_synth_dp(source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL, rounded := false, tol := 1e-4, max_iter := 5000, zeros := false, records := false) -> TABLE
 --| A differentially private synthetic table: noise from OpenDP on the counts, then synthetic records drawn from them.

@@ -1,4 +1,4 @@
--- Names for reconstructed records, and the luck in them (temporary macros of a connection with sdcduck).
+-- Names for reconstructed records, and the luck in them.
 
 --| sdc_recon_link(records, external, match := [], near := NULL, tolerance := 1, id := 'id', order := [], slot := 'slot', draw := 'draw') -> TABLE
 --| Gives every record of every reconstruction the name of a person, as an attacker with a list of people would.

@@ -1,4 +1,4 @@
--- Reconstruction: what published numbers give away of the records (temporary macros of a connection with sdcduck).
+-- Reconstruction: what published numbers give away of the records.
 
 --| sdc_moment_solutions(n, mean := NULL, sd := NULL, low := NULL, high := NULL, mean_dp := 2, sd_dp := 2, median := NULL, max_solutions := 1000) -> TABLE
 --| The lists of whole numbers that have a mean and a standard deviation: if there is one only, it is disclosed.

@@ -1,4 +1,4 @@
--- Targeted record swapping (temporary macros of a connection with sdcduck).
+-- Targeted record swapping.
 
 --| sdc_record_swap(source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05, carry_along := [], return_swapped_id := false, seed := NULL) -> TABLE
 --| Households that stand out change place with similar households of other areas.

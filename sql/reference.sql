@@ -38,5 +38,5 @@
 --| default           | counts     | built in: counts, D = 5, V = 2, modified
 --| default_magnitude | magnitudes | built in: magnitudes, D = 5, V = 1, step = 5, icat = 1, 3, 5, modified
 --| @source this project
-CREATE OR REPLACE TEMP MACRO sdc_ptables() AS TABLE
+CREATE OR REPLACE MACRO sdc_ptables() AS TABLE
     SELECT name, kind, modulus AS keys, step, origin FROM sdc.ptables ORDER BY name;

@@ -1,4 +1,4 @@
--- The report of a release: it asks the functions of risk and utility (a temporary macro of a connection with sdcduck).
+-- The report of a release: it asks the functions of risk and utility.
 
 --| sdc_report(original, release, holdout := NULL, keys := [], targets := [], columns := [], seed := NULL) -> TABLE
 --| Who could be found in a release, what could be learned, what was lost: every measure that applies, with its baseline.

@@ -1,4 +1,4 @@
--- Disclosure risk of records: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Disclosure risk of records: the functions that need Python.
 
 --| sdc_classes(source, keys := [], weight := NULL, nulls := 'category') -> TABLE
 --| The classes of a table: how many records have the same values of the keys.
@@ -176,9 +176,9 @@
 --| ----------+----------
 --| 0.0311338 | 0.0059077
 --| @source Benedetti and Franconi (1998); Franconi and Polettini (2004)
-CREATE OR REPLACE TEMP MACRO sdc_class_risk(records, population, approximate := false) AS
+CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false) AS
     CASE
-        WHEN records IS NULL OR population IS NULL THEN NULL
+        WHEN _sdc_with_python('') IS NULL OR records IS NULL OR population IS NULL THEN NULL
         WHEN records < 1 THEN error('sdc_class_risk: a class has at least one record')
         WHEN (population > 0 AND isfinite(population::DOUBLE)) IS NOT TRUE
             THEN error('sdc_class_risk: the population of a class must be a positive number')

@@ -1,4 +1,4 @@
--- Special uniques among records (temporary macros of a connection with sdcduck).
+-- Special uniques among records.
 
 --| sdc_suda(source, keys := [], max_size := NULL, dis := 0.01, missing := NULL, nulls := 'category') -> TABLE
 --| Every record with its SUDA score: how few keys are enough to make it unique, and in how many ways.

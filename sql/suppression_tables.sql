@@ -1,5 +1,4 @@
--- Table functions of suppression. They call Python while a statement is bound, so they are temporary and live with the
--- connection that sdcduck was installed on.
+-- Table functions of suppression. They call Python while a statement is bound.
 
 --| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL) -> TABLE
 --| The cells of a publication with the primary rules applied: which cells may not be published, and why.

@@ -1,4 +1,4 @@
--- Synthesis of tables: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Synthesis of tables: the functions that need Python.
 
 --| sdc_synth_table(source, by := [], count := NULL, model := 'nbi', sigma := NULL, alpha := 0, nu := NULL, m := 1, size := 1, domains := NULL, structural_zeros := NULL, seed := NULL, zeros := false, records := false) -> TABLE
 --| Synthetic counts: each cell drawn from a law whose mean is the count of the cell.
@@ -64,9 +64,9 @@
 --| North  | 4
 --| South  | 5
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD
-CREATE OR REPLACE TEMP MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, model := 'nbi', nu := NULL) AS
+CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, model := 'nbi', nu := NULL) AS
     CASE
-        WHEN n IS NULL OR cell_key IS NULL OR replicate IS NULL THEN NULL
+        WHEN _sdc_with_python('') IS NULL OR n IS NULL OR cell_key IS NULL OR replicate IS NULL THEN NULL
         WHEN (model IN ('poisson', 'nbi', 'pig', 'delaporte')) IS NOT TRUE
             THEN error('sdc_draw_count: model must be one of ''poisson'', ''nbi'', ''pig'', ''delaporte''')
         WHEN (sigma BETWEEN 0 AND 1e6) IS NOT TRUE THEN error('sdc_draw_count: sigma must be a number between 0 and 1e+06')
@@ -202,10 +202,10 @@ CREATE OR REPLACE TEMP MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed,
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD
 
 -- DuckDB 1.5 has an error of its own for values that are not finite, or too large.
-CREATE OR REPLACE TEMP MACRO _sdc_variance_between(q) AS var_samp(CASE WHEN abs(q::DOUBLE) <= 1e140 THEN q::DOUBLE END);
+CREATE OR REPLACE MACRO _sdc_variance_between(q) AS var_samp(CASE WHEN abs(q::DOUBLE) <= 1e140 THEN q::DOUBLE END);
 
 -- The rules of combination, from the figures of the m analyses.
-CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
+CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
     'm': m,
     'q': q,
     'b': b,
@@ -257,8 +257,9 @@ CREATE OR REPLACE TEMP MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS
 --| --+--------+--------+------+--------+-------
 --| 3 | 1.0333 | 0.0478 | 75.5 | 0.5979 | 1.4687
 --| @source Raab, Nowok & Dibben (2016); Reiter (2003); Jackson, Mitra, Francis & Dove (2022)
-CREATE OR REPLACE TEMP MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) AS
+CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) AS
     CASE
+        WHEN _sdc_with_python('') IS NULL THEN NULL
         WHEN count(*) <> count(q) OR count(*) <> count(v) THEN error('sdc_combine: an estimate or its variance is NULL')
         WHEN (min(v) < 0) THEN error('sdc_combine: a variance is negative')
         WHEN NOT isfinite(max(abs(q))::DOUBLE) OR NOT isfinite(max(v)::DOUBLE)

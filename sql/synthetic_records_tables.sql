@@ -1,4 +1,4 @@
--- Synthetic records: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Synthetic records: the functions that need Python.
 
 --| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.

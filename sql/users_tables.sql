@@ -1,4 +1,4 @@
--- Table functions that create and drop users of the gateway. They call Python, so they are temporary.
+-- Table functions that create and drop users of the gateway. They call Python.
 
 --| sdc_create_user(name, password, role := 'analyst') -> TABLE
 --| Creates a user of the gateway, or gives one another password and role.

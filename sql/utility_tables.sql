@@ -1,4 +1,4 @@
--- Utility of protected records: the functions that need Python (temporary macros of a connection with sdcduck).
+-- Utility of protected records: the functions that need Python.
 
 --| sdc_accuracy(original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL) -> TABLE
 --| How near synthetic records come to the original in the tables of one, two or three columns, on average over all of them.

@@ -96,17 +96,6 @@ def test_installing_again_changes_nothing() -> None:
         assert (protected(con), con.execute(PYTHON_CALL).fetchall()) == answers
 
 
-def test_a_cursor_has_the_pure_sql_at_once_and_the_rest_when_installed(file: Path) -> None:
-    with sdcduck.connect(file, secret=SECRET) as con:
-        cursor = con.cursor()
-        assert protected(cursor) == protected(con)
-        with pytest.raises(duckdb.CatalogException, match="sdc_record_key does not exist"):
-            cursor.execute(PYTHON_CALL)
-        sdcduck.install(cursor)
-        assert cursor.execute(PYTHON_CALL).fetchall() == con.execute(PYTHON_CALL).fetchall()
-        assert cursor.execute("SELECT count(*) FROM sdc_ptables()").fetchall() == [(3,)]
-
-
 def test_databases_have_secrets_of_their_own() -> None:
     with sdcduck.connect(secret=SECRET) as a, sdcduck.connect(secret=SECRET + "!") as b, sdcduck.connect() as c:
         assert a.execute(PYTHON_CALL).fetchall() != b.execute(PYTHON_CALL).fetchall()
@@ -253,7 +242,6 @@ def test_uninstalling_through_a_cursor_and_where_nothing_is() -> None:
     with sdcduck.connect(secret=SECRET) as con:
         cursor = con.cursor()
         sdcduck.uninstall(cursor)
-        # The temporary macros of the other connection are left, without what they call.
         with pytest.raises(duckdb.CatalogException, match="does not exist"):
             con.execute(PYTHON_CALL)
         sdcduck.install(con, secret=SECRET)

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck.functions import install
+from sdcduck.functions import stored
 from sdcduck.functions.template_database import TemplateDatabase
 
 SECRET = "the secret of the tests"
@@ -43,13 +43,12 @@ def templates(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Make the next databases from the template, or without."""
 
     def use(copied: bool) -> None:
-        for name, make in [("_PURE_SQL", install._run_pure_sql), ("_HIDDEN_MACROS", install._make_hidden_template)]:
-            template = TemplateDatabase(make)
-            if not copied:
-                monkeypatch.setattr(template, "copy_to", lambda *_: False)
-            else:
-                template.copy_to(duckdb.connect(), "memory")  # the first is never copied
-            monkeypatch.setattr(install, name, template)
+        template = TemplateDatabase(stored._make_template)
+        if not copied:
+            monkeypatch.setattr(template, "copy_to", lambda *_: False)
+        else:
+            template.copy_to(duckdb.connect(), "memory")  # the first is never copied
+        monkeypatch.setattr(stored, "_TEMPLATE", template)
 
     return use
 
@@ -92,9 +91,7 @@ def test_a_database_with_tables_of_its_own_keeps_them(templates: Callable[[bool]
         assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
 
 
-@pytest.mark.parametrize(
-    "start", ["CREATE SCHEMA sdc", "CREATE MACRO sdc_ckm_count(a) AS a", "SET enable_external_access = false"]
-)
+@pytest.mark.parametrize("start", ["CREATE SCHEMA sdc", "SET enable_external_access = false"])
 def test_where_nothing_can_be_copied_it_is_created(templates: Callable[[bool], None], start: str) -> None:
     templates(True)
     with duckdb.connect() as con:
@@ -115,7 +112,7 @@ def test_without_a_place_for_temporary_files_it_is_created(
     templates: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     templates(True)
-    monkeypatch.setattr(install._PURE_SQL, "_path", None)
+    monkeypatch.setattr(stored._TEMPLATE, "_path", None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with sdcduck.connect() as con:
         assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
@@ -131,19 +128,6 @@ def test_cursors_of_both_ways_work(templates: Callable[[bool], None]) -> None:
             patterns.append(con.execute(f"FROM sdc_suppress('{cube}', max_count := 4) ORDER BY ALL").fetchall())
     assert any("max_count" in row for row in patterns[0])
     assert patterns[0] == patterns[1]
-
-
-def test_the_hidden_macros_are_the_temporary_ones(templates: Callable[[bool], None]) -> None:
-    """Those of a hidden database are not listed, so they are copied to one that is."""
-    templates(True)
-    macros = """SELECT function_name, parameters, macro_definition FROM duckdb_functions()
-        WHERE database_name = ? AND NOT internal AND function_type LIKE '%macro' ORDER BY ALL"""
-    with sdcduck.connect(secret=SECRET) as con:
-        con.execute("ATTACH ':memory:' AS visible")
-        assert install._HIDDEN_MACROS.copy_to(con, "visible")
-        copied = con.execute(macros, ["visible"]).fetchall()
-        assert len(copied) > 20
-        assert copied == con.execute(macros, ["temp"]).fetchall()
 
 
 def test_many_threads_make_databases_at_once() -> None:

@@ -4,8 +4,9 @@ A function that a planner answers is declared once, by its comment in ``sql/``; 
 A comment without a macro stands for the one that hands all arguments on:
 
 >>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_k_anonymity")))
-CREATE OR REPLACE TEMP MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
-    SELECT * FROM query(_sdc_plan_k_anonymity("source"::VARCHAR, "keys"::VARCHAR[], "k"::VARCHAR, "nulls"::VARCHAR));
+CREATE OR REPLACE MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
+    SELECT * FROM query(_sdc_with_python(
+        _sdc_plan_k_anonymity("source"::VARCHAR, "keys"::VARCHAR[], "k"::VARCHAR, "nulls"::VARCHAR)));
 
 ``python -m sdcduck.functions.declared`` prints all that is made so.
 """
@@ -55,8 +56,9 @@ def macro_of(function: SQLFunction) -> str:
     )
     given = ", ".join(handed_on(name, kind)[0] for name, kind in function.types)
     return (
-        f"CREATE OR REPLACE TEMP MACRO {function.name}({taken}) AS TABLE\n"
-        f"    SELECT * FROM query(_sdc_plan_{function.name[4:]}({given}));"
+        f"CREATE OR REPLACE MACRO {function.name}({taken}) AS TABLE\n"
+        "    SELECT * FROM query(_sdc_with_python(\n"
+        f"        _sdc_plan_{function.name[4:]}({given})));"
     )
 
 

@@ -1,12 +1,11 @@
 """Putting the SQL functions on a DuckDB connection: `connect`, `install`, `uninstall`, and the secret.
 
-The pure-SQL functions are stored in the database (they work in any DuckDB shell that opens the file later); functions
-that call Python are temporary macros of the connection. `install` may be called as often as one likes.
+The macros are stored in the database (`sdcduck.functions.stored`), so that all its connections and cursors have them;
+the Python functions that some of them call are those of the process. `install` may be called as often as one likes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
@@ -15,38 +14,24 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
-from sdcduck.functions.declared import sql_of
+from sdcduck.functions import stored
 from sdcduck.functions.jobs import Bar, Display, Report, Show
-from sdcduck.functions.registry import Family, create_functions
+from sdcduck.functions.registry import create_functions
 from sdcduck.functions.shutdown import CALLS
-from sdcduck.functions.template_database import TemplateDatabase
+from sdcduck.functions.stored import FAMILIES
 from sdcduck.quoting import identifier, literal
 
-_FAMILIES = (
-    "perturbation", "suppression", "synthesis", "risk", "special_uniques", "output_checks", "reconstruction",
-    "recon_links", "guard", "audit_log", "users", "hierarchy", "record_swapping", "private_synthesis",
-    "synthetic_records", "synthetic_risk", "attacks", "utility", "release_report", "reference",
-)  # fmt: skip
-"""The modules of ``udfs/`` that have functions, which stand above this one and are found by their names."""
-FAMILIES: tuple[Family, ...] = tuple(import_module(f"sdcduck.udfs.{name}").FAMILY for name in _FAMILIES)
-
-_VERSION = version("sdcduck")
 _STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell
 _OLDEST_DUCKDB = (1, 5)
-_CATALOG_IN_MEMORY = "sdc"
 _HIDDEN = "_sdcduck"
-_TEMPORARY_MACRO = re.compile(r"^CREATE OR REPLACE TEMP MACRO ", re.MULTILINE)
-_CREATE_MACRO = re.compile(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", re.MULTILINE)
+_INSTALLING = threading.RLock()
 
 
 class DatabaseSession:
@@ -87,12 +72,21 @@ class DatabaseSession:
             CALLS.watch(con)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A new cursor of the database, on which all functions work.
-
-        Temporary macros belong to one connection, and to create all of them takes longer than most queries (30 to 45
-        ms). Cursors find theirs in a hidden database in memory instead, made when the first one asks.
-        """
+        """A new cursor of the database, on which all functions work."""
         cursor = self._bare_cursor()
+        if self.temporary:
+            self._find_hidden(cursor)
+        with suppress(duckdb.Error):  # a locked configuration
+            # Else DuckDB would take a table that is not there for a variable of our own source text.
+            cursor.execute("SET python_enable_replacements = false")
+        return cursor
+
+    def _find_hidden(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Have a cursor find the temporary macros of a database that cannot be written to.
+
+        They belong to one connection, and to create all of them takes longer than most queries. Cursors find theirs in
+        a hidden database in memory instead, made when the first one asks.
+        """
         try:
             with self._macros:
                 if self._search_path is None:
@@ -100,10 +94,6 @@ class DatabaseSession:
             cursor.execute(f"SET search_path = {literal(self._search_path)}")
         except duckdb.Error:  # a database that lets nothing be attached
             self.create_temporary(cursor)
-        with suppress(duckdb.Error):  # a locked configuration
-            # Else DuckDB would take a table that is not there for a variable of our own source text.
-            cursor.execute("SET python_enable_replacements = false")
-        return cursor
 
     def _make_hidden_macros(self) -> str:
         """Put the temporary macros into the hidden database; returns the path on which cursors find them."""
@@ -113,16 +103,12 @@ class DatabaseSession:
         cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_HIDDEN} (HIDDEN, READ_WRITE)")
         path = f"{identifier(row[0])}.{identifier(row[1])},{_HIDDEN}.main"
         cursor.execute(f"SET search_path = {literal(path)}")
-        hidden = f"CREATE OR REPLACE MACRO {_HIDDEN}.main."
-        if not _HIDDEN_MACROS.copy_to(cursor, _HIDDEN):
-            for statement in _parsed(cursor, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
-                cursor.execute(statement)
         for text in self.temporary:
-            cursor.execute(_TEMPORARY_MACRO.sub(hidden, text))
+            cursor.execute(text.replace(stored.TEMPORARY, f"CREATE OR REPLACE MACRO {_HIDDEN}.main.", 1))
         return path
 
     def _bare_cursor(self) -> duckdb.DuckDBPyConnection:
-        """A new cursor without the macros that belong to one connection: they take longer than most queries."""
+        """A new cursor without the macros that belong to one connection."""
         for connection in self._connections:
             con = connection()
             if con is not None:
@@ -133,11 +119,7 @@ class DatabaseSession:
         raise SDCError("the connection that sdcduck was installed on is closed; call sdcduck.install(con) on this one")
 
     def create_temporary(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Create the macros that belong to one connection: those that call Python, and in a database that cannot be
-        written to all the others too.
-        """
-        for statement in _parsed(con, _temporary_sql()):
-            con.execute(statement)
+        """Create the macros that belong to one connection, where the database cannot be written to."""
         for text in self.temporary:
             con.execute(text)
 
@@ -223,15 +205,16 @@ def connect(
     if secret is not None:
         _checked_secret(secret)
     config = {**duckdb_options.pop("config", {}), **duckdb_options}
-    if not read_only and not str(path).startswith(":memory:") and not Path(path).exists():
-        # A file keeps the storage version that it was created with. The connection itself does not ask for one: all
-        # connections of a process to one file must have the same options.
-        duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
-    con = duckdb.connect(str(path), read_only=read_only, config=config)
+    with _INSTALLING:  # a file that two threads make at once is made by one of them
+        in_memory = str(path).startswith(":memory:")  # one with a name may have been opened before
+        new = str(path) == ":memory:" or not (in_memory or Path(path).exists())
+        if new and not in_memory and not read_only:
+            # A file keeps the storage version that it was created with. The connection itself does not ask for one: all
+            # connections of a process to one file must have the same options.
+            duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
+        con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
-        if str(path) == ":memory:":  # nobody else has it, and there is nothing in it
-            return _set_up(con, _new_session(con), current=False, secret=secret, progress=progress)
-        return install(con, secret=secret, progress=progress)
+        return _install(con, secret=secret, progress=progress, new=new)
     except BaseException:
         con.close()
         raise
@@ -240,81 +223,79 @@ def connect(
 def install(
     con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None = None, progress: bool | Show | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Put the ``sdc_*`` SQL functions on an open connection; returns the connection.
+    """Put the ``sdc_*`` SQL functions on an open connection, cursor, or connection of SQLAlchemy's driver; returns
+    DuckDB's own connection.
 
-    Idempotent. A cursor is a connection of its own to DuckDB: call `install` on it too if it needs the functions that
-    run Python (``sdc_functions()`` says which). On a read-only database that has no functions yet, or those of another
-    version, all of them are temporary. ``progress`` is as of `connect`, for the whole database; None leaves it as it
-    is.
+    Idempotent. All connections and cursors of the database have the functions then, also those that other programs of
+    this process make. They are stored in the database that the connection works in: call `install` again after ``USE``
+    of another one. Where that is read-only and has none yet, or those of another version, they are temporary and
+    belong to this connection or cursor alone. ``progress`` is as of `connect`, for the whole database; None leaves it
+    as it is.
 
     Raises:
         SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck, or by
-            `sdc_export`.
+            `sdc_export`; a macro of yours that is called like one of ours.
     """
     _check_duckdb()
     if secret is not None:
         _checked_secret(secret)
+    con = _of_duckdb(con)
     if catalog.is_export(con):
         # Its functions have the same names, and its numbers mean something to them only.
         raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")
-    current = _has_current_sql(con)
-    session = _known_session(con)
-    if (session is None or not current) and _in_transaction(con):
-        raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
-    return _set_up(con, session or _new_session(con), current=current, secret=secret, progress=progress)
+    return _install(con, secret=secret, progress=progress, new=False)
 
 
-def _set_up(
-    con: duckdb.DuckDBPyConnection, session: DatabaseSession, *, current: bool, secret: str | bytes | None,
-    progress: bool | Show | None,
-) -> duckdb.DuckDBPyConnection:  # fmt: skip
-    """Put the functions on a connection; ``current``: the database has the pure-SQL functions already."""
-    session.add(con)
-    _hold(con, session)
-    if secret is not None:
-        session.give_secret(secret)
-    if progress is not None:
-        session.progress = progress
-    _set_scheduler(con, on=True)
-    if not current:
+def _of_duckdb(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """DuckDB's own connection: the driver of SQLAlchemy puts an object around it, which hands its methods out."""
+    return con if isinstance(con, duckdb.DuckDBPyConnection) else cast(Any, con).execute.__self__
+
+
+def _install(
+    con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None, progress: bool | Show | None, new: bool
+) -> duckdb.DuckDBPyConnection:
+    """Put the functions on a connection; ``new``: nothing is in the database yet."""
+    with _INSTALLING:
+        current = not new and stored.is_current(con)
+        in_transaction = not new and _in_transaction(con)
+        # What fails in a transaction ends it, so nothing is tried there.
+        session = (None if in_transaction else _new_session(con)) or _known_session(con)
+        if session is None or (in_transaction and not current):
+            raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
+        session.add(con)
+        _hold(con, session)
+        if secret is not None:
+            session.give_secret(secret)
+        if progress is not None:
+            session.progress = progress
+        _set_scheduler(con, on=True)
+        if current:
+            return con
         if catalog.is_read_only(con):
-            session.temporary = _temporary_pure_sql(con)
+            session.temporary = stored.temporary(con)
+            session.create_temporary(con)
         else:
-            _store_pure_sql(con)
-    session.create_temporary(con)
-    return con
+            stored.store(con, new=new)
+        return con
 
 
 def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.DuckDBPyConnection:
     """Take the SQL functions off a connection and its database again; returns the connection.
 
-    The temporary macros of other connections stay there until these are closed, and fail.
+    Temporary macros of other connections stay there until these are closed, and fail. A macro of yours stays.
 
     Args:
         purge: also drop the schema ``sdc`` with everything stored in it.
     """
     read_only = catalog.is_read_only(con)
-    rows = con.execute(
-        "SELECT DISTINCT database_name, schema_name, function_name, function_type FROM duckdb_functions() "
-        "WHERE function_type IN ('macro', 'table_macro') AND regexp_matches(function_name, '^_?sdc_') "
-        "AND (database_name = current_database() AND NOT $read_only OR database_name = 'temp') "
-        "ORDER BY ALL",
-        {"read_only": read_only},
-    ).fetchall()
-    for *path, kind in rows:
-        what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
-        con.execute(f"DROP {what} IF EXISTS {'.'.join(map(identifier, path))}")
+    stored.remove_temporary(con, read_only=read_only)
+    if not read_only:
+        stored.remove(con, purge=purge)
     session = _known_session(con)
     if session is not None:
         session.remove_functions()
         _set_scheduler(con, on=False)
     con.execute(f"DETACH DATABASE IF EXISTS {_HIDDEN}")
-    if read_only:
-        con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG_IN_MEMORY}")
-    elif purge:
-        con.execute("DROP SCHEMA IF EXISTS sdc CASCADE")
-    elif _has_catalog(con):
-        con.execute("DELETE FROM sdc.settings WHERE name = 'sql'")
     return con
 
 
@@ -357,6 +338,7 @@ def _check_duckdb() -> None:
 
 
 def _known_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession | None:
+    """The session of a database that has one; None where it has no functions."""
     row = catalog.first_row(
         con,
         "SELECT replace(function_name, '_sdc_session_', '') FROM duckdb_functions() "
@@ -372,16 +354,17 @@ def _known_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession | None:
     return _SESSIONS[row[0]]
 
 
-def _new_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession:
+def _new_session(con: duckdb.DuckDBPyConnection) -> DatabaseSession | None:
+    """Python functions for a database that has none; None where it has."""
     session = DatabaseSession()
-    # A function whose name tells which session a database has: the first to come and the last to go.
+    try:
+        session.functions = create_functions(con, session, FAMILIES)
+    except (duckdb.CatalogException, duckdb.NotImplementedException):
+        return None  # the first of them is there; to look for it takes longer than to try
+    # A function whose name tells which session a database has.
     name = f"_sdc_session_{session.name}"
-
-    def session_name() -> str:
-        return session.name
-
-    con.create_function(name, session_name, [], "VARCHAR")
-    session.functions = {name: session_name, **create_functions(con, session, FAMILIES)}
+    session.functions[name] = lambda: session.name
+    con.create_function(name, session.functions[name], [], "VARCHAR")
     _SESSIONS[session.name] = session
     return session
 
@@ -407,113 +390,7 @@ def _set_scheduler(con: duckdb.DuckDBPyConnection, *, on: bool) -> None:
         con.execute("SET scheduler_process_partial = true" if on else "RESET scheduler_process_partial")
 
 
-@cache
-def _sql(names: tuple[str, ...]) -> str:
-    return "\n".join(map(sql_of, names))
-
-
-_PARSED: dict[str, list[duckdb.Statement]] = {}
-
-
-def _parsed(con: duckdb.DuckDBPyConnection, text: str) -> list[duckdb.Statement]:
-    """The statements of a text of ours. DuckDB reads it once for all databases: that takes as long as creating them."""
-    if text not in _PARSED:
-        _PARSED[text] = con.extract_statements(text)
-    return _PARSED[text]
-
-
-def _has_catalog(con: duckdb.DuckDBPyConnection) -> bool:
-    row = catalog.first_row(
-        con,
-        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
-        "AND schema_name = 'sdc' AND table_name = 'settings'",
-    )
-    return row is not None and bool(row[0])
-
-
-def _pure_sql() -> str:
-    return _sql(tuple(name for family in FAMILIES for name in family.stored))
-
-
-def _temporary_sql() -> str:
-    return _sql(tuple(name for family in FAMILIES for name in family.temporary))
-
-
-def _pure_sql_version() -> str:
-    return f"{_VERSION} {hashlib.sha256(_pure_sql().encode()).hexdigest()[:16]}"
-
-
-def _has_current_sql(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the database has exactly these pure-SQL functions already."""
-    stored = catalog.setting(con, "sql") if _has_catalog(con) else None
-    if stored is not None and _release(stored.split()[0]) > _release(_VERSION):
-        raise SDCError(f"this database was written by sdcduck {stored.split()[0]}; this is {_VERSION}: please update")
-    return stored == _pure_sql_version()
-
-
-def _store_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
-    """Store the pure-SQL functions in the database, all or nothing."""
-    if _has_catalog(con) or not _PURE_SQL.copy_to(con, catalog.current_database(con)):
-        _run_pure_sql(con)
-
-
-def _run_pure_sql(con: duckdb.DuckDBPyConnection) -> None:
-    statements = _parsed(con, _pure_sql())
-    con.begin()
-    try:
-        for statement in statements:
-            con.execute(statement)
-        catalog.rewrite_ptable_macros(con)
-        catalog.note_columns(con)
-        catalog.set_setting(con, "sql", _pure_sql_version())
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
-
-
-def _make_hidden_template(con: duckdb.DuckDBPyConnection) -> None:
-    """The temporary macros alone; what they call has to be there, or DuckDB would not create them."""
-    here = f"{identifier(catalog.current_database(con))}.main"
-    con.execute("ATTACH ':memory:' AS called")
-    con.execute("USE called")
-    create_functions(con, DatabaseSession(), FAMILIES)
-    _run_pure_sql(con)
-    con.execute(f"SET search_path = {literal(f'called.main,{here}')}")
-    hidden = f"CREATE MACRO {here}."
-    for statement in _parsed(con, _TEMPORARY_MACRO.sub(hidden, _temporary_sql())):
-        con.execute(statement)
-
-
-_PURE_SQL = TemplateDatabase(_run_pure_sql)
-_HIDDEN_MACROS = TemplateDatabase(_make_hidden_template)
-
-
-def _temporary_pure_sql(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """The pure-SQL functions as temporary macros, for a database that cannot be written to.
-
-    The p-tables are those of the database. Where it has no catalog, one in memory is attached under the name of the
-    schema, so that everything finds ``sdc.ptables``.
-    """
-    statements = [statement.query.strip() for statement in _parsed(con, _pure_sql())]
-    if not _has_catalog(con):
-        con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_CATALOG_IN_MEMORY} (READ_WRITE)")
-        for statement in statements:
-            if not _CREATE_MACRO.search(statement) and "CREATE SCHEMA" not in statement:
-                con.execute(statement)
-    temporary = "CREATE OR REPLACE TEMP MACRO"
-    macros = [
-        _CREATE_MACRO.sub(temporary, statement, count=1) for statement in statements if _CREATE_MACRO.search(statement)
-    ]
-    ptables = [(table.name, table.lookup()) for table in catalog.stored_ptables(con)]
-    return (*macros, *catalog.ptable_macros(ptables, create=temporary))
-
-
 def _in_transaction(con: duckdb.DuckDBPyConnection) -> bool:
     # Outside of a transaction each statement has a number of its own.
     numbers = [catalog.first_row(con, "SELECT txid_current()") for _ in range(2)]
     return numbers[0] == numbers[1]
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))

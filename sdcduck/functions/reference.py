@@ -49,7 +49,7 @@ class SQLFunction:
         example: a SQL statement.
         output: what it returns, as `render` shows it.
         source: where the method comes from.
-        needs_python: whether the macro calls Python.
+        needs_python: whether it is one of those that need a connection with sdcduck.
     """
 
     name: str
@@ -123,6 +123,11 @@ SQL_FILES = (
     "utility.sql", "utility_tables.sql", "release_report_tables.sql",
     "reference.sql",
 )  # fmt: skip
+PURE_SQL = frozenset([
+    "perturbation.sql", "suppression.sql", "synthesis.sql", "risk.sql", "output_checks.sql", "guard.sql", "users.sql",
+    "private_synthesis.sql", "synthetic_records.sql", "utility.sql",
+])  # fmt: skip
+"""Those of them that any DuckDB shell can read."""
 
 
 @cache
@@ -131,18 +136,18 @@ def sql_functions() -> tuple[SQLFunction, ...]:
     found: list[SQLFunction] = []
     for name in SQL_FILES:
         text = (files("sdcduck.sql") / name).read_text(encoding="utf-8")
-        found += [_parse(block, needs_python, name) for block, needs_python in _blocks(text)]
+        found += [_parse(block, name not in PURE_SQL, name) for block in _blocks(text)]
     return tuple(found)
 
 
 COMMENT = r"(?:^--\|.*\n)++"
-_DECLARED = re.compile(rf"({COMMENT})(CREATE OR REPLACE MACRO)?", re.MULTILINE)
+_DECLARED = re.compile(COMMENT, re.MULTILINE)
 
 
-def _blocks(text: str) -> Iterable[tuple[list[str], bool]]:
-    """The lines of each comment, and whether its function needs Python."""
+def _blocks(text: str) -> Iterable[list[str]]:
+    """The lines of each comment."""
     for match in _DECLARED.finditer(text):
-        yield [line[3:].removeprefix(" ") for line in match[1].splitlines()], match[2] is None
+        yield [line[3:].removeprefix(" ") for line in match[0].splitlines()]
 
 
 def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:

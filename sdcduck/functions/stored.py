@@ -1,0 +1,217 @@
+"""The macros that a database stores: which they are, whether it has them, and how they get there.
+
+They stand in the schema ``main`` of the database, where each connection to it and each cursor finds them. What some of
+them call is Python, which a process brings (`sdcduck.functions.install`); none has data or a secret in it.
+``sdc.settings`` says which sdcduck wrote them (``sql``) and what they are called (``macros``), so that a macro of the
+user is told from one of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import cast
+
+import duckdb
+
+from sdcduck import catalog
+from sdcduck.errors import SDCError
+from sdcduck.functions.declared import sql_of
+from sdcduck.functions.registry import Family, Session, create_functions
+from sdcduck.functions.template_database import TemplateDatabase
+from sdcduck.quoting import folded, identifier
+
+_FAMILIES = (
+    "perturbation", "suppression", "synthesis", "risk", "special_uniques", "output_checks", "reconstruction",
+    "recon_links", "guard", "audit_log", "users", "hierarchy", "record_swapping", "private_synthesis",
+    "synthetic_records", "synthetic_risk", "attacks", "utility", "release_report", "reference",
+)  # fmt: skip
+"""The modules of ``udfs/`` that have functions, which stand above this one and are found by their names."""
+FAMILIES: tuple[Family, ...] = tuple(import_module(f"sdcduck.udfs.{name}").FAMILY for name in _FAMILIES)
+
+VERSION = version("sdcduck")
+_MACRO = re.compile(r"^CREATE (?:OR REPLACE )?MACRO (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
+_CREATE_MACRO = re.compile(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", re.MULTILINE)
+TEMPORARY = "CREATE OR REPLACE TEMP MACRO"
+_CATALOG_IN_MEMORY = "sdc"
+_PARSED: dict[str, list[duckdb.Statement]] = {}
+
+
+@cache
+def _text() -> str:
+    """All statements: pure SQL first, since what needs Python may be made of it."""
+    files = [*(file for one in FAMILIES for file in one.stored), *(file for one in FAMILIES for file in one.temporary)]
+    return "\n".join(map(sql_of, files))
+
+
+@cache
+def names() -> frozenset[str]:
+    """The names of all macros, folded."""
+    return frozenset(map(folded, _MACRO.findall(_text())))
+
+
+@cache
+def _pure_names() -> frozenset[str]:
+    return frozenset(folded(name) for one in FAMILIES for file in one.stored for name in _MACRO.findall(sql_of(file)))
+
+
+@cache
+def _written_by() -> str:
+    return f"{VERSION} {hashlib.sha256(_text().encode()).hexdigest()[:16]}"
+
+
+def _statements(con: duckdb.DuckDBPyConnection) -> list[duckdb.Statement]:
+    """DuckDB reads the text once for all databases: that takes as long as creating what is in it."""
+    if _text() not in _PARSED:
+        _PARSED[_text()] = con.extract_statements(_text())
+    return _PARSED[_text()]
+
+
+def has_catalog(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database has the table of settings."""
+    row = catalog.first_row(
+        con,
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database() "
+        "AND schema_name = 'sdc' AND table_name = 'settings'",
+    )
+    return row is not None and bool(row[0])
+
+
+def is_current(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the database has exactly the macros of this sdcduck.
+
+    Raises:
+        SDCError: those of a newer one.
+    """
+    stored = catalog.setting(con, "sql") if has_catalog(con) else None
+    if stored is not None and _release(stored.split()[0]) > _release(VERSION):
+        raise SDCError(f"this database was written by sdcduck {stored.split()[0]}; this is {VERSION}: please update")
+    return stored == _written_by()
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def _ours(con: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """The names of macros of the database that are ours, folded, if they are there.
+
+    An older sdcduck did not write down what it stored: pure SQL, which a DuckDB shell may have read from ``sql/``, too.
+    """
+    if not has_catalog(con):
+        return frozenset()
+    written = catalog.setting(con, "macros")
+    return _pure_names() if written is None else frozenset(written.split())
+
+
+def _there(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str]]:
+    """Name and kind of each macro in a database."""
+    return con.execute(
+        "SELECT DISTINCT function_name, function_type FROM duckdb_functions() WHERE database_name = ? "
+        "AND schema_name = 'main' AND function_type IN ('macro', 'table_macro') AND NOT internal ORDER BY ALL",
+        [database],
+    ).fetchall()
+
+
+def _drop(con: duckdb.DuckDBPyConnection, database: str, dropped: frozenset[str]) -> None:
+    for name, kind in _there(con, database):
+        if folded(name) in dropped:
+            what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
+            con.execute(f"DROP {what} IF EXISTS {identifier(database)}.main.{identifier(name)}")
+
+
+def store(con: duckdb.DuckDBPyConnection, *, new: bool = False) -> None:
+    """Store the macros in the database, all or nothing, in place of those of another sdcduck.
+
+    Args:
+        new: nothing is in the database yet, so nothing is looked for.
+
+    Raises:
+        SDCError: the database has a macro with the name of one of ours that is not ours.
+    """
+    database = catalog.current_database(con)
+    if not new:
+        _refuse_others(con, database)
+    if (new or not has_catalog(con)) and _TEMPLATE.copy_to(con, database):
+        return
+    # A cursor starts in the schema main, wherever the connection is.
+    with con.cursor() as cursor:
+        cursor.execute(f"USE {identifier(database)}.main")
+        _store_one_by_one(cursor)
+
+
+def _refuse_others(con: duckdb.DuckDBPyConnection, database: str) -> None:
+    taken = names() - _ours(con)
+    theirs = [name for name, _ in _there(con, database) if folded(name) in taken]
+    if theirs:
+        raise SDCError(
+            f"the database has a macro {theirs[0]!r} that is not of sdcduck, which has a function of that name: "
+            f"give yours another one, DROP MACRO {identifier(theirs[0])}, and connect again"
+        )
+
+
+def _store_one_by_one(con: duckdb.DuckDBPyConnection) -> None:
+    database, statements = catalog.current_database(con), _statements(con)
+    con.begin()
+    try:
+        gone = _ours(con) - names()
+        if gone:
+            _drop(con, database, gone)
+        for statement in statements:
+            con.execute(statement)
+        catalog.rewrite_ptable_macros(con)
+        catalog.note_columns(con)
+        catalog.set_setting(con, "macros", " ".join(sorted(names())))
+        catalog.set_setting(con, "sql", _written_by())
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def _make_template(con: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB creates a macro only where the functions are that it calls; nobody calls these."""
+    create_functions(con, cast("Session", None), FAMILIES)
+    _store_one_by_one(con)
+
+
+_TEMPLATE = TemplateDatabase(_make_template)
+
+
+def remove(con: duckdb.DuckDBPyConnection, *, purge: bool) -> None:
+    """Take the macros out of the database again, and with ``purge`` all else that is stored."""
+    _drop(con, catalog.current_database(con), _ours(con))
+    if purge:
+        con.execute("DROP SCHEMA IF EXISTS sdc CASCADE")
+    elif has_catalog(con):
+        con.execute("DELETE FROM sdc.settings WHERE name = 'sql'")
+        catalog.set_setting(con, "macros", "")
+
+
+def temporary(con: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """The macros as temporary ones, for a database that cannot be written to.
+
+    The p-tables are those of the database. Where it has no catalog, one in memory is attached under the name of the
+    schema, so that everything finds ``sdc.ptables``.
+    """
+    statements = [statement.query.strip() for statement in _statements(con)]
+    if not has_catalog(con):
+        con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_CATALOG_IN_MEMORY} (READ_WRITE)")
+        for statement in statements:
+            if not _CREATE_MACRO.search(statement) and "CREATE SCHEMA" not in statement:
+                con.execute(statement)
+    macros = [
+        _CREATE_MACRO.sub(TEMPORARY, statement, count=1) for statement in statements if _CREATE_MACRO.search(statement)
+    ]
+    ptables = [(table.name, table.lookup()) for table in catalog.stored_ptables(con)]
+    return (*macros, *catalog.ptable_macros(ptables, create=TEMPORARY))
+
+
+def remove_temporary(con: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
+    """Take the temporary macros of a connection away, and the catalog in memory."""
+    _drop(con, "temp", names())
+    if read_only:
+        con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG_IN_MEMORY}")
