@@ -37,6 +37,7 @@ from sdcduck.guard.own_names import OwnNames
 from sdcduck.guard.pivot_values import written_out
 from sdcduck.guard.pivots import without_pivots
 from sdcduck.guard.preview import preview_of
+from sdcduck.guard.products import refuse_values_of_products
 from sdcduck.guard.protect import Protection
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.quiet import quiet
@@ -570,6 +571,7 @@ class Guard:
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
         refuse_lists_of_windows(tree)
+        refuse_values_of_products(tree, self._known.rows_of(policies))
         spell(tree, names)
         columns = origins(tree, protection.blocks)
         public = {name: columns for name, columns in visible.items() if policies[name].label == "public"}
