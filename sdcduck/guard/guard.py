@@ -126,6 +126,7 @@ class Guard:
         """Told of each line that is written down, or would be if there were a log: verdict, seconds, rows."""
         self.at_once = plans_once(self._con)
         """How the engine is asked (`begun`)."""
+        catalog.check_name(self._con)
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
