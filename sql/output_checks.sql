@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS sdc.outputs (
     decided_at TIMESTAMP,
     reason VARCHAR
 );
+ALTER TABLE sdc.outputs ADD COLUMN IF NOT EXISTS replaces VARCHAR;
 
 --| sdc_outputs() -> TABLE
 --| The outputs that were checked: what came of it, who asked, and who decided.
@@ -41,7 +42,8 @@ CREATE TABLE IF NOT EXISTS sdc.outputs (
 --| @column reason VARCHAR: why
 --| @column releasable BOOLEAN: whether it may go
 --| @column checked VARCHAR: the call of the check
---| @column fingerprint VARCHAR: SHA-256 of what the check said of every cell: the same check on the same data gives the same
+--| @column fingerprint VARCHAR: SHA-256 of the call and of what it said of every cell: the same check on the same data gives the same
+--| @column replaces VARCHAR: the fingerprint of what was submitted under this name before, where it was something else
 --| @example
 --| SELECT name, status, decision, releasable FROM sdc_outputs();
 --| @output
@@ -50,7 +52,7 @@ CREATE TABLE IF NOT EXISTS sdc.outputs (
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
 CREATE OR REPLACE MACRO sdc_outputs() AS TABLE
     SELECT name, kind, status, cells, failed, review, why, submitted_by, submitted_at, exception, decision, decided_by,
-        decided_at, reason, coalesce(decision = 'approve', status = 'pass') AS releasable, checked, fingerprint
+        decided_at, reason, coalesce(decision = 'approve', status = 'pass') AS releasable, checked, fingerprint, replaces
     FROM sdc.outputs ORDER BY submitted_at, name;
 
 --| sdc_check_regression(observations, parameters, min_df := 10, saturated := false) -> TABLE

@@ -99,19 +99,24 @@
 --| wage regression | sdc_check_regression | pass   |     1 |      0 |      0
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
 
---| sdc_check_decide(name, decision, by, reason := NULL) -> TABLE
+--| sdc_check_decide(name, decision, by, reason := NULL, fingerprint := NULL) -> TABLE
 --| Approves or rejects an output that was submitted: once, by somebody else, and with a reason unless it passed.
+--|
+--| With the fingerprint that `sdc_outputs` shows, nothing else is decided that was submitted under the name since. Where
+--| something else was submitted before, it has to be given.
 --|
 --| @arg name VARCHAR: of the output
 --| @arg decision VARCHAR: 'approve' or 'reject'
 --| @arg by VARCHAR: who decides, in plain letters (ASCII); `Ann` and `ann` are one person
 --| @arg reason VARCHAR: why
+--| @arg fingerprint VARCHAR: of what was seen, from `sdc_outputs`
 --| @column name VARCHAR: of the output
 --| @column status VARCHAR: what the check said
 --| @column decision VARCHAR: what was decided
 --| @column by VARCHAR: who decided
+--| @column fingerprint VARCHAR: of what was decided
 --| @example
---| FROM sdc_check_decide('wage regression', 'approve', by := 'bob');
+--| SELECT * EXCLUDE (fingerprint) FROM sdc_check_decide('wage regression', 'approve', by := 'bob');
 --| @output
 --| name            | status | decision | by
 --| ----------------+--------+----------+----

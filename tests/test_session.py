@@ -511,3 +511,26 @@ def test_arguments_of_the_wrong_type_are_refused_in_the_name_of_the_function(
         con.execute(f"FROM {call}").fetchall()
     assert message in str(caught.value)
     assert "_sdc_plan" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sdc.duckdb", "SDC.db"])
+def test_a_file_that_is_called_as_the_schema_has_a_clear_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(sdcduck.SDCError, match=r"the database is called sdc.*give the file another name"):
+        sdcduck.connect(tmp_path / name)
+    with sdcduck.connect(tmp_path / "register.duckdb") as con:
+        con.execute("CREATE TABLE regions AS SELECT 1 AS n; FROM sdc_public('regions')")
+    (tmp_path / "register.duckdb").replace(tmp_path / name)
+    with pytest.raises(sdcduck.SDCError, match="the database is called sdc"):
+        sdcduck.open_guard(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["main", "system", "temp", "memory", "information_schema", "pg_catalog"])
+def test_files_that_are_called_as_what_duckdb_has(tmp_path: Path, name: str) -> None:
+    file = tmp_path / f"{name}.duckdb"
+    with sdcduck.connect(file, secret=SECRET) as con:
+        con.execute(PEOPLE)
+        con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region'])").fetchall()
+        counted = sdcduck.open_guard(con).sql("SELECT region, count(*) AS n FROM people GROUP BY region")
+    guard = sdcduck.open_guard(file)
+    assert guard.sql("SELECT region, count(*) AS n FROM people GROUP BY region") == counted
+    guard.close()

@@ -459,7 +459,8 @@ def plan_check_submit(
             status = "fail" if failed or strange or not cells else "review" if review or lax else "pass"
             why = "; ".join(filter(None, (why, lax))) or None
             rows = cursor.execute(f"SELECT _sdc_row::VARCHAR FROM {checked} _sdc_row ORDER BY ALL").fetchall()
-            fingerprint = hashlib.sha256("\n".join(str(row[0]) for row in rows).encode()).hexdigest()
+            said = "\n".join([str(checked), *(str(row[0]) for row in rows)])
+            fingerprint = hashlib.sha256(said.encode()).hexdigest()
             catalog.store_output(
                 cursor,
                 catalog.Output(title, kind, str(checked), status, cells, failed, review, why, fingerprint, who, reason),
@@ -473,7 +474,12 @@ def plan_check_submit(
 
 
 def plan_check_decide(
-    session: Session, name: str | None, decision: str | None, by: str | None, reason: str | None
+    session: Session,
+    name: str | None,
+    decision: str | None,
+    by: str | None,
+    reason: str | None,
+    fingerprint: str | None,
 ) -> Rows:
     """``sdc_check_decide``: approves or rejects a stored output."""
     who = _person(by, "by")
@@ -490,10 +496,22 @@ def plan_check_decide(
     why = (reason or "").strip() or None
     if why is None and (decision == "reject" or known.status != "pass"):
         raise SDCError("argument 'reason' must say why: the output did not pass, or is not to go")
+    if fingerprint is None and known.replaces is not None:
+        raise SDCError(
+            f"output '{title}' was submitted again, as something else: look at what it is now, and give "
+            "argument 'fingerprint' as it is in sdc_outputs()"
+        )
+    if fingerprint is not None and fingerprint.strip() != known.fingerprint:
+        raise SDCError(
+            f"argument 'fingerprint' is not that of output '{title}' in sdc_outputs(): it was submitted again since"
+        )
 
     def decide() -> pa.Table:
-        catalog.decide_output(session.cursor(), title, decision, who, why)
-        return pa.table({"name": [title], "status": [known.status], "decision": [decision], "by": [who]})
+        catalog.decide_output(session.cursor(), known, decision, who, why)
+        return pa.table(
+            {"name": [title], "status": [known.status], "decision": [decision], "by": [who],
+             "fingerprint": [known.fingerprint]}
+        )  # fmt: skip
 
     return Rows(decide)
 

@@ -35,6 +35,7 @@ from sdcduck.catalog.checked_outputs import (
     store_output,
 )
 from sdcduck.catalog.database import (
+    check_name,
     current_database,
     first_row,
     is_read_only,
@@ -123,6 +124,7 @@ __all__ = [
     "User",
     "cells_table",
     "charge_private_release",
+    "check_name",
     "check_private_release",
     "current_database",
     "decide_output",

@@ -21,10 +21,11 @@ class Output:
         status: 'pass', 'review' or 'fail'.
         cells, failed, review: numbers of its cells.
         why: the rules that they failed, in words.
-        fingerprint: SHA-256 of what the check said of every cell.
+        fingerprint: SHA-256 of the call and of what it said of every cell.
         submitted_by: who asked.
         exception: why it should go though it does not pass.
         decision: 'approve', 'reject', or None.
+        replaces: the fingerprint of what was submitted under this name before, where that was something else.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Output:
     submitted_by: str
     exception: str | None
     decision: str | None = None
+    replaces: str | None = None
 
 
 def outputs(con: duckdb.DuckDBPyConnection) -> list[str]:
@@ -51,7 +53,7 @@ def output(con: duckdb.DuckDBPyConnection, name: str) -> Output | None:
     row = first_row(
         con,
         "SELECT name, kind, checked, status, cells, failed, review, why, fingerprint, submitted_by, exception, "
-        "decision FROM sdc.outputs WHERE name = ?",
+        "decision, replaces FROM sdc.outputs WHERE name = ?",
         [name],
     )
     return None if row is None else Output(*row)
@@ -65,15 +67,19 @@ def store_output(con: duckdb.DuckDBPyConnection, output: Output) -> None:
     """
     con.begin()
     try:
-        con.execute("DELETE FROM sdc.outputs WHERE name = ? AND decision IS NULL", [output.name])
-        if first_row(con, "SELECT 1 FROM sdc.outputs WHERE name = ?", [output.name]) is not None:
+        asked = "SELECT decision, fingerprint, replaces FROM sdc.outputs WHERE name = ?"
+        decision, fingerprint, replaces = first_row(con, asked, [output.name]) or (None, output.fingerprint, None)
+        if decision is not None:
             raise SDCError(f"output '{output.name}' is decided already")
+        if fingerprint != output.fingerprint:
+            replaces = fingerprint
+        con.execute("DELETE FROM sdc.outputs WHERE name = ?", [output.name])
         con.execute(
             "INSERT INTO sdc.outputs BY NAME SELECT ? AS name, ? AS kind, ? AS checked, ? AS status, ? AS cells, "
-            "? AS failed, ? AS review, ? AS why, ? AS fingerprint, ? AS submitted_by, ? AS exception, "
+            "? AS failed, ? AS review, ? AS why, ? AS fingerprint, ? AS submitted_by, ? AS exception, ? AS replaces, "
             "now()::TIMESTAMP AS submitted_at",
             [output.name, output.kind, output.checked, output.status, output.cells, output.failed, output.review,
-             output.why, output.fingerprint, output.submitted_by, output.exception],
+             output.why, output.fingerprint, output.submitted_by, output.exception, replaces],
         )  # fmt: skip
         con.commit()
     except BaseException:
@@ -82,14 +88,21 @@ def store_output(con: duckdb.DuckDBPyConnection, output: Output) -> None:
 
 
 def decide_output(
-    con: duckdb.DuckDBPyConnection, name: str, decision: str, decided_by: str, reason: str | None
+    con: duckdb.DuckDBPyConnection, seen: Output, decision: str, decided_by: str, reason: str | None
 ) -> None:
-    """Write down what was decided, once."""
-    con.execute(
+    """Write down what was decided of an output as it was seen, once.
+
+    Raises:
+        SDCError: it was decided, or is another one, in the meantime.
+    """
+    written = first_row(
+        con,
         "UPDATE sdc.outputs SET decision = ?, decided_by = ?, reason = ?, decided_at = now()::TIMESTAMP "
-        "WHERE name = ? AND decision IS NULL",
-        [decision, decided_by, reason, name],
+        "WHERE name = ? AND decision IS NULL AND fingerprint = ?",
+        [decision, decided_by, reason, seen.name, seen.fingerprint],
     )
+    if written != (1,):
+        raise SDCError(f"output '{seen.name}' was decided, dropped or submitted again in the meantime")
 
 
 def drop_output(con: duckdb.DuckDBPyConnection, name: str) -> None:

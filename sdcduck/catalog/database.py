@@ -7,6 +7,9 @@ from typing import Any
 
 import duckdb
 
+from sdcduck.errors import SDCError
+from sdcduck.quoting import folded
+
 
 def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
     """The first row of a query, or None; the connection is free again afterwards (`fetchone` leaves it busy)."""
@@ -19,6 +22,18 @@ def current_database(con: duckdb.DuckDBPyConnection) -> str:
     row = first_row(con, "SELECT current_database()")
     assert row is not None
     return str(row[0])
+
+
+def check_name(con: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a database that is called as its schema is in which everything is stored: DuckDB takes sdc.x for neither.
+
+    Raises:
+        SDCError: it is.
+    """
+    if folded(current_database(con)) == "sdc":
+        raise SDCError(
+            "the database is called sdc, as the schema in which sdcduck keeps what it knows: give the file another name"
+        )
 
 
 def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:

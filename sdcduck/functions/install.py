@@ -240,6 +240,7 @@ def install(
     if secret is not None:
         _checked_secret(secret)
     con = _of_duckdb(con)
+    catalog.check_name(con)
     if catalog.is_export(con):
         # Its functions have the same names, and its numbers mean something to them only.
         raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")

@@ -1,4 +1,9 @@
-"""Wrong passwords cost time: more with each, for the address that they come from and the name that is tried."""
+"""Wrong passwords cost time: more with each, for the address that they come from and the name that is tried.
+
+What is counted for an address leaks away with time, and whoever logs in takes back only what was counted for the own
+name: with one password nobody tries on and on at other names. One name counts for little, so that a program with an old
+password does not make everybody wait who is behind the same address; many names count for much.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,44 @@ from hashlib import sha256
 _FREE = 3
 _FIRST, _LONGEST = 0.5, 30.0
 _GIVEN_UP = 60.0
-_FORGOTTEN = 900.0
+_MOST_FAILURES, _OF_ONE_NAME = 20, 5
+_FORGIVEN = 45.0
+"""Seconds after which one failure less is counted."""
 _MOST = 10_000
 _LONGEST_NAME = 100
 
 
 @dataclass
 class _Record:
+    """What is counted for an address, or for a name from there.
+
+    Attributes:
+        failures: that are not forgiven yet.
+        since: when the last one was forgiven, or the first of them came.
+        last: when the last one came.
+        counted: of those of a name, how many count for the address.
+        next, delay: when the next try may come, and how long it waits.
+    """
+
     failures: int = 0
+    since: float = 0.0
+    last: float = 0.0
+    counted: int = 0
     next: float = 0.0
     delay: float = 0.0
-    last: float = 0.0
+
+    def forgive(self, now: float) -> None:
+        """Count less, the longer it is ago."""
+        forgiven = int((now - self.since) // _FORGIVEN)
+        self.failures, self.since = max(self.failures - forgiven, 0), self.since + forgiven * _FORGIVEN
+        self.counted = min(self.counted, self.failures)
+
+    def count(self, now: float) -> None:
+        """One more."""
+        self.forgive(now)
+        if not self.failures:
+            self.since = now
+        self.failures, self.last = min(self.failures + 1, _MOST_FAILURES), now
 
     def wait(self, now: float) -> float:
         """Seconds after which the next try comes after the one before, which may still stand in line itself."""
@@ -62,8 +94,10 @@ class Throttle:
             return self._wait(address, user, now)
 
     def _wait(self, address: str, user: str, now: float) -> float:
-        records = [self._records.get(key) for key in _keys(address, user)]
-        slow = [record for record in records if record is not None and record.failures > _FREE]
+        records = [record for key in _keys(address, user) if (record := self._records.get(key)) is not None]
+        for record in records:
+            record.forgive(now)
+        slow = [record for record in records if record.failures > _FREE]
         if not slow:
             return 0.0
         begin = max([now, *(record.next for record in slow)])
@@ -82,11 +116,12 @@ class Throttle:
     def _failed(self, address: str, user: str, now: float) -> None:
         if len(self._records) > 2 * _MOST:
             self._forget(now)
-        for key in _keys(address, user):
-            record = self._records.setdefault(key, _Record())
-            if now - record.last > _FORGOTTEN:
-                record.failures = 0
-            record.failures, record.last = min(record.failures + 1, 20), now
+        of_address, of_name = (self._records.setdefault(key, _Record()) for key in _keys(address, user))
+        of_name.count(now)
+        if of_name.counted < _OF_ONE_NAME:
+            of_name.counted += 1
+            of_address.count(now)
+        of_address.last = now
 
     def _forget(self, now: float) -> None:
         """Keep the newest: somebody makes names up. Whoever goes on, from an address or at a name, is among them.
@@ -94,13 +129,17 @@ class Throttle:
         It is half of them at a time, so that it does not come with every failure.
         """
         newest = sorted(self._records.items(), key=lambda known: known[1].last)[-_MOST:]
-        self._records = {key: record for key, record in newest if now - record.last < _FORGOTTEN}
+        for _, record in newest:
+            record.forgive(now)
+        self._records = {key: record for key, record in newest if record.failures}
 
     def succeeded(self, address: str, user: str) -> None:
-        """A password was right: what came before from there is forgotten."""
+        """A password was right: what came before from there at this name is forgotten, and at no other one."""
         with self._alone:
-            for key in _keys(address, user):
-                self._records.pop(key, None)
+            of_address, of_name = _keys(address, user)
+            own, all_ = self._records.pop(of_name, None), self._records.get(of_address)
+            if own is not None and all_ is not None:
+                all_.failures = max(all_.failures - own.counted, 0)
 
 
 def _keys(address: str, user: str) -> tuple[str, str]:

@@ -90,6 +90,7 @@ class Guard:
         """Writes down what is asked."""
         self.at_once = plans_once(self._con)
         """How the engine is asked (`begun`)."""
+        catalog.check_name(self._con)
         try:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):

@@ -199,8 +199,9 @@ def test_a_question_that_needs_too_much_memory_has_a_clear_error(serve: Callable
     with connected(served) as con:
         con.autocommit = True
         for question in (
-            "SELECT length(list(a.n)) AS n FROM numbers a, numbers b",
-            "SELECT n FROM numbers UNION ALL SELECT length(list(a.n)) FROM numbers a, numbers b",  # after the first rows
+            "SELECT length(list(a.n)) AS n FROM numbers a JOIN numbers b ON a.n * 0 = b.n * 0",
+            # after the first rows
+            "SELECT n FROM numbers UNION ALL SELECT length(list(a.n)) FROM numbers a JOIN numbers b ON a.n * 0 = b.n * 0",
         ):
             with pytest.raises(psycopg.errors.OutOfMemory, match="SDC094"):
                 con.execute(question).fetchall()
@@ -298,6 +299,30 @@ def test_wrong_passwords_cost_more_and_more() -> None:
     assert throttle.wait("192.0.2.2", "ann", now=now) == 0  # nobody locks ann out from elsewhere
     throttle.succeeded("192.0.2.1", "ann")
     assert throttle.wait("192.0.2.1", "ann", now=now) == 0
+
+
+def test_one_password_does_not_help_to_try_others() -> None:
+    """Whoever logs in with the own password between tries at other names waits as others do."""
+    throttle, now = Throttle(), 0.0
+    for number in range(12):
+        throttle.failed("192.0.2.1", f"user{number}", now=now)
+        throttle.succeeded("192.0.2.1", "eve")
+    assert throttle.wait("192.0.2.1", "bob", now=now) >= 10
+    assert throttle.wait("192.0.2.1", "bob", now=now + 20 * 60) == 0  # and with time all is forgotten
+
+
+def test_an_office_behind_one_address_is_not_locked_out() -> None:
+    throttle, now = Throttle(), 0.0
+    for number in range(200):  # everybody mistypes twice, and logs in
+        for _ in range(2):
+            throttle.failed("192.0.2.1", f"user{number}", now=now)
+        throttle.succeeded("192.0.2.1", f"user{number}")
+    assert throttle.wait("192.0.2.1", "bob", now=now) == 0
+    for _ in range(600):  # a program has an old password, and tries every ten seconds
+        throttle.failed("192.0.2.1", "program", now=now)
+        assert throttle.wait("192.0.2.1", "bob", now=now) <= 1
+        now += 10
+    assert throttle.wait("192.0.2.1", "program", now=now) >= 10
 
 
 def test_names_that_are_made_up_are_not_kept_for_ever() -> None:

@@ -28,6 +28,7 @@ from sdcduck.gateway.tls import self_signed
 pyarrow, flight = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.flight")
 QUERY = "SELECT region, count(*) AS n FROM people GROUP BY region ORDER BY region"
 LONG = "SELECT a.n, b.n AS m FROM numbers a, numbers b"
+PIVOT = f"PIVOT (SELECT a.n % 3 AS k FROM ({LONG}) a WHERE a.n + a.m <> 3) ON k USING count(*)".encode()
 
 
 def connected(served: Served, user: str = "ann", password: str = PASSWORD, **options: str) -> Any:
@@ -640,14 +641,32 @@ def test_a_high_number_of_a_parameter_costs_nothing(plain: Plain) -> None:
     assert [(field.name, str(field.type)) for field in fields] == [("1", "string"), ("2", "int32"), ("3", "int32")]
 
 
+def test_a_client_that_is_killed_while_it_asks_for_the_columns_of_a_pivot(served: Served) -> None:
+    """Nobody waits any more for the question that is asked for them."""
+    code = (
+        "import sys, pyarrow.flight as flight\n"
+        "from sdcduck.gateway.flight.messages import named\n"
+        f"client = flight.FlightClient('grpc://127.0.0.1:{served.flight}')\n"
+        f"options = flight.FlightCallOptions(headers=[client.authenticate_basic_token('ann', {PASSWORD!r})])\n"
+        f"body = named('ActionCreatePreparedStatementRequest', (1, {PIVOT!r}))\n"
+        "list(client.do_action(('CreatePreparedStatement', body), options))\n"
+    )
+    before, working = len(served.asked()), served.at_work()
+    client = subprocess.Popen([sys.executable, "-c", code])
+    wait_for(working)
+    client.kill()
+    client.wait()
+    wait_for(lambda: len(served.asked()) > before + 1)
+    assert [line["verdict"] for line in served.asked()[before:]] == ["abandoned", "SDC091"]
+
+
 def test_who_prepares_has_a_seat(serve: Callable[..., Served]) -> None:
     """For the columns of a PIVOT a question is asked, which runs like any other."""
-    pivot = f"PIVOT (SELECT a.n % 3 AS k FROM ({LONG}) a WHERE a.n + a.m <> 3) ON k USING count(*)".encode()
     served = serve("--flight-port", "0", "--user-connections", "1", "--seconds", "4")
     plain = Plain(served)
     with ThreadPoolExecutor(2) as pool:
         working = served.at_work()
-        slow = pool.submit(prepared, plain, pivot)
+        slow = pool.submit(prepared, plain, PIVOT)
         wait_for(working)
         with pytest.raises(flight.FlightUnavailableError, match="too many connections"):
             prepared(plain, b"SELECT 1 AS a")

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sdcduck import catalog
+from sdcduck.errors import SDCError
+
 CUBE = "SELECT r, c, count(*) AS n FROM t GROUP BY CUBE (r, c)"
 
 
@@ -298,6 +301,46 @@ def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str)
     people(lasting, [[12, 30], [9, 40]])
     with pytest.raises(duckdb.Error, match=text):
         lasting.execute(f"FROM {call}").fetchall()
+
+
+def test_a_decision_is_about_what_was_seen(con: duckdb.DuckDBPyConnection) -> None:
+    """What the checks say of two variables may be the same in every word, and the approved one is released."""
+    con.execute("CREATE TABLE t AS SELECT i AS income, i * 2 AS debt FROM range(60) _(i)")
+    submit = (
+        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''{}'', statistics := [''median'']))', "
+        "by := 'ann')"
+    )
+    decide = "FROM sdc_check_decide('a', 'approve', by := 'bob', reason := 'looks fine'{})"
+    listed = "SELECT fingerprint, replaces FROM sdc_outputs()"
+    con.execute(submit.format("income")).fetchall()
+    [(seen, replaces)] = con.execute(listed).fetchall()
+    assert replaces is None
+    con.execute(submit.format("debt")).fetchall()
+    with pytest.raises(duckdb.Error, match=r"submitted again, as something else.*argument 'fingerprint'"):
+        con.execute(decide.format("")).fetchall()
+    with pytest.raises(duckdb.Error, match="argument 'fingerprint' is not that of output 'a'"):
+        con.execute(decide.format(f", fingerprint := '{seen}'")).fetchall()
+    [(now, replaces)] = con.execute(listed).fetchall()
+    assert (replaces, now != seen) == (seen, True)
+    # What was there first is there again: nobody knows which of them was looked at.
+    con.execute(submit.format("income")).fetchall()
+    assert con.execute(listed).fetchall() == [(seen, now)]
+    with pytest.raises(duckdb.Error, match="submitted again"):
+        con.execute(decide.format("")).fetchall()
+    decided = con.execute(decide.format(f", fingerprint := '{seen}'")).fetchall()
+    assert decided == [("a", "pass", "approve", "bob", seen)]
+    assert con.execute("SELECT releasable, fingerprint FROM sdc_outputs()").fetchall() == [(True, seen)]
+
+
+def test_what_is_submitted_while_somebody_decides_is_not_decided(con: duckdb.DuckDBPyConnection) -> None:
+    submit = "FROM sdc_check_submit('a', '(FROM sdc_check_regression({}, 4))', by := 'ann')"
+    con.execute(submit.format(50)).fetchall()
+    seen = catalog.output(con, "a")
+    assert seen is not None
+    con.execute(submit.format(60)).fetchall()
+    with pytest.raises(SDCError, match="decided, dropped or submitted again in the meantime"):
+        catalog.decide_output(con, seen, "approve", "bob", None)
+    assert con.execute("SELECT decision FROM sdc_outputs()").fetchall() == [(None,)]
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,62 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from sdcduck.gateway.answers import Answer, Parameters
+from sdcduck.gateway.answers import Answer, First, Parameters
 from sdcduck.gateway.events import note
 from sdcduck.guard import Refused
 
 _OFTEN, _SELDOM = 0.05, 1.0
+_Columns = TypeVar("_Columns")
 
 
 class Cancelled(Exception):
     """Whoever asked does not want the answer any more, or the gateway stops."""
+
+
+class Stoppable(Protocol):
+    """What works for somebody, and may be stopped from any thread."""
+
+    def interrupt(self, *, late: bool = False) -> None:
+        """Stop; to be called again until it has ended."""
+
+
+class Watched(Protocol):
+    """What a `Watch` looks after: what works, for how many seconds yet, and why it was stopped."""
+
+    left: float
+    stopped: Refused | Cancelled | None
+
+    @property
+    def answer(self) -> Stoppable:
+        """What works."""
+
+
+@dataclass(eq=False)
+class Describing:
+    """Columns that somebody asks for; those of a PIVOT are values, for which another question is asked first."""
+
+    left: float
+    answer: First = field(default_factory=First)
+    stopped: Refused | Cancelled | None = None
+
+    def columns(self, watch: Watch, gone: Callable[[], bool], ask: Callable[[First], _Columns]) -> _Columns:
+        """What `ask` answers, which tells the question that is asked first.
+
+        Raises:
+            Refused: there are none.
+            Cancelled: nobody wants them.
+        """
+        try:
+            with watch.over(self, gone):
+                return ask(self.answer)
+        except Refused:
+            if self.stopped is not None:
+                raise self.stopped from None
+            raise
 
 
 @dataclass(eq=False)
@@ -116,14 +160,14 @@ class Watch:
 
     def __init__(self, seldom: Callable[[], None]) -> None:
         self._seldom = seldom
-        self._busy: dict[Running, tuple[float, Callable[[], bool]]] = {}
+        self._busy: dict[Watched, tuple[float, Callable[[], bool]]] = {}
         self._changed = threading.Condition()
         self._over = False
         self._thread = threading.Thread(target=self._run, name="sdcduck-flight-watch", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def over(self, running: Running, gone: Callable[[], bool]) -> Iterator[None]:
+    def over(self, running: Watched, gone: Callable[[], bool]) -> Iterator[None]:
         """Watch while something runs.
 
         Args:
@@ -170,7 +214,7 @@ class Watch:
                 swept = now
                 _unharmed(self._seldom)
 
-    def _look_at(self, running: Running, until: float, gone: Callable[[], bool], now: float) -> None:
+    def _look_at(self, running: Watched, until: float, gone: Callable[[], bool], now: float) -> None:
         if running.stopped is None:
             if now > until:
                 running.stopped = Refused("SDC091")

@@ -28,7 +28,7 @@ from sdcduck.gateway.events import note
 from sdcduck.gateway.flight import messages, metadata
 from sdcduck.gateway.flight.login import Caller, Door, NoHandshake, Session, Sessions
 from sdcduck.gateway.flight.messages import BadMessage, Fields, message, named
-from sdcduck.gateway.flight.running import Cancelled, Running, Watch
+from sdcduck.gateway.flight.running import Cancelled, Describing, Running, Watch
 from sdcduck.gateway.house import RAW_NOTICE, House, Place, is_loopback
 from sdcduck.gateway.postgres import statements
 from sdcduck.gateway.postgres.dialect import is_large
@@ -207,9 +207,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         asked = messages.command(descriptor.command or b"")
         match asked:
             case messages.Query():
-                return flight.SchemaResult(self._described(session, asked.sql))
+                return flight.SchemaResult(self._described(context, session, asked.sql))
             case messages.PreparedQuery():
-                return flight.SchemaResult(self._described(session, _prepared(session, asked.handle).sql))
+                return flight.SchemaResult(self._described(context, session, _prepared(session, asked.handle).sql))
             case messages.Update():
                 raise self._change_refused(session, asked.sql)
             case messages.Answered():
@@ -272,7 +272,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         if act is None:
             raise BadMessage("an action that is not known here")
         body = action.body.to_pybytes() if action.body is not None else b""
-        return iter(act(self, session, body))
+        return iter(act(self, context, session, body))
 
     def list_flights(self, context: Any, criteria: Any) -> Iterator[Any]:
         """There are none: what is there is told by the commands of Flight SQL."""
@@ -370,21 +370,25 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
         return SessionValues(session.account.name, self._house.database, 0, VERSION_TEXT, setting, fixed)
 
-    def _described(self, session: Session, sql: str) -> pa.Schema:
+    def _described(self, context: Any, session: Session, sql: str) -> pa.Schema:
         """The columns of an answer."""
         if _explained(sql) is not None:
             return pa.schema([("QUERY PLAN", pa.string())])
         role = self._house.role_of(session.account)
         text, system = self._text(role, sql)
         names = [kind.sql for kind in parameter_types(text, role.schema, ())]
+        values = self._values(session)
         with self._seat(session):
-            columns = role.duckdb_columns(text, system=system, values=self._values(session), types=names)
+            columns = Describing(self._house.limits.seconds).columns(
+                self.watch, context.is_cancelled,
+                lambda first: role.duckdb_columns(text, system=system, values=values, types=names, first=first),
+            )  # fmt: skip
         return metadata.arrow_schema(role, columns)
 
-    def _described_without_values(self, session: Session, sql: str) -> pa.Schema | None:
+    def _described_without_values(self, context: Any, session: Session, sql: str) -> pa.Schema | None:
         """The same; None: that cannot be told, as it may be for the lack of values."""
         try:
-            return self._described(session, sql)
+            return self._described(context, session, sql)
         except Refused as refused:
             if refused.code != "SDC090":
                 raise
@@ -443,7 +447,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
     # Actions
 
-    def _prepare(self, session: Session, body: bytes) -> list[bytes]:
+    def _prepare(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         fields = messages.inside(body, "ActionCreatePreparedStatementRequest")
         sql = fields.text(1) or ""
         if len(session.prepared) >= _MOST_PREPARED:
@@ -451,7 +455,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         size = _size(sql)
         self._hold(session, size)
         try:
-            columns = self._described_without_values(session, sql)
+            columns = self._described_without_values(context, session, sql)
             parameters = self._parameters(session, sql).serialize().to_pybytes()
         except BaseException:
             self._hold(session, -size)
@@ -464,7 +468,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         result.append((3, parameters))
         return [named("ActionCreatePreparedStatementResult", *result)]
 
-    def _close_prepared(self, session: Session, body: bytes) -> list[bytes]:
+    def _close_prepared(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         fields = messages.inside(body, "ActionClosePreparedStatementRequest")
         found = session.prepared.pop(fields.data(1) or b"", None)
         if isinstance(found, _Prepared):
@@ -473,11 +477,11 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 found.size = 0
         return []
 
-    def _cancel_info(self, session: Session, body: bytes) -> list[bytes]:
+    def _cancel_info(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         self._cancel(session, Fields(body).data(1) or b"")
         return [message((1, _CANCELLED))]
 
-    def _cancel_query(self, session: Session, body: bytes) -> list[bytes]:
+    def _cancel_query(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         self._cancel(session, messages.inside(body, "ActionCancelQueryRequest").data(1) or b"")
         return [named("ActionCancelQueryResult", (1, _CANCELLED))]
 
@@ -489,13 +493,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             if not running.taken:
                 self.answers.pop(handle, None)
 
-    def _begin(self, session: Session, body: bytes) -> list[bytes]:
+    def _begin(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         return [named("ActionBeginTransactionResult", (1, b"there is nothing to undo"))]
 
-    def _end(self, session: Session, body: bytes) -> list[bytes]:
+    def _end(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         return []
 
-    def _leave(self, session: Session, body: bytes) -> list[bytes]:
+    def _leave(self, context: Any, session: Session, body: bytes) -> list[bytes]:
         self.sessions.end(session)
         self._left(session)
         return [message((1, _CLOSED))]
@@ -503,7 +507,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
 _CANCELLED = 1
 _CLOSED = 1
-_ACTIONS: Mapping[str, Callable[[_Server, Session, bytes], list[bytes]]] = {
+_ACTIONS: Mapping[str, Callable[[_Server, Any, Session, bytes], list[bytes]]] = {
     "CreatePreparedStatement": _Server._prepare,
     "ClosePreparedStatement": _Server._close_prepared,
     "CancelFlightInfo": _Server._cancel_info,

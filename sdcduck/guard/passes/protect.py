@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.products import refuse_values_of_products
 from sdcduck.guard.passes.sizes import refuse_lists_of_windows
 from sdcduck.guard.protect.protection import Protection
 
@@ -16,3 +17,4 @@ def protect(draft: Draft) -> None:
     draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables())
     draft.protection.protect(draft.tree)
     refuse_lists_of_windows(draft.tree)
+    refuse_values_of_products(draft.tree, draft.schema.rows_of(draft.policies))
