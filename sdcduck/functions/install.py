@@ -32,13 +32,13 @@ from sdcduck.functions.shutdown import CALLS
 from sdcduck.functions.template_database import TemplateDatabase
 from sdcduck.quoting import identifier, literal
 
-_FAMILIES = (
-    "perturbation", "suppression", "synthesis", "risk", "special_uniques", "output_checks", "reconstruction",
-    "recon_links", "guard", "audit_log", "users", "hierarchy", "record_swapping", "private_synthesis",
-    "synthetic_records", "synthetic_risk", "attacks", "utility", "release_report", "reference",
+_FOLDERS = (
+    "perturbation", "suppression", "synthesis", "risk", "guard", "hierarchy", "utility", "report", "reference",
 )  # fmt: skip
-"""The modules of ``udfs/`` that have functions, which stand above this one and are found by their names."""
-FAMILIES: tuple[Family, ...] = tuple(import_module(f"sdcduck.udfs.{name}").FAMILY for name in _FAMILIES)
+"""The folders of ``udfs/``, which stand above this module and are found by their names."""
+FAMILIES: tuple[Family, ...] = tuple(
+    family for name in _FOLDERS for family in import_module(f"sdcduck.udfs.{name}").FAMILIES
+)
 
 _VERSION = version("sdcduck")
 _STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell

@@ -154,7 +154,7 @@ def test_many_columns_are_counted_in_several_readings(
 ) -> None:
     make_mixed(con)
     whole = con.execute("FROM sdc_accuracy_margins('o', 's')").fetchall()
-    monkeypatch.setattr("sdcduck.udfs.utility_accuracy._MEMORY", 1500)
+    monkeypatch.setattr("sdcduck.udfs.utility.accuracy._MEMORY", 1500)
     assert con.execute("FROM sdc_accuracy_margins('o', 's')").fetchall() == whole
 
 

@@ -343,7 +343,7 @@ def test_scores_of_records_are_as_far_apart_as_their_counts(original: list[int],
 def test_a_tree_that_does_not_fit_into_memory_is_refused(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sdcduck.udfs.utility_measures._MOST_BYTES", 1000)
+    monkeypatch.setattr("sdcduck.udfs.utility.measures._MOST_BYTES", 1000)
     con.execute("CREATE TABLE o AS SELECT i AS x FROM range(200) r(i)")
     with pytest.raises(duckdb.Error, match="name fewer columns, or give a sample of the records"):
         con.execute("FROM sdc_pmse('o', 'o', model := 'tree')").fetchall()

@@ -21,8 +21,8 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.logit import Design
 from sdcduck.methods.utility.propensity import Propensity, Tree, propensity
 from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, most_frequent, table_measures
-from sdcduck.udfs.utility_columns import MOST_BUCKETS, Compared, shown_number
-from sdcduck.udfs.utility_records import Column, Floats, Grouped, columns_of, special_values
+from sdcduck.udfs.utility.columns import MOST_BUCKETS, Compared, shown_number
+from sdcduck.udfs.utility.records import Column, Floats, Grouped, columns_of, special_values
 
 _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")

@@ -29,7 +29,7 @@ from sdcduck.methods.suppression.patterns import (
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rules import (
+from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,

@@ -29,7 +29,7 @@ from sdcduck.methods.risk.closest import (
 from sdcduck.methods.risk.nearest import nearest
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.pattern import arrow
+from sdcduck.udfs.suppression.pattern import arrow
 
 _DISTANCES = ("gower", "buckets")
 _RANGES = ("all", "original")

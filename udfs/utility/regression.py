@@ -16,9 +16,9 @@ from sdcduck.functions.jobs import checkpoint, reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.logit import Design, Fit, fit_regression
-from sdcduck.udfs.utility_columns import Compared
-from sdcduck.udfs.utility_measures import table_of
-from sdcduck.udfs.utility_records import Column, columns_of
+from sdcduck.udfs.utility.columns import Compared
+from sdcduck.udfs.utility.measures import table_of
+from sdcduck.udfs.utility.records import Column, columns_of
 
 _FAMILIES = ("gaussian", "binomial")
 _INTERVALS = ("original", "population")

@@ -21,7 +21,7 @@ from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.risk import Classes
+from sdcduck.udfs.risk.classes import Classes
 from sdcduck.udfs.source import is_number
 
 _MOST_SETS = 2_000_000

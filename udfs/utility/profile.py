@@ -17,8 +17,8 @@ from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.propensity import Tree
 from sdcduck.methods.utility.tables import table_measures
-from sdcduck.udfs.utility_columns import Compared
-from sdcduck.udfs.utility_measures import (
+from sdcduck.udfs.utility.columns import Compared
+from sdcduck.udfs.utility.measures import (
     LIKELY,
     check_groups,
     column_row,
@@ -28,7 +28,7 @@ from sdcduck.udfs.utility_measures import (
     table_of,
     threads_of,
 )
-from sdcduck.udfs.utility_records import Column, columns_of, special_values
+from sdcduck.udfs.utility.records import Column, columns_of, special_values
 
 _CONTRADICTION = 3.0
 _GOOD, _BAD, _FAR = 3.0, 30.0, 0.1

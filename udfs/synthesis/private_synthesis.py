@@ -31,8 +31,8 @@ from sdcduck.methods.synthesis.private_synthesis import (
     total_of,
 )
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
-from sdcduck.udfs.synthesis import Cells
+from sdcduck.udfs.synthesis.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
+from sdcduck.udfs.synthesis.tables import Cells
 
 MOST_CELLS = 10**7
 """Cells of a whole table, empty ones counted: each is held in memory."""

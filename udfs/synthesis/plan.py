@@ -16,7 +16,7 @@ from sdcduck.functions.registry import Session
 from sdcduck.methods.synthesis.records import METHODS
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.source import Source, source
-from sdcduck.udfs.synthetic_columns import Encoding, encoding_of
+from sdcduck.udfs.synthesis.columns import Encoding, encoding_of
 
 
 @dataclass(frozen=True)

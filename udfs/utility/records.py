@@ -16,7 +16,7 @@ from sdcduck.methods.utility.buckets import bucket_codes, bucket_count
 from sdcduck.methods.utility.logit import Term
 from sdcduck.methods.utility.tables import group_breaks
 from sdcduck.quoting import folded
-from sdcduck.udfs.utility_columns import Compared, Side
+from sdcduck.udfs.utility.columns import Compared, Side
 
 Floats = NDArray[np.float64]
 _MOST_LEVELS = 1000  # of a category in a regression

@@ -16,10 +16,10 @@ from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.conditions import parsed
-from sdcduck.udfs.pattern import resolve
 from sdcduck.udfs.publication import Measure, Publication, clusters
-from sdcduck.udfs.rules import Rules, marked_cells, read_rules, with_structural_zeros
 from sdcduck.udfs.source import source
+from sdcduck.udfs.suppression.pattern import resolve
+from sdcduck.udfs.suppression.rules import Rules, marked_cells, read_rules, with_structural_zeros
 
 _ZEROS = ("fail", "review", "ignore")
 _ADDED = ("level", "status", "why")

@@ -29,7 +29,7 @@ from sdcduck.methods.utility.margins import (
     subsets_of,
     worst_cells,
 )
-from sdcduck.udfs.utility_columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
+from sdcduck.udfs.utility.columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
 
 _BUCKETS = {1: 100, 2: 10, 3: 5}  # of Platzer and Reutterer (2021)
 _MEMORY = 1 << 28  # bytes of counts of one side; with more margins the records are read again

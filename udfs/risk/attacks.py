@@ -26,8 +26,8 @@ from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
 from sdcduck.methods.risk.closest import overlaps
 from sdcduck.methods.risk.column_subsets import association, share_of_originals, subsets
 from sdcduck.quoting import folded
-from sdcduck.udfs.closest_records import Call, Distance, Records, holdout_counts, read_records
 from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.risk.closest_records import Call, Distance, Records, holdout_counts, read_records
 from sdcduck.udfs.source import Source
 
 _MODES = ("univariate", "multivariate")

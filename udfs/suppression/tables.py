@@ -29,7 +29,17 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.pattern import (
+from sdcduck.udfs.publication import (
+    Measure,
+    clusters,
+    complete_measures,
+    count_of_records,
+    digest,
+    read_publication,
+)
+from sdcduck.udfs.suppression.exchange import plan_sdmx
+from sdcduck.udfs.suppression.export import plan_export
+from sdcduck.udfs.suppression.pattern import (
     ARGUMENTS,
     Call,
     Options,
@@ -47,17 +57,14 @@ from sdcduck.udfs.pattern import (
     weight,
     widths,
 )
-from sdcduck.udfs.publication import (
-    Measure,
-    clusters,
-    complete_measures,
-    count_of_records,
-    digest,
-    read_publication,
+from sdcduck.udfs.suppression.rules import (
+    RULES,
+    Rules,
+    checked_condition,
+    marked_cells,
+    read_rules,
+    with_structural_zeros,
 )
-from sdcduck.udfs.rules import RULES, Rules, checked_condition, marked_cells, read_rules, with_structural_zeros
-from sdcduck.udfs.suppression_exchange import plan_sdmx
-from sdcduck.udfs.suppression_export import plan_export
 
 
 def plan_primary(

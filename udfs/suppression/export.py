@@ -29,8 +29,8 @@ from sdcduck.functions.jobs import confirm
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stand_ins, stencil
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
 from sdcduck.udfs.publication import Measure
+from sdcduck.udfs.suppression.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
 
 _STORAGE = "v1.0.0"
 _MOST_DECIMALS = 4

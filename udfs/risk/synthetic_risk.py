@@ -12,9 +12,9 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Scalar, Session
 from sdcduck.quoting import folded, literal
-from sdcduck.udfs import closest_records
-from sdcduck.udfs.closest_records import overlap_warning
 from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.risk import closest_records
+from sdcduck.udfs.risk.closest_records import overlap_warning
 from sdcduck.udfs.sums import total
 
 _DENOMINATORS = ("original", "synthetic")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import identifier, literal
-from sdcduck.udfs.pattern import Call, choose_pattern, pattern_table, read_call, unchanged
+from sdcduck.udfs.suppression.pattern import Call, choose_pattern, pattern_table, read_call, unchanged
 
 _COLUMNS = ("measure", "obs_value", "obs_status", "conf_status")
 _TOTAL, _UNKNOWN = "_T", "_U"

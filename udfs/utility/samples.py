@@ -23,10 +23,10 @@ from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
 from sdcduck.methods.utility.logit import Fit
 from sdcduck.quoting import folded
-from sdcduck.udfs.utility_columns import Compared
-from sdcduck.udfs.utility_measures import check_groups, read_columns, roc_row, table_of
-from sdcduck.udfs.utility_records import Column, Grouped
-from sdcduck.udfs.utility_regression import Regression, regression_of
+from sdcduck.udfs.utility.columns import Compared
+from sdcduck.udfs.utility.measures import check_groups, read_columns, roc_row, table_of
+from sdcduck.udfs.utility.records import Column, Grouped
+from sdcduck.udfs.utility.regression import Regression, regression_of
 
 _METRICS = ("roc1", "roc2", "cio", "utility", "tcap")
 _UTILITY = ("roc1", "roc2", "cio")

@@ -40,12 +40,11 @@ from sdcduck.methods.synthesis.records import (
 )
 from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs import synthetic_measures as measures
-from sdcduck.udfs import synthetic_weights as weights
-from sdcduck.udfs.pattern import arrow
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
-from sdcduck.udfs.synthetic_columns import LARGEST, Encoding
-from sdcduck.udfs.synthetic_plan import (
+from sdcduck.udfs.suppression.pattern import arrow
+from sdcduck.udfs.synthesis import measures, weights
+from sdcduck.udfs.synthesis.columns import LARGEST, Encoding
+from sdcduck.udfs.synthesis.plan import (
     ARGUMENT_DEFAULTS,
     ARGUMENT_NAMES,
     Output,
