@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
@@ -26,7 +26,8 @@ from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
 from sdcduck.methods.risk.closest import overlaps
 from sdcduck.methods.risk.column_subsets import association, share_of_originals, subsets
 from sdcduck.quoting import folded
-from sdcduck.udfs.compared import Compared
+from sdcduck.udfs.arguments import among, choice, needed, share, whole, wrong
+from sdcduck.udfs.compared import COMPARED, Compared
 from sdcduck.udfs.risk.closest_records import Call, Distance, Records, holdout_counts, read_records
 from sdcduck.udfs.source import Source
 
@@ -97,25 +98,15 @@ def _plan(
 ) -> Plan:  # fmt: skip
     given = {name: text for name, text in tables.items() if text is not None or name != "control"}
     compared = Compared.read(session.cursor(), given, columns, argument=argument)
-    codes = {compared.names[place] for place in _places(compared, categorical, "categorical")}
+    codes = {compared.names[place] for place in among(categorical, "categorical", compared.names, COMPARED)}
     numbers = frozenset(
         place for place, name in enumerate(compared.names)
         if name not in codes and compared.kind(name) not in ("text", "boolean")
     )  # fmt: skip
-    if attacks is None or not 1 <= attacks <= _MOST_ATTACKS:
-        raise SDCError(f"argument '{counted}' must be a whole number from 1 to {_MOST_ATTACKS}")
-    if confidence is None or not 0 < confidence < 1:
-        raise SDCError("argument 'confidence' must lie between 0 and 1")
+    most = whole(attacks, counted, least=1, most=_MOST_ATTACKS)
+    level = share(confidence, "confidence", zero=False, one=False)
     distance = Distance(None, np.ones(len(compared.names)), numbers, frozenset(), with_synthetic=True)
-    return Plan(Call(compared, distance), int(attacks), float(confidence), seed or 0)
-
-
-def _places(compared: Compared, names: Sequence[str | None] | None, argument: str) -> list[int]:
-    places = {folded(name): place for place, name in enumerate(compared.names)}
-    for name in names or ():
-        if name is None or folded(name) not in places:
-            raise unknown("column", str(name), compared.names, where=f"those that are compared (argument '{argument}')")
-    return [places[folded(str(name))] for name in names or ()]
+    return Plan(Call(compared, distance), most, level, seed or 0)
 
 
 def _drawn(table: Matrix, attacks: int, generator: np.random.Generator) -> Matrix:
@@ -224,20 +215,17 @@ def plan_attack_singling_out(
     """``sdc_attack_singling_out``."""
     tables = {"original": original, "synthetic": synthetic, "control": control}
     plan = _plan(session, tables, columns, categorical, attacks, confidence, seed)
-    if mode not in _MODES:
-        raise SDCError("argument 'mode' must be 'univariate' or 'multivariate'")
-    if terms is None or not terms >= 1:
-        raise SDCError("argument 'terms' must be a whole number of at least 1")
-    of_each = 1 if mode == "univariate" else min(int(terms), len(plan.names))
+    how, most = choice(mode, "mode", _MODES), whole(terms, "terms", least=1)
+    of_each = 1 if how == "univariate" else min(most, len(plan.names))
 
     def make() -> pa.Table:
         cursor = reads(session.cursor())
         records = plan.read(cursor)
-        outcome = _singled_out(plan, records, mode, of_each)
+        outcome = _singled_out(plan, records, how, of_each)
         said = _warnings(cursor, plan, records)
         if not outcome.attacks:
             said = ["no predicate that can be made of these columns singles out a synthetic record", *said]
-        return _table([{"mode": mode, "terms": of_each, **outcome.row(said)}], SINGLING_OUT_COLUMNS)
+        return _table([{"mode": how, "terms": of_each, **outcome.row(said)}], SINGLING_OUT_COLUMNS)
 
     return Rows(make)
 
@@ -280,8 +268,7 @@ def plan_attack_linkability(
     if both := [name for name in second if folded(name) in {folded(known) for known in first}]:
         raise SDCError(f"argument 'aux': column '{both[0]}' is in both lists; the two halves must differ")
     plan = _plan(session, tables, first + second, categorical, attacks, confidence, seed, argument="aux")
-    if neighbours is None or not 1 <= neighbours <= _MOST_NEIGHBOURS:
-        raise SDCError(f"argument 'neighbours' must be a whole number from 1 to {_MOST_NEIGHBOURS}")
+    near = whole(neighbours, "neighbours", least=1, most=_MOST_NEIGHBOURS)
     halves = list(range(len(first))), list(range(len(first), len(plan.names)))
 
     def make() -> pa.Table:
@@ -289,10 +276,10 @@ def plan_attack_linkability(
         records = plan.read(cursor)
         said = _warnings(cursor, plan, records)
         size = len(records.tables["synthetic"])
-        if 2 * neighbours > size:
+        if 2 * near > size:
             said.append(f"'neighbours' is more than half of the {size} synthetic records: any two sets of them meet")
-        outcome = _linked(plan, records, halves, int(neighbours))
-        return _table([{"neighbours": neighbours, **outcome.row(said)}], LINKABILITY_COLUMNS)
+        outcome = _linked(plan, records, halves, near)
+        return _table([{"neighbours": near, **outcome.row(said)}], LINKABILITY_COLUMNS)
 
     return Rows(make)
 
@@ -301,12 +288,11 @@ def _halves(aux: str | None) -> tuple[list[str], list[str]]:
     given = json.loads(aux or "null")
     right = isinstance(given, list) and len(given) == 2
     if not right or not all(isinstance(half, list) and half for half in given):
-        raise SDCError(
-            "argument 'aux' must hold two lists of columns, those of the two halves of a record: "
-            "[['age', 'sex'], ['income']]"
+        raise wrong(
+            "aux", "hold two lists of columns, those of the two halves of a record: [['age', 'sex'], ['income']]"
         )
     if not all(isinstance(name, str) for half in given for name in half):
-        raise SDCError("argument 'aux' must hold names of columns")
+        raise wrong("aux", "hold names of columns")
     return given[0], given[1]
 
 
@@ -347,19 +333,17 @@ def plan_attack_inference(
 ) -> Rows:  # fmt: skip
     """``sdc_attack_inference``."""
     tables = {"original": original, "synthetic": synthetic, "control": control}
-    if not secret:
-        raise SDCError("argument 'secret' must name the column that is to be inferred")
+    wanted = needed(secret, "secret", "name the column that is to be inferred")
     given = {name: text for name, text in tables.items() if text is not None or name != "control"}
     # Named in all tables, the secret comes last.
-    (its_name,) = Compared.read(session.cursor(), given, [secret], argument="secret").names
+    (its_name,) = Compared.read(session.cursor(), given, [wanted], argument="secret").names
     known = Compared.read(session.cursor(), given, aux, argument="aux", leaving_out=its_name).names
     if its_name in known:
         raise SDCError(f"column '{its_name}' cannot be both the secret and known (argument 'aux')")
     plan = _plan(session, tables, [*known, its_name], categorical, attacks, confidence, seed, argument="aux")
-    if tolerance is None or not 0 <= tolerance < 1:
-        raise SDCError("argument 'tolerance' must be at least 0, and below 1: a share of the true value")
+    near = share(tolerance, "tolerance", one=False, why="a share of the true value")
     is_number = len(known) in plan.numbers and plan.call.compared.kind(its_name) == "number"
-    allowed = float(tolerance) if is_number else 0.0
+    allowed = near if is_number else 0.0
 
     def make() -> pa.Table:
         cursor = reads(session.cursor())
@@ -409,21 +393,18 @@ def plan_dcr_subsets(
     confidence: float | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_dcr_subsets``: a row for all columns, and one for each subset."""
-    if holdout is None:
-        raise SDCError("argument 'holdout' must name records that the synthetic ones were not made from")
+    needed(holdout, "holdout", "name records that the synthetic ones were not made from")
     tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
     plan = _plan(session, tables, columns, categorical, records, confidence, seed, counted="records")
     width = len(plan.names)
-    if number is None or not 1 <= number <= _MOST_SUBSETS:
-        raise SDCError(f"argument 'subsets' must be a whole number from 1 to {_MOST_SUBSETS}")
-    of_each = min(max(2, round(width / 3)), width) if size is None else int(size)
-    if not 1 <= of_each <= width:
-        raise SDCError(f"argument 'size' must be a number of columns, from 1 to {width}")
+    times = whole(number, "subsets", least=1, most=_MOST_SUBSETS)
+    third = min(max(2, round(width / 3)), width)
+    of_each = third if size is None else whole(size, "size", least=1, most=width, why="so many of the columns")
 
     def make() -> pa.Table:
         cursor = reads(session.cursor())
         found = plan.read(cursor)
-        rows = _shares(plan, found, of_each, int(number))
+        rows = _shares(plan, found, of_each, times)
         said = _overlap(cursor, plan.call.compared, "holdout")
         few = min(len(table) for table in found.tables.values())
         if few < _FEW:

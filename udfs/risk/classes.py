@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,9 +14,10 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Scalar, Session
 from sdcduck.methods.risk.individual import class_risk
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import choice, needed, number, share, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds, kind_of
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.sums import total
 
 _NULLS = ("category", "drop", "match")
@@ -72,12 +71,10 @@ class Classes:
             SDCError: an unknown column, one named twice, or an argument that is out of range.
         """
         relation = source(cursor, text, argument)
-        if not keys:
-            raise SDCError("argument 'keys' must name the columns by which a person could be found")
+        needed(keys, "keys", "name the columns by which a person could be found")
         names = relation.named(keys, "keys", taken)
-        if nulls is None or nulls not in allowed:
-            raise SDCError(f"argument 'nulls' must be {_listed(allowed)}")
-        return cls(relation, tuple(names), None if weight is None else relation.number(weight, "weight"), nulls)
+        known = choice(nulls, "nulls", allowed)
+        return cls(relation, names, None if weight is None else relation.number(weight, "weight"), known)
 
     @property
     def columns(self) -> str:
@@ -133,22 +130,11 @@ class Classes:
         return "_own" if self.nulls == "match" else "records"
 
 
-def _listed(values: Sequence[str]) -> str:
-    quoted = [literal(value) for value in values]
-    return ", ".join(quoted[:-1]) + f" or {quoted[-1]}"
-
-
 def _checked_weight(column: str) -> str:
     return (
         f"CASE WHEN {column} > 0 AND {column} < 1e18 THEN {column}::DOUBLE "
         "ELSE error('a weight is NULL, not positive or infinite (1e18 or more)') END"
     )
-
-
-def _positive(value: float | None, argument: str) -> int:
-    if value is None or value < 1 or not float(value).is_integer():
-        raise SDCError(f"argument '{argument}' must be a whole number of at least 1")
-    return int(value)
 
 
 def plan_classes(
@@ -164,7 +150,7 @@ def plan_k_anonymity(
 ) -> str:
     """``sdc_k_anonymity``."""
     classes = Classes.read(session.cursor(), text, keys, nulls, allowed=_NULLS, taken=_CLASS_COLUMNS)
-    below, own = _positive(k, "k"), classes.own
+    below, own = whole(k, "k", least=1), classes.own
     return f"""
         SELECT records, classes, k, uniques, uniques / nullif(records, 0) AS share_unique, below_k,
             below_k / nullif(records, 0) AS share_below_k, _mean / nullif(records, 0) AS mean_risk, 1 / k AS max_risk
@@ -184,7 +170,7 @@ def _values(classes: Classes, sensitive: str | None) -> str:
     """A query for how often each class has each value: keys, ``_value``, ``_n``."""
     column = classes.relation.column(sensitive, "sensitive")
     if column in map(identifier, classes.keys):
-        raise SDCError("argument 'sensitive' must name another column than 'keys'")
+        raise wrong("sensitive", "name another column than 'keys'")
     known = f"WHERE {column} IS NOT NULL" if classes.nulls == "skip" else ""
     return f"SELECT {classes.columns}, {column} AS _value, count(*) AS _n FROM {classes.records()} {known} GROUP BY ALL"
 
@@ -194,9 +180,7 @@ def _diversity(
     nulls: str | None,
 ) -> tuple[Classes, str]:  # fmt: skip
     classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS_OF_VALUES)
-    if c is None or not 0 < c < math.inf:
-        raise SDCError("argument 'c' must be a positive number")
-    by = classes.columns
+    by, times = classes.columns, number(c, "c", above=0)
     # The most frequent value has to have less than c times as many records as those from the l-th on have together.
     # What they have shrinks as l grows, so l is the number of values for which it is enough.
     return (
@@ -204,7 +188,7 @@ def _diversity(
         f"""
         SELECT {by}, sum(_n)::BIGINT AS records, count(*) AS distinct_l,
             exp(ln(sum(_n)) - {total("_n * ln(_n)")} / sum(_n)) AS entropy_l,
-            count(*) FILTER (_most < {c!r}::DOUBLE * _tail) AS recursive_l
+            count(*) FILTER (_most < {times!r}::DOUBLE * _tail) AS recursive_l
         FROM (
             SELECT {by}, _n, max(_n) OVER (PARTITION BY {by}) AS _most,
                 sum(_n) OVER (PARTITION BY {by} ORDER BY _n ROWS UNBOUNDED PRECEDING) AS _tail
@@ -330,17 +314,9 @@ def plan_t_closeness(
 
 def _class_risks(classes: Classes, method: str | None) -> str:
     """A query for the classes with ``risk``; without weights the data are the population."""
-    if method not in _METHODS:
-        raise SDCError(f"argument 'method' must be {_listed(_METHODS)}")
-    approximate = str(method == "approximate").lower()
+    approximate = str(choice(method, "method", _METHODS) == "approximate").lower()
     risk = "1 / records" if classes.weight is None else f"_sdc_class_risk(records, population, {approximate})"
     return f"SELECT *, {risk} AS _risk FROM ({classes.counted()})"
-
-
-def _threshold(threshold: float | None) -> str:
-    if threshold is None or not 0 <= threshold <= 1:
-        raise SDCError("argument 'threshold' must lie between 0 and 1")
-    return f"{threshold!r}::DOUBLE"
 
 
 def _risks(classes: Classes, household: str | None, method: str | None) -> str:
@@ -367,10 +343,9 @@ def plan_individual_risk(
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
     classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
-    for column in classes.relation.columns:
-        if folded(column) in _RISK_COLUMNS:
-            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
-    return f"SELECT *, risk > {_threshold(threshold)} AS unsafe FROM ({_risks(classes, household, method)})"
+    refuse_taken(classes.relation.columns, _RISK_COLUMNS)
+    most = share(threshold, "threshold")
+    return f"SELECT *, risk > {most!r}::DOUBLE AS unsafe FROM ({_risks(classes, household, method)})"
 
 
 def plan_global_risk(
@@ -378,6 +353,7 @@ def plan_global_risk(
     threshold: float | None, method: str | None, nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_global_risk``: from the classes, or from the records where households count."""
+    most = share(threshold, "threshold")
     classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
     if household is None:
         rows = (
@@ -400,7 +376,7 @@ def plan_global_risk(
             household_expected / nullif(records, 0) AS household_risk
         FROM (
             SELECT coalesce(sum(_n), 0)::BIGINT AS records, {total("_n * _risk")} AS expected, max(_risk) AS max_risk,
-                coalesce(sum(_n) FILTER (_risk > {_threshold(threshold)}), 0)::BIGINT AS unsafe,
+                coalesce(sum(_n) FILTER (_risk > {most!r}::DOUBLE), 0)::BIGINT AS unsafe,
                 coalesce(sum(_n) FILTER (_f = 1), 0)::BIGINT AS uniques, {total("_n * _together")} AS household_expected
             FROM ({rows})
         )"""
@@ -418,8 +394,8 @@ def plan_unsafe_combinations(
 ) -> str:  # fmt: skip
     """``sdc_unsafe_combinations``: every subset of the keys is a window over the classes."""
     classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLASS_COLUMNS)
-    below = _positive(k, "k")
-    most = min(_positive(dimensions, "dimensions"), len(classes.keys))
+    below = whole(k, "k", least=1)
+    most = min(whole(dimensions, "dimensions", least=1), len(classes.keys))
     subsets = [subset for size in range(1, most + 1) for subset in combinations(range(len(classes.keys)), size)]
     if len(subsets) > _MOST_COMBINATIONS:
         raise SDCError(f"more than {_MOST_COMBINATIONS} combinations of keys: take fewer keys, or fewer dimensions")
@@ -496,7 +472,7 @@ def plan_marketer_risk(
     """``sdc_marketer_risk``."""
     cursor = session.cursor()
     inner = Classes.read(cursor, internal, keys, nulls, taken=_MARKETER, argument="internal")
-    return _marketer(_paired(cursor, inner, external), _positive(k, "k"))
+    return _marketer(_paired(cursor, inner, external), whole(k, "k", least=1))
 
 
 def plan_marketer_risk_classes(
@@ -518,21 +494,19 @@ def plan_policy_risk(
 ) -> str:  # fmt: skip
     """``sdc_policy_risk``: the same measures for every policy, and for the file as it was at each date."""
     cursor = session.cursor()
-    given = json.loads(policies or "null")
-    if not isinstance(given, dict) or not given:
-        raise SDCError(
-            "argument 'policies' must name lists of columns: {'coarse': ['county'], 'fine': ['county', 'age']}"
-        )
+    example = "{'coarse': ['county'], 'fine': ['county', 'age']}"
+    given = needed(struct(policies, "policies", example), "policies", f"name lists of columns: {example}")
+    least = whole(k, "k", least=1)
     if (date is None) != (as_of is None):
         raise SDCError("arguments 'date' and 'as_of' go together: a column, and the dates up to which the file goes")
     relation = source(cursor, internal, "internal")
     days: list[datetime.date | None] = [None] if as_of is None else list(as_of)
     if as_of is not None and (not as_of or None in as_of):
-        raise SDCError("argument 'as_of' must hold dates")
+        raise wrong("as_of", "hold dates")
     if date is not None:
         relation.column(date, "date")
         if not str(kind_of(relation.type_of(date))).startswith("instant"):
-            raise SDCError(f"argument 'date' must name a column of dates or timestamps: '{date}' is none")
+            raise wrong("date", f"name a column of dates or timestamps: '{date}' is none")
     parts = []
     for name, columns in given.items():
         if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
@@ -543,7 +517,7 @@ def plan_policy_risk(
                 until = f"{relation.column(date, 'date')}::DATE <= DATE '{day:%Y-%m-%d}'"
                 text = f"(FROM {relation.sql} WHERE {until})"
             inner = Classes.read(cursor, text, columns, nulls, taken=_MARKETER, argument="internal")
-            measures = _marketer(_paired(cursor, inner, external), _positive(k, "k"))
+            measures = _marketer(_paired(cursor, inner, external), least)
             at = "NULL::DATE" if day is None else f"DATE '{day:%Y-%m-%d}'"
             parts.append(f"SELECT {literal(name)} AS policy, {at} AS as_of, * FROM ({measures})")
     return " UNION ALL ".join(parts) + " ORDER BY as_of, im, policy"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -13,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.catalog import first_row
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Rows, Session
@@ -27,8 +25,10 @@ from sdcduck.methods.risk.closest import (
     smaller,
 )
 from sdcduck.methods.risk.nearest import nearest
-from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.compared import Compared
+from sdcduck.quoting import identifier
+from sdcduck.udfs.arguments import among, choice, is_finite, share, struct, truth, whole, wrong
+from sdcduck.udfs.compared import COMPARED, Compared
+from sdcduck.udfs.source import refuse_taken
 from sdcduck.udfs.suppression.pattern import arrow
 
 _DISTANCES = ("gower", "buckets")
@@ -95,14 +95,11 @@ def read_call(
     """Check the arguments that all functions of distances share."""
     tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
     compared = Compared.read(cursor, tables, columns, leaving_out=leaving_out)
-    if distance not in _DISTANCES:
-        raise SDCError("argument 'distance' must be 'gower' or 'buckets'")
-    if range_from not in _RANGES:
-        raise SDCError("argument 'range_from' must be 'all' or 'original'")
-    if buckets is None or not 1 <= buckets <= _MOST_BUCKETS:
-        raise SDCError(f"argument 'buckets' must be a whole number from 1 to {_MOST_BUCKETS}")
-    as_categories = _places(compared, categorical, "categorical")
-    as_ranks = _places(compared, ordinal, "ordinal")
+    in_buckets = choice(distance, "distance", _DISTANCES) == "buckets"
+    with_synthetic = choice(range_from, "range_from", _RANGES) == "all"
+    most = whole(buckets, "buckets", least=1, most=_MOST_BUCKETS)
+    as_categories = set(among(categorical, "categorical", compared.names, COMPARED))
+    as_ranks = set(among(ordinal, "ordinal", compared.names, COMPARED))
     for place in as_ranks:
         types = {table.type_of(compared.names[place]) for table in compared.tables.values()}
         if len(types) > 1 or not types.pop().startswith("ENUM"):
@@ -114,33 +111,17 @@ def read_call(
         raise SDCError(f"column '{compared.names[min(both)]}' cannot be both 'categorical' and 'ordinal'")
     plain = {k for k, name in enumerate(compared.names) if compared.kind(name) not in ("text", "boolean")}
     numbers = frozenset(plain - as_categories | as_ranks)
-    how = Distance(
-        buckets if distance == "buckets" else None, _weights(compared, weights), numbers, frozenset(as_ranks),
-        range_from == "all",
-    )  # fmt: skip
-    return Call(compared, how)
-
-
-def _places(compared: Compared, names: list[str] | None, argument: str) -> set[int]:
-    places = {folded(name): place for place, name in enumerate(compared.names)}
-    for name in names or ():
-        if name is None or folded(name) not in places:
-            raise unknown("column", str(name), compared.names, where=f"those compared (argument '{argument}')")
-    return {places[folded(name)] for name in names or ()}
+    weighed = _weights(compared, weights)
+    return Call(compared, Distance(most if in_buckets else None, weighed, numbers, frozenset(as_ranks), with_synthetic))
 
 
 def _weights(compared: Compared, text: str | None) -> Matrix:
     example = "{'age': 2, 'sex': 0.5}"
-    given = json.loads(text or "null")
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
-        raise SDCError(f"argument 'weights' must be a number by column: {example}")
+    given = struct(text, "weights", example)
     weights = np.ones(len(compared.names))
-    for name, weight in given.items():
-        (place,) = _places(compared, [name], "weights")
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise SDCError(f"argument 'weights' must hold numbers of at least 0: {example}")
+    for place, weight in zip(among(given, "weights", compared.names, COMPARED), given.values(), strict=True):
+        if not is_finite(weight) or weight < 0:
+            raise wrong("weights", "hold numbers of at least 0", example)
         weights[place] = weight
     if not weights.any():
         raise SDCError("argument 'weights' leaves no column")
@@ -269,9 +250,7 @@ def plan_dcr_records(session: Session, *arguments: Any) -> Rows:
     *shared, key, itself = arguments
     call = read_call(session.cursor(), *shared, leaving_out=key)
     synthetic = call.compared.tables["synthetic"]
-    if itself is None:
-        raise SDCError("argument 'itself' must be true or false")
-    if itself and call.has_holdout:
+    if truth(itself, "itself") and call.has_holdout:
         raise SDCError("argument 'itself' is for one table and itself: leave 'holdout' out")
     if itself and call.compared.tables["original"].sql != synthetic.sql:
         raise SDCError("argument 'itself' is for one table and itself: name it twice")
@@ -279,8 +258,7 @@ def plan_dcr_records(session: Session, *arguments: Any) -> Rows:
     select = f"SELECT record, {shown} FROM {{rows}}"
     if key is not None:
         named = synthetic.column(key, "id")
-        if folded(key) in shown.split(", "):
-            raise SDCError(f"a column called '{key}' is also one of the result; give it another name in a query")
+        refuse_taken([key], shown.split(", "))
         select = f"SELECT id::{synthetic.type_of(key)} AS {named}, {shown} FROM {{rows}}"
 
     def make() -> pa.Table:
@@ -429,8 +407,7 @@ def plan_dcr_histogram(session: Session, *arguments: Any) -> Rows:
     call = read_call(session.cursor(), *shared)
     if bins is None:
         bins = min(len(call.compared.names), _MOST_BINS) if call.distance.buckets else 20
-    if not 1 <= bins <= _MOST_BINS:
-        raise SDCError(f"argument 'bins' must be a whole number from 1 to {_MOST_BINS}")
+    whole(bins, "bins", least=1, most=_MOST_BINS)
 
     def make() -> pa.Table:
         records = read_records(reads(session.cursor()), call)
@@ -447,11 +424,11 @@ def plan_dcr_histogram(session: Session, *arguments: Any) -> Rows:
         rows = []
         for place in range(bins + 1):
             row: dict[str, object] = {"bin": place, "low": max(place - 1, 0) * width, "high": place * width}
-            for part, (number, share) in zip(
+            for part, (number, relative) in zip(
                 parts, (("records", "share"), ("holdout_records", "holdout_share")), strict=False
             ):
                 total = int(counts[part].sum())
-                row |= {number: int(counts[part][place]), share: counts[part][place] / total if total else None}
+                row |= {number: int(counts[part][place]), relative: counts[part][place] / total if total else None}
             rows.append(row)
         return _table(rows, HISTOGRAM_COLUMNS)
 
@@ -471,9 +448,8 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
     *shared, confidence = arguments
     call = read_call(session.cursor(), *shared)
     if not call.has_holdout:
-        raise SDCError("argument 'holdout' must name records that the synthetic ones were not made from")
-    if confidence is None or not 0 < confidence < 1:
-        raise SDCError("argument 'confidence' must lie between 0 and 1")
+        raise wrong("holdout", "name records that the synthetic ones were not made from")
+    level = share(confidence, "confidence", zero=False, one=False)
 
     def make() -> pa.Table:
         cursor = reads(session.cursor())
@@ -488,9 +464,9 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
             # A record of the holdout is not its own neighbour.
             other = search.distances(part, "holdout", 1 if part == "synthetic" else 2)[:, -1]
             known = np.isfinite(other)
-            share = holdout_share(near[known], other[known], originals, holdouts, confidence)
+            found = holdout_share(near[known], other[known], originals, holdouts, level)
             means = [float(values[known].mean()) if known.any() else None for values in (near, other)]
-            closer, farther, ties, strict, *figures, p_value = astuple(share)
+            closer, farther, ties, strict, *figures, p_value = astuple(found)
             tied = ties / max(len(near), 1)
             rows.append(
                 {

@@ -15,6 +15,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import choice, needed, share, whole, wrong
 from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.publication import Measure, Publication, clusters
 from sdcduck.udfs.source import source
@@ -53,11 +54,8 @@ def plan_check_table(
     """``sdc_check_table``: every cell of a publication under the rules of output checking."""
     publication = resolve(session, text, _ADDED).counted(freq)
     publication.measure(None, "freq", "count")
-    least = _threshold(threshold)
-    if max_share is None or not 0 < max_share <= 1:
-        raise SDCError("argument 'max_share' must be above 0 and at most 1")
-    if zeros not in _ZEROS:
-        raise SDCError("argument 'zeros' must be 'fail', 'review' or 'ignore'")
+    least, most = _threshold(threshold), share(max_share, "max_share", zero=False)
+    about_zeros = choice(zeros, "zeros", _ZEROS)
     finest = len(publication.sets) - 1
     if hide and len(publication.sets[finest]) < len(publication.dimensions):
         raise SDCError(
@@ -68,9 +66,9 @@ def plan_check_table(
     if not sums and (contributor is not None or weight is not None):
         raise SDCError("arguments 'contributor' and 'weight' go with a sum(..) column")
     cursor = session.cursor()
-    publication = with_structural_zeros(cursor, publication, structural_zeros, zeros != "ignore")
-    extend = clusters(cursor, publication) if zeros != "ignore" else ()
-    findings = _count_findings(publication, least, max_share, zeros)
+    publication = with_structural_zeros(cursor, publication, structural_zeros, about_zeros != "ignore")
+    extend = clusters(cursor, publication) if about_zeros != "ignore" else ()
+    findings = _count_findings(publication, least, most, about_zeros)
     rules = [
         read_rules(
             None, False, max(least, 2), dominance, p_percent, None, None, measure.name, None, contributor, None, weight
@@ -115,9 +113,7 @@ def plan_check_table(
 
 
 def _threshold(threshold: int | None) -> int:
-    if threshold is None or threshold < _LEAST:
-        raise SDCError(f"argument 'threshold' must be a whole number of at least {_LEAST}: with 1, every cell passes")
-    return int(threshold)
+    return whole(threshold, "threshold", least=_LEAST, why="with 1, every cell passes")
 
 
 def _count_findings(publication: Publication, least: int, max_share: float, zeros: str) -> list[tuple[str, str, str]]:
@@ -227,18 +223,15 @@ def plan_check_statistics(
     """``sdc_check_statistics``: how many stand behind an extreme, a percentile, a mode or a spread."""
     relation = source(session.cursor(), text, "source")
     x = relation.column(value, "value")
-    least = _threshold(threshold)
-    if max_share is None or not 0 < max_share <= 1:
-        raise SDCError("argument 'max_share' must be above 0 and at most 1")
-    if not statistics:
-        raise SDCError(f"argument 'statistics' must name some of {', '.join(_STATISTICS)}, p1 .. p99")
+    least, most = _threshold(threshold), share(max_share, "max_share", zero=False)
+    named = needed(statistics, "statistics", f"name some of {', '.join(_STATISTICS)}, p1 .. p99")
     groups = list(map(identifier, relation.named(by, "by", ("statistic", "units", "support", "status", "why"))))
     whose = "_sdc_number" if contributor is None else relation.column(contributor, "contributor")
     units = "count(DISTINCT _sdc_who)"
     listed = "".join(f", {column}" for column in groups)
     shown = ", ".join([*groups, "statistic", "units", "support"])
     parts = []
-    for place, name in enumerate(statistics):
+    for place, name in enumerate(named):
         support, quantile, need = _support(name, units)
         parts.append(f"""
             SELECT {place} AS _sdc_place{listed}, {literal(folded(str(name)))} AS statistic,
@@ -257,7 +250,7 @@ def plan_check_statistics(
                 WHEN units < {least} THEN 'threshold'
                 WHEN support < {least} + _sdc_need THEN
                     CASE WHEN _sdc_need > 0 THEN 'degrees of freedom' ELSE 'too few behind it' END
-                WHEN statistic = 'mode' AND support > {max_share!r}::DOUBLE * units THEN 'share'
+                WHEN statistic = 'mode' AND support > {most!r}::DOUBLE * units THEN 'share'
                 END AS why
             FROM _sdc_all
         ) ORDER BY {"".join(column + " NULLS FIRST, " for column in groups)}_sdc_place"""
@@ -423,13 +416,10 @@ def _person(name: str | None, argument: str) -> str:
         SDCError: nobody, or a name that may look like another one.
     """
     who = re.sub(" +", " ", (name or "")).strip()
-    if not who:
-        raise SDCError(f"argument '{argument}' must name a person")
+    needed(who, argument, "name a person")
     if not (who.isascii() and who.isprintable()):
-        raise SDCError(
-            f"argument '{argument}' must name a person in plain letters, a to z, digits and signs of ASCII, so that no "
-            "two names look the same: write Mueller or Muller for Müller"
-        )
+        plain = "plain letters, a to z, digits and signs of ASCII, so that no two names look the same"
+        raise wrong(argument, f"name a person in {plain}", "write Mueller or Muller for Müller")
     return who
 
 
@@ -437,11 +427,10 @@ def plan_check_submit(
     session: Session, name: str | None, checked: str | None, by: str | None, exception: str | None
 ) -> Rows:
     """``sdc_check_submit``: runs a check and stores what came of it."""
-    if name is None or not name.strip():
-        raise SDCError("argument 'name' must name the output")
+    title = needed(name, "name", "name the output").strip()
     who = _person(by, "by")
     kind, lax = _checked_call(session.cursor(), checked)
-    title, reason = name.strip(), (exception or "").strip() or None
+    reason = (exception or "").strip() or None
     known = catalog.output(session.cursor(), title)
     if known is not None and known.decision is not None:
         raise SDCError(f"output '{title}' is decided already; drop it with sdc_check_drop, or take another name")
@@ -481,19 +470,18 @@ def plan_check_decide(
     known = catalog.output(session.cursor(), title)
     if known is None:
         raise unknown("output", title, catalog.outputs(session.cursor()))
-    if decision not in ("approve", "reject"):
-        raise SDCError("argument 'decision' must be 'approve' or 'reject'")
+    verdict = choice(decision, "decision", ("approve", "reject"))
     if known.decision is not None:
         raise SDCError(f"output '{title}' is decided already")
     if folded(who) == folded(_submitter(known)):
         raise SDCError("an output is decided by somebody else than who submitted it")
     why = (reason or "").strip() or None
-    if why is None and (decision == "reject" or known.status != "pass"):
-        raise SDCError("argument 'reason' must say why: the output did not pass, or is not to go")
+    if why is None and (verdict == "reject" or known.status != "pass"):
+        raise wrong("reason", "say why", "the output did not pass, or is not to go")
 
     def decide() -> pa.Table:
-        catalog.decide_output(session.cursor(), title, decision, who, why)
-        return pa.table({"name": [title], "status": [known.status], "decision": [decision], "by": [who]})
+        catalog.decide_output(session.cursor(), title, verdict, who, why)
+        return pa.table({"name": [title], "status": [known.status], "decision": [verdict], "by": [who]})
 
     return Rows(decide)
 

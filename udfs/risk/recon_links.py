@@ -14,6 +14,8 @@ from sdcduck.functions.jobs import shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.linking import People, expected_matches, expected_pairs, link, people_in_reach
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import needed, wrong
+from sdcduck.udfs.arguments import number as distance
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
 
@@ -21,12 +23,6 @@ _MOST_COMBINATIONS = 1_000_000
 
 
 # --- links -----------------------------------------------------------------------------------------------------------
-
-
-def _tolerance(tolerance: float | None) -> float:
-    if tolerance is None or not 0 <= tolerance < float("inf"):
-        raise SDCError("argument 'tolerance' must be a number of at least 0")
-    return tolerance
 
 
 def _number(relation: Source, name: str | None, argument: str) -> str:
@@ -51,11 +47,10 @@ def plan_recon_link(
     cursor = session.cursor()
     ours, theirs = source(cursor, records, "records"), source(cursor, external, "external")
     names = ours.named(match, "match")
-    if not names:
-        raise SDCError("argument 'match' must name the columns by which a record and a person go together")
+    needed(names, "match", "name the columns by which a record and a person go together")
     others = theirs.named(names, "match")
     check_kinds({"records": ours, "external": theirs}, names, "match")
-    far = _tolerance(tolerance)
+    far = distance(tolerance, "tolerance", least=0)
     [person] = map(identifier, theirs.named([id], "id", ("draw", "slot", "exact")))
     first = "".join(f"{identifier(name)} ASC NULLS FIRST, " for name in theirs.named(order, "order"))
     value, known = "0::DOUBLE", "0::DOUBLE"
@@ -151,7 +146,7 @@ def plan_recon_refutations(
 ) -> str:
     """``sdc_recon_refutations``: whom else each record of one draw is taken for in the others."""
     if claim is None:
-        raise SDCError("argument 'claim' must be the number of a draw")
+        raise wrong("claim", "be the number of a draw")
     more = [(slot, "slot"), (draw, "draw")]
     relation, [person, record, number] = _claimed(session, links, id, more, ("others", "unlinked"))
     return f"""
@@ -174,12 +169,12 @@ def plan_chance_match(
     relation = source(session.cursor(), text, "source")
     where = relation.column(unit, "unit")
     names = [identifier(name) for name in relation.named(keys, "keys")]
-    far = _tolerance(tolerance)
+    far = distance(tolerance, "tolerance", least=0)
     number = None if near is None else _number(relation, near, "near")
     if not names and number is None:
-        raise SDCError("argument 'keys' must name the columns that are reconstructed")
+        raise wrong("keys", "name the columns that are reconstructed")
     if number is not None and folded(identifier(str(near))) in map(folded, names):
-        raise SDCError("argument 'near' must name another column than 'keys'")
+        raise wrong("near", "name another column than 'keys'")
     alone = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL') ELSE {where} END"
     guessed = "NULL::BIGINT" if attribute is None else (
         f"(SELECT sum(_most) FROM (SELECT max(_n) AS _most FROM (SELECT {where}, count(*) AS _n FROM {relation.sql} "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from sdcduck.methods.risk.reconstruction import (
     verdict,
 )
 from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import choice, each_share, needed, number, share, whole, wrong
 from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, is_number, source
 
@@ -38,19 +38,16 @@ _STEPS_A_GROUP = 300_000
 _EXACT = 6  # decimals by which all sums and sums of squares of up to a thousand numbers differ
 
 
-def _whole(value: float | None, argument: str, least: int, most: int | None = None) -> int:
-    if value is None or value < least or (most is not None and value > most):
-        upto = "" if most is None else f" and at most {most}"
-        raise SDCError(f"argument '{argument}' must be a whole number of at least {least}{upto}")
-    return int(value)
-
-
 def _statistics(statistics: str | None, dp: int | None, kind: int | None) -> tuple[str, int | None, int]:
-    if statistics not in _STATISTICS:
-        raise SDCError("argument 'statistics' must be 'mean_sd', 'quartiles' or 'median_min_max'")
+    which = choice(statistics, "statistics", _STATISTICS)
     if kind not in (2, 6, 7):
-        raise SDCError("argument 'type' must be 2, 6 or 7: a type of quantile after Hyndman and Fan")
-    return statistics, None if dp is None else _whole(dp, "dp", 0, 6), int(kind)
+        raise wrong("type", "be 2, 6 or 7", "a type of quantile after Hyndman and Fan")
+    return which, None if dp is None else whole(dp, "dp", least=0, most=6), int(kind)
+
+
+def _check_scale(low: int | None, high: int | None) -> None:
+    if low is not None and high is not None and low > high:
+        raise wrong("low", "not be above 'high'")
 
 
 # --- summary statistics ----------------------------------------------------------------------------------------------
@@ -61,21 +58,19 @@ def plan_moment_solutions(
     mean_dp: int | None, sd_dp: int | None, median: float | None, max_solutions: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_moment_solutions``: the lists that fit one report."""
-    size = _whole(n, "n", 1, 200)
-    if mean is None or not math.isfinite(mean):
-        raise SDCError("argument 'mean' must be a number")
-    if size > 1 and (sd is None or not math.isfinite(sd) or sd < 0):
-        raise SDCError("argument 'sd' must be a number of at least 0: only a single number has none")
-    if low is not None and high is not None and low > high:
-        raise SDCError("argument 'low' must not be above 'high'")
+    size = whole(n, "n", least=1, most=200)
+    center = Reported.of(number(mean, "mean"), whole(mean_dp, "mean_dp", least=0, most=6))
+    spread = None
+    if size > 1:
+        deviation = number(sd, "sd", least=0, why="only a single number has none")
+        spread = Reported.of(deviation, whole(sd_dp, "sd_dp", least=0, most=6))
+    _check_scale(low, high)
     twice = None
     if median is not None:
         if not float(2 * median).is_integer():
-            raise SDCError("argument 'median' must be a whole number, or lie in the middle of two")
+            raise wrong("median", "be a whole number, or lie in the middle of two")
         twice = int(2 * median)
-    most = _whole(max_solutions, "max_solutions", 1, 1_000_000)
-    center = Reported.of(mean, _whole(mean_dp, "mean_dp", 0, 6))
-    spread = None if size == 1 or sd is None else Reported.of(sd, _whole(sd_dp, "sd_dp", 0, 6))
+    most = whole(max_solutions, "max_solutions", least=1, most=1_000_000)
 
     def make() -> pa.Table:
         found = moment_solutions(size, center, spread, low, high, twice_median=twice, check=checkpoint())
@@ -99,7 +94,7 @@ def plan_unique_share(
     session: Session, k: int | None, n: int | None, statistics: str | None, dp: int | None, type: int | None
 ) -> Rows:
     """``sdc_unique_share``: of all lists that n people may give on a scale of k."""
-    points, people = _whole(k, "k", 1, 1000), _whole(n, "n", 1, 1000)
+    points, people = whole(k, "k", least=1, most=1000), whole(n, "n", least=1, most=1000)
     which, decimals, kind = _statistics(statistics, dp, type)
     total = number_of_lists(points, people)
     if total > _MOST_LISTS:
@@ -126,15 +121,14 @@ def plan_summary_risk(
     relation = source(session.cursor(), text, "source")
     x = relation.column(value, "value")
     if not is_number(relation.type_of(str(value))):
-        raise SDCError("argument 'value' must name a column of whole numbers")
+        raise wrong("value", "name a column of whole numbers")
     which, decimals, kind = _statistics(statistics, dp, type)
-    most = _whole(max_solutions, "max_solutions", 2, 100_000)
+    most = whole(max_solutions, "max_solutions", least=2, most=100_000)
     if which != "mean_sd" and (low is None or high is None):
         raise SDCError("arguments 'low' and 'high' must give the scale: only mean_sd can do without")
-    if low is not None and high is not None and low > high:
-        raise SDCError("argument 'low' must not be above 'high'")
+    _check_scale(low, high)
     groups = list(map(identifier, relation.named(by, "by", ("n", "solutions", "certain", "insider", "verdict"))))
-    whole = (
+    checked = (
         f"CASE WHEN {x}::DOUBLE = round({x}::DOUBLE) AND abs({x}::DOUBLE) < 1e9 THEN {x}::BIGINT "
         "ELSE error('argument ''value'' must name a column of whole numbers') END"
     )
@@ -147,7 +141,7 @@ def plan_summary_risk(
         with reads(session.cursor()) as cursor:
             rows = cursor.execute(
                 f"SELECT list(v ORDER BY v) "
-                f"FROM (SELECT {listed}{whole} AS v FROM {relation.sql} WHERE {x} IS NOT NULL) "
+                f"FROM (SELECT {listed}{checked} AS v FROM {relation.sql} WHERE {x} IS NOT NULL) "
                 f"GROUP BY {', '.join(groups) if groups else '()'} ORDER BY {order}"
             ).fetchall()
         lists = [tuple(row[0]) for row in rows if row[0]]
@@ -228,9 +222,8 @@ def _modal(
 ) -> str:  # fmt: skip
     """A query for the guess in each unit: ``_unit`` and the columns of ``sdc_modal_guess``."""
     cursor = session.cursor()
-    least = _whole(min_modal, "min_modal", 0)
-    if gate not in ("truth", "released"):
-        raise SDCError("argument 'gate' must be 'truth' or 'released'")
+    least = whole(min_modal, "min_modal", least=0)
+    by_truth = choice(gate, "gate", ("truth", "released")) == "truth"
     parts = []
     tables = {name: source(cursor, text, name) for name, text in (("released", released), ("truth", truth))}
     check_kinds(tables, [unit], "unit")
@@ -238,13 +231,13 @@ def _modal(
     words = _as_texts([(relation, str(category)) for relation in tables.values()])
     for (argument, relation), what in zip(tables.items(), words, strict=True):
         where = relation.column(unit, "unit")
-        number = _count_column(relation, n, negative=argument == "released")
+        counts = _count_column(relation, n, negative=argument == "released")
         checked = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL in ''{argument}''') ELSE {where} END"
         parts.append(
-            f"SELECT {checked} AS _unit, {what} AS _category, sum({number})::DOUBLE AS _n FROM {relation.sql} "
+            f"SELECT {checked} AS _unit, {what} AS _category, sum({counts})::DOUBLE AS _n FROM {relation.sql} "
             "GROUP BY ALL"
         )
-    compared = "coalesce(modal_true, 0)" if gate == "truth" else "modal_released"
+    compared = "coalesce(modal_true, 0)" if by_truth else "modal_released"
     return f"""
         WITH _released AS MATERIALIZED ({parts[0]}), _truth AS MATERIALIZED ({parts[1]}),
         _modal AS (
@@ -290,9 +283,8 @@ def plan_modal_guess_curve(
 ) -> str:  # fmt: skip
     """``sdc_modal_guess_curve``: for how many people the guess is at least so good."""
     scored = _modal(session, released, truth, unit, category, n, min_modal, gate)
-    if not grid or any(point is None or not 0 <= point <= 1 for point in grid):
-        raise SDCError("argument 'grid' must hold numbers from 0 to 1")
-    points = ", ".join(f"({float(point)!r}::DOUBLE)" for point in sorted(set(grid)))
+    shares = sorted(set(each_share(needed(grid, "grid", "hold numbers from 0 to 1"), "grid")))
+    points = ", ".join(f"({point!r}::DOUBLE)" for point in shares)
     return f"""{scored}
         SELECT _p AS precision_at_least,
             coalesce(sum(unit_true) FILTER (predicted AND precision >= _p - 1e-12), 0) AS persons,
@@ -322,14 +314,13 @@ def plan_attack_score(
     """``sdc_attack_score``: an attack beside the guess of the most frequent category, by size of the unit."""
     cursor = session.cursor()
     targets, table = source(cursor, attack, "attack"), source(cursor, released, "released")
-    bins = sorted({_whole(size, "size_bins", 1) for size in size_bins or []})
-    if not bins:
-        raise SDCError("argument 'size_bins' must hold the smallest size of each class of units, such as [1, 10, 50]")
+    wanted = "hold the smallest size of each class of units, such as [1, 10, 50]"
+    bins = sorted({whole(size, "size_bins", least=1) for size in needed(size_bins, "size_bins", wanted)})
     check_kinds({"attack": targets, "released": table}, [unit], "unit")
     where, place = targets.column(unit, "unit"), table.column(unit, "unit")
     said = targets.column(linked, "linked")
     if targets.type_of(str(linked)) not in ("BOOLEAN", '"NULL"'):
-        raise SDCError(f"argument 'linked' must name a column of truth values: '{linked}' is none")
+        raise wrong("linked", f"name a column of truth values: '{linked}' is none")
     table.column(category, "category")
     for name, argument in ((predicted, "predicted"), (actual, "actual")):
         targets.column(name, argument)
@@ -532,7 +523,7 @@ def plan_reconstruct(
 ) -> str:  # fmt: skip
     """``sdc_reconstruct``: files that fit the two tables, each way to deal the details out being as likely."""
     tables = _tables(session, fine, coarse, unit, detail, by, n, ("draw", "slot"))
-    times = _whole(draws, "draws", 1, 10_000)
+    times = whole(draws, "draws", least=1, most=10_000)
     given = seed
     key = literal(str(secrets.randbits(63) if given is None else given))
     keys = "".join(f"{name}, " for name in tables.keys)
@@ -586,8 +577,7 @@ def plan_recon_agreement(
     session: Session, links: str | None, slot: str | None, draw: str | None, id: str | None, stable: float | None
 ) -> str:
     """``sdc_recon_agreement``: one row for all of it."""
-    if stable is None or not 0 < stable <= 1:
-        raise SDCError("argument 'stable' must be above 0 and at most 1")
+    part = share(stable, "stable", zero=False)
     return f"""
         WITH _links AS MATERIALIZED ({_links(session, links, slot, draw, id)}),
         _size AS (SELECT count(DISTINCT _slot) AS _slots, count(DISTINCT _draw) AS _draws FROM _links),
@@ -603,7 +593,7 @@ def plan_recon_agreement(
             (SELECT count(_id) / nullif(count(*), 0) FROM _links) AS putative_rate,
             (SELECT avg(_share) FROM _pairs) AS agreement, (SELECT min(_share) FROM _pairs) AS min_agreement,
             (SELECT max(_share) FROM _pairs) AS max_agreement,
-            (SELECT count(*) FROM _same WHERE _n >= {stable!r}::DOUBLE * _draws) / nullif(_slots, 0) AS stable_share
+            (SELECT count(*) FROM _same WHERE _n >= {part!r}::DOUBLE * _draws) / nullif(_slots, 0) AS stable_share
         FROM _size"""
 
 

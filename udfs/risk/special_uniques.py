@@ -20,9 +20,10 @@ from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.risk.loglinear import deviance, expected_frequencies, unique_risks
 from sdcduck.methods.risk.suda import MOST_KEYS, SpecialUniques, dis, dis_scores, special_uniques
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import among, choice, share, whole
 from sdcduck.udfs.risk.classes import Classes
-from sdcduck.udfs.source import is_number
+from sdcduck.udfs.source import is_number, refuse_taken
 
 _MOST_SETS = 2_000_000
 _NULLS = ("category", "ignore")
@@ -59,16 +60,12 @@ def _read_call(
     session: Session, text: str | None, keys: list[str] | None, max_size: int | None, fraction: float | None,
     missing: str | None, nulls: str | None,
 ) -> _Call:  # fmt: skip
-    if nulls not in _NULLS:
-        raise SDCError("argument 'nulls' must be 'category' or 'ignore'")
+    choice(nulls, "nulls", _NULLS)
     classes = Classes.read(session.cursor(), text, keys, "category", taken=_ADDED)
     if len(classes.keys) > MOST_KEYS:
         raise SDCError(f"argument 'keys' may name at most {MOST_KEYS} columns")
-    if max_size is not None and max_size < 1:
-        raise SDCError("argument 'max_size' must be a whole number of at least 1")
-    if fraction is None or not 0 < fraction <= 1:
-        raise SDCError("argument 'dis' must be the share of the population in the sample: above 0, at most 1")
-    largest = min(len(classes.keys), max_size or len(classes.keys))
+    sampled = share(fraction, "dis", zero=False, why="the part of the population in the sample")
+    largest = min(len(classes.keys), len(classes.keys) if max_size is None else whole(max_size, "max_size", least=1))
     if sum(math.comb(len(classes.keys), size) for size in range(1, largest + 1)) > _MOST_SETS:
         raise SDCError(f"more than {_MOST_SETS:,} combinations of keys: give max_size, such as max_size := 3")
     unknown = []
@@ -79,7 +76,7 @@ def _read_call(
         if missing is not None:
             parts.append(f"{column}::VARCHAR IS NOT DISTINCT FROM {literal(missing)}")
         unknown.append(f"({' OR '.join(parts)})" if parts else "false")
-    return _Call(classes, tuple(unknown), largest, float(fraction))
+    return _Call(classes, tuple(unknown), largest, sampled)
 
 
 def _search(session: Session, call: _Call) -> tuple[SpecialUniques, np.ndarray[tuple[int], np.dtype[np.float64]]]:
@@ -141,9 +138,7 @@ def plan_suda(
     """``sdc_suda``: the records of the source with their scores."""
     call = _read_call(session, text, keys, max_size, dis, missing, nulls)
     relation = call.classes.relation
-    for column in relation.columns:
-        if folded(column) in _ADDED:
-            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
+    refuse_taken(relation.columns, _ADDED)
 
     def make() -> pa.Table:
         found, chances = _search(session, call)
@@ -230,23 +225,16 @@ def _read_model(
     classes = Classes.read(session.cursor(), text, keys, "category", weight=weight)
     if (weight is None) == (fraction is None):
         raise SDCError("give either 'weight', a column of sampling weights, or 'fraction', the share that was sampled")
-    if fraction is not None and not 0 < fraction <= 1:
-        raise SDCError("argument 'fraction' must be above 0 and at most 1")
-    if interactions is None or interactions < 1:
-        raise SDCError("argument 'interactions' must be a whole number of at least 1: 1 for main effects, 2 for pairs")
-    if method not in _METHODS:
-        raise SDCError("argument 'method' must be 'poisson', 'pseudo' or 'sdcmicro'")
+    sampled = None if fraction is None else share(fraction, "fraction", zero=False)
+    order = whole(interactions, "interactions", least=1, why="1 for main effects, 2 for pairs")
+    fitted = choice(method, "method", _METHODS)
     if method == "pseudo" and weight is None:
         raise SDCError("method 'pseudo' fits the sums of the weights: give 'weight'")
-    places = []
-    lower = [folded(name) for name in classes.keys]
-    for name in trends or []:
-        if folded(name) not in lower:
-            raise SDCError(f"argument 'trends' names '{name}', which is not one of the keys")
-        places.append(lower.index(folded(name)))
-        if not is_number(classes.relation.type_of(name)):
-            raise SDCError(f"argument 'trends' names '{name}', which is no number")
-    return _Model(classes, fraction, int(interactions), tuple(dict.fromkeys(places)), method)
+    places = among(trends, "trends", classes.keys, "the keys")
+    for place in places:
+        if not is_number(classes.relation.type_of(classes.keys[place])):
+            raise SDCError(f"argument 'trends' names '{classes.keys[place]}', which is no number")
+    return _Model(classes, sampled, order, tuple(dict.fromkeys(places)), fitted)
 
 
 def _read_frequencies(

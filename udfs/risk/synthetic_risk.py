@@ -11,10 +11,12 @@ import pyarrow as pa
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Scalar, Session
-from sdcduck.quoting import folded, literal
+from sdcduck.quoting import literal
+from sdcduck.udfs.arguments import choice, needed, share, wrong
 from sdcduck.udfs.compared import Compared
 from sdcduck.udfs.risk import closest_records
 from sdcduck.udfs.risk.closest_records import overlap_warning
+from sdcduck.udfs.source import refuse_taken
 from sdcduck.udfs.sums import total
 
 _DENOMINATORS = ("original", "synthetic")
@@ -72,8 +74,7 @@ def plan_replicated_uniques(
 ) -> str:  # fmt: skip
     """``sdc_replicated_uniques``."""
     compared = Compared.read(session.cursor(), _tables(original, synthetic, holdout), keys, argument="keys")
-    if denominator not in _DENOMINATORS:
-        raise SDCError("argument 'denominator' must be 'original' or 'synthetic'")
+    divided_by = choice(denominator, "denominator", _DENOMINATORS)
     given, warning = _holdout(compared)
     mine = "FILTER (n0 > 0)"
     levels = " * ".join(
@@ -84,12 +85,12 @@ def plan_replicated_uniques(
         SELECT original_records, synthetic_records, uniques_original, uniques_synthetic, uniques_found, replicated,
             cells, 100 * uniques_original / nullif(original_records, 0) AS p1,
             100 * (cells - _occupied) / nullif(cells, 0) AS p0,
-            100 * replicated / nullif({denominator}_records, 0) AS ru,
+            100 * replicated / nullif({divided_by}_records, 0) AS ru,
             100 * replicated / nullif(uniques_original, 0) AS ru_of_p1,
-            100 * synthetic_records / nullif({denominator}_records, 0) * uniques_original / nullif(original_records, 0)
+            100 * synthetic_records / nullif({divided_by}_records, 0) * uniques_original / nullif(original_records, 0)
                 * pow(1 - 1 / nullif(original_records, 0), greatest(synthetic_records - 1, 0)) AS ru_saturated,
             100 * _replicated_holdout
-                / nullif(CASE WHEN _given THEN {"original_records" if denominator == "original" else "_holdout"} END, 0)
+                / nullif(CASE WHEN _given THEN {"original_records" if divided_by == "original" else "_holdout"} END, 0)
                 AS ru_holdout,
             ru - ru_holdout AS lift, {warning} AS warning
         FROM (
@@ -111,20 +112,14 @@ def _attribution(
     targets: list[str] | None, tau: float | None, argument_of_targets: str = "targets",
 ) -> tuple[Compared, list[str], float]:  # fmt: skip
     """Check the arguments: the columns compared are the keys, then the targets."""
-    for names, argument in ((keys, "keys"), (targets, argument_of_targets)):
-        if not names:
-            what = "the columns that somebody may know" if argument == "keys" else "the columns to be learned"
-            raise SDCError(f"argument '{argument}' must name {what}")
-    assert keys is not None
-    assert targets is not None
+    given = needed(keys, "keys", "name the columns that somebody may know")
+    asked = needed(targets, argument_of_targets, "name the columns to be learned")
     tables = {"original": original, "synthetic": synthetic}
-    known = Compared.read(cursor, tables, keys, argument="keys")
-    wanted = known.named(targets, argument_of_targets)
+    known = Compared.read(cursor, tables, given, argument="keys")
+    wanted = known.named(asked, argument_of_targets)
     if both := [name for name in wanted if name in known.names]:
         raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
-    if tau is None or not 0 < tau <= 1:
-        raise SDCError("argument 'tau' must be above 0, and at most 1")
-    return Compared(known.tables, known.names + wanted), list(wanted), float(tau)
+    return Compared(known.tables, known.names + wanted), list(wanted), share(tau, "tau", zero=False)
 
 
 _NO_TIES = 0.501
@@ -186,13 +181,12 @@ def plan_tcap(
 ) -> str:  # fmt: skip
     """``sdc_tcap``: a row for each target and number of keys."""
     compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, targets, tau)
-    if weighting not in _WEIGHTINGS:
-        raise SDCError("argument 'weighting' must be 'original' or 'synthetic'")
+    weighed_by = choice(weighting, "weighting", _WEIGHTINGS)
     most = len(compared.names) - len(wanted)
     sizes = key_sizes or [most]
     if any(size is None or not 1 <= size <= most for size in sizes):
-        raise SDCError(f"argument 'key_sizes' must hold numbers of keys, from 1 to {most}")
-    tcap = "coalesce(correct / nullif(hits, 0), 0)" if weighting == "original" else "_by_synthetic"
+        raise wrong("key_sizes", f"hold numbers of keys, from 1 to {most}")
+    tcap = "coalesce(correct / nullif(hits, 0), 0)" if weighed_by == "original" else "_by_synthetic"
     parts = []
     for place, target in enumerate(wanted):
         for size in sorted(set(sizes)):
@@ -219,13 +213,10 @@ def plan_tcap_records(
     tau: float | None,
 ) -> str:  # fmt: skip
     """``sdc_tcap_records``: a row for each original record."""
-    if target is None:
-        raise SDCError("argument 'target' must name the column to be learned")
-    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [target], tau, "target")
+    learned = needed(target, "target", "name the column to be learned")
+    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [learned], tau, "target")
     records, number = compared.tables["original"], len(compared.names) - 1
-    for column in records.columns:
-        if folded(column) in _TCAP_COLUMNS:
-            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
+    refuse_taken(records.columns, _TCAP_COLUMNS)
     values = ", ".join(
         f"{compared.category('original', name)} AS _sdc_c{place}" for place, name in enumerate(compared.names)
     )
