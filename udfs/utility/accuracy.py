@@ -29,6 +29,7 @@ from sdcduck.methods.utility.margins import (
     subsets_of,
     worst_cells,
 )
+from sdcduck.udfs.arguments import whole
 from sdcduck.udfs.utility.columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
 
 _BUCKETS = {1: 100, 2: 10, 3: 5}  # of Platzer and Reutterer (2021)
@@ -59,17 +60,13 @@ class _Call:
         cls, session: Session, original: str | None, synthetic: str | None, columns: list[str] | None,
         ways: int | None, buckets: int | None, categorical: list[str] | None, holdout: str | None,
     ) -> _Call:  # fmt: skip
-        if ways not in _BUCKETS:
-            raise SDCError("argument 'ways' must be 1, 2 or 3: so many columns at a time")
-        if buckets is not None and not 1 <= buckets <= MOST_BUCKETS:
-            raise SDCError(f"argument 'buckets' must lie between 1 and {MOST_BUCKETS}")
+        most = None if buckets is None else whole(buckets, "buckets", least=1, most=MOST_BUCKETS)
         compared = Compared.read(session.cursor(), original, synthetic, columns, categorical, holdout=holdout)
-        if len(compared.names) < ways:
-            raise SDCError(f"ways := {ways} needs at least {ways} columns, there are {len(compared.names)}")
-        margins = subsets_of(len(compared.names), ways)
+        order = compared.ways(ways)
+        margins = subsets_of(len(compared.names), order)
         if margins > _MOST_MARGINS:
             raise SDCError(f"{margins} margins are more than {_MOST_MARGINS}: name fewer columns")
-        return cls(compared, ways, _BUCKETS[ways] if buckets is None else buckets)
+        return cls(compared, order, most or _BUCKETS[order])
 
 
 @dataclass(frozen=True)
@@ -235,8 +232,7 @@ def plan_accuracy_cells(
 ) -> Rows:  # fmt: skip
     """``sdc_accuracy_cells``: the cells that differ most."""
     call = _Call.read(session, original, synthetic, columns, ways, buckets, categorical, None)
-    if worst is None or not 1 <= worst <= 1_000_000:
-        raise SDCError("argument 'worst' must be a number of cells, between 1 and 1000000")
+    shown = whole(worst, "worst", least=1, most=1_000_000)
 
     def make() -> pa.Table:
         with reads(session.cursor()) as cursor:
@@ -248,9 +244,9 @@ def plan_accuracy_cells(
                     one, other = piece.counts
                     best += [
                         (gap, _cell(call, found, width, piece, margin, cell, sides))
-                        for gap, margin, cell in worst_cells(one, other, worst)
+                        for gap, margin, cell in worst_cells(one, other, shown)
                     ]
-                    best = sorted(best, key=lambda pair: -pair[0])[:worst]
+                    best = sorted(best, key=lambda pair: -pair[0])[:shown]
         types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string()}
         return pa.table(
             {name: pa.array([row[name] for _, row in best], types[kind]) for name, kind in CELL_COLUMNS.items()}

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count, quantile_breaks
+from sdcduck.udfs.arguments import among, wrong
+from sdcduck.udfs.compared import COMPARED
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
 MOST_BUCKETS = 250  # a code has one byte, and two more codes stand for what is outside and for NULL
@@ -68,10 +70,7 @@ class Compared:
             tables["holdout"] = source(cursor, holdout, "holdout")
         sides = list(tables.values())
         names = shared_columns(tables, columns, leaving_out=leave_out)
-        coded = {name for given in categorical or [] for name in sides[0].named([given], "categorical")}
-        for name in coded:
-            if name not in names:
-                raise SDCError(f"argument 'categorical' names '{name}', which is not one of the columns compared")
+        coded = {names[place] for place in among(categorical, "categorical", names, COMPARED)}
         kinds = tuple("category" if name in coded else kind_of(sides[0].type_of(name)) for name in names)
         for name, kind in zip(names, kinds, strict=True):
             for side in sides[1:]:
@@ -82,6 +81,18 @@ class Compared:
                         f"{side.described}: cast one of them in a query, or name it in argument 'categorical'"
                     )
         return cls(tuple(sides), names, kinds)
+
+    def ways(self, given: int | None) -> int:
+        """The number of columns of a table.
+
+        Raises:
+            SDCError: none that a table can have, or more than are compared.
+        """
+        if given not in (1, 2, 3):
+            raise wrong("ways", "be 1, 2 or 3", "so many columns at a time")
+        if len(self.names) < given:
+            raise SDCError(f"ways := {given} needs at least {given} columns, there are {len(self.names)}")
+        return given
 
     def expression(self, place: int, side: Source) -> str:
         """A column of one side, as DOUBLE or VARCHAR."""

@@ -21,6 +21,7 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.logit import Design
 from sdcduck.methods.utility.propensity import Propensity, Tree, propensity
 from sdcduck.methods.utility.tables import joint_counts, kolmogorov_smirnov, most_frequent, table_measures
+from sdcduck.udfs.arguments import choice, number, whole, wrong
 from sdcduck.udfs.utility.columns import MOST_BUCKETS, Compared, shown_number
 from sdcduck.udfs.utility.records import Column, Floats, Grouped, columns_of, special_values
 
@@ -28,6 +29,7 @@ _MODELS = ("logit", "tree")
 _NULLS = ("analytic", "permutation", "none")
 _MOST_PARAMETERS = 2000
 _MOST_BYTES = 1 << 32  # of the design of a tree
+MOST_PERMUTATIONS = 10_000
 _LOOKS_GOOD, _CLEARLY_APART = 10.0, 0.1
 LIKELY = 0.01
 """A difference with a larger p-value may be chance, and is not warned of."""
@@ -92,27 +94,22 @@ def plan_pmse(
     categorical: list[str] | None, special: str | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_pmse``."""
-    if model not in _MODELS:
-        raise SDCError("argument 'model' must be 'logit' or 'tree'")
+    logit = choice(model, "model", _MODELS) == "logit"
     if interactions not in (0, 1, 2):
-        raise SDCError("argument 'interactions' must be 0, 1 or 2: products of so many more variables")
-    null = expected_by or ("analytic" if model == "logit" else "permutation")
-    if null not in _NULLS:
-        raise SDCError("argument 'expected_by' must be 'analytic', 'permutation' or 'none'")
-    if null == "analytic" and model == "tree":
+        raise wrong("interactions", "be 0, 1 or 2", "products of so many more variables")
+    null = choice(expected_by or ("analytic" if logit else "permutation"), "expected_by", _NULLS)
+    if null == "analytic" and not logit:
         raise SDCError("a tree has no analytic expectation: take expected_by := 'permutation' or 'none'")
-    if permutations is None or not 2 <= permutations <= 10_000:
-        raise SDCError("argument 'permutations' must lie between 2 and 10000")
-    if ccp_alpha is None or not (ccp_alpha >= 0 and math.isfinite(ccp_alpha)):
-        raise SDCError("argument 'ccp_alpha' must be a number that is not negative")
+    times = whole(permutations, "permutations", least=2, most=MOST_PERMUTATIONS)
+    pruned = number(ccp_alpha, "ccp_alpha", least=0)
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
     codes, start = special_values(special, compared), seed or 0
 
     def make() -> pa.Table:
-        tree = None if model == "logit" else Tree(ccp_alpha)
+        tree = None if logit else Tree(pruned)
         with reads(session.cursor()) as cursor:
             threads, found = threads_of(cursor), columns_of(cursor, compared, compared.open(cursor), codes)
-        return table_of([pmse_row(found, tree, interactions, null, permutations, start, threads)], PMSE_COLUMNS)
+        return table_of([pmse_row(found, tree, interactions, null, times, start, threads)], PMSE_COLUMNS)
 
     return Rows(make)
 
@@ -190,20 +187,10 @@ def _ks(column: Column) -> float:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def check_ways(ways: int | None, compared: Compared) -> int:
-    """The number of columns of a table."""
-    if ways not in (1, 2, 3):
-        raise SDCError("argument 'ways' must be 1, 2 or 3: so many columns at a time")
-    if len(compared.names) < ways:
-        raise SDCError(f"ways := {ways} needs at least {ways} columns, there are {len(compared.names)}")
-    return ways
-
-
 def check_groups(groups: int | None) -> int | None:
     """The number of groups of numbers."""
-    if groups is not None and not 1 <= groups <= MOST_BUCKETS:
-        raise SDCError(f"argument 'groups' must lie between 1 and {MOST_BUCKETS}; NULL: each value by itself")
-    return groups
+    why = "NULL for each value by itself"
+    return None if groups is None else whole(groups, "groups", least=1, most=MOST_BUCKETS, why=why)
 
 
 def _named(names: Sequence[str]) -> dict[str, object]:
@@ -217,12 +204,12 @@ def plan_utility_tables(
 ) -> Rows:  # fmt: skip
     """``sdc_utility_tables``."""
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-    order, number = check_ways(ways, compared), check_groups(groups)
+    order, most = compared.ways(ways), check_groups(groups)
     codes = special_values(special, compared)
 
     def make() -> pa.Table:
         found = read_columns(session, compared, codes)
-        grouped = {column.name: column.grouped(number) for column in found}
+        grouped = {column.name: column.grouped(most) for column in found}
         rows = []
         check = shown_checkpoint()
         chosen = list(combinations(compared.names, order))
@@ -249,10 +236,10 @@ def plan_roc(
 ) -> Rows:  # fmt: skip
     """``sdc_roc``."""
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-    order, number = check_ways(ways, compared), check_groups(groups)
+    order, most = compared.ways(ways), check_groups(groups)
 
     def make() -> pa.Table:
-        grouped = {column.name: column.grouped(number) for column in read_columns(session, compared)}
+        grouped = {column.name: column.grouped(most) for column in read_columns(session, compared)}
         check = shown_checkpoint()
         chosen = list(combinations(compared.names, order))
         rows = []
@@ -293,13 +280,13 @@ def plan_utility_columns(
 ) -> Rows:  # fmt: skip
     """``sdc_utility_columns``."""
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-    number, codes = check_groups(groups), special_values(special, compared)
+    most, codes = check_groups(groups), special_values(special, compared)
 
     def make() -> pa.Table:
         found = read_columns(session, compared, codes)
         types = [compared.sides[0].type_of(column.name) for column in found]
         return table_of(
-            [column_row(one, number, sql_type) for one, sql_type in zip(found, types, strict=True)], COLUMN_COLUMNS
+            [column_row(one, most, sql_type) for one, sql_type in zip(found, types, strict=True)], COLUMN_COLUMNS
         )
 
     return Rows(make)

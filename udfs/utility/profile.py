@@ -11,15 +11,16 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.propensity import Tree
 from sdcduck.methods.utility.tables import table_measures
+from sdcduck.udfs.arguments import whole
 from sdcduck.udfs.utility.columns import Compared
 from sdcduck.udfs.utility.measures import (
     LIKELY,
+    MOST_PERMUTATIONS,
     check_groups,
     column_row,
     joint,
@@ -47,8 +48,7 @@ def plan_utility_profile(
     """``sdc_utility_profile``."""
     compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
     number, codes, start = check_groups(groups), special_values(special, compared), seed or 0
-    if permutations is None or not 2 <= permutations <= 10_000:
-        raise SDCError("argument 'permutations' must lie between 2 and 10000")
+    times = whole(permutations, "permutations", least=2, most=MOST_PERMUTATIONS)
 
     def make() -> pa.Table:
         with reads(session.cursor()) as cursor:
@@ -57,7 +57,7 @@ def plan_utility_profile(
             return table_of([], PROFILE_COLUMNS)
         types = [compared.sides[0].type_of(column.name) for column in found]
         single = _single(found, types, number)
-        models = _models(found, permutations, start, threads)
+        models = _models(found, times, start, threads)
         return table_of([*_contradicted(models, single), *single, *_pairs(found, number)], PROFILE_COLUMNS)
 
     return Rows(make)

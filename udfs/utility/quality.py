@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Session
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import among, needed, number, truth, wrong
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, source
 
@@ -49,21 +49,19 @@ class _Call:
     ) -> _Call:  # fmt: skip
         cursor = session.cursor()
         one, other = source(cursor, original, "original"), source(cursor, protected, "protected")
-        if not keys:
-            raise SDCError("argument 'keys' must name the columns that identify an estimate")
-        other.named(keys, "keys")
-        names = one.named(keys, "keys", _TAKEN)
-        if percent is None:
-            raise SDCError("argument 'percent' must be true or false")
-        check_kinds({"original": one, "protected": other}, keys, "keys")
+        known = needed(keys, "keys", "name the columns that identify an estimate")
+        other.named(known, "keys")
+        names = one.named(known, "keys", _TAKEN)
+        in_percent = truth(percent, "percent")
+        check_kinds({"original": one, "protected": other}, known, "keys")
         for column, argument in ((estimate, "estimate"), (se, "se")):
             other.number(column, argument)
         hidden = None if suppressed is None else one.column(suppressed, "suppressed")
         if suppressed is not None and one.type_of(suppressed) not in ("BOOLEAN", '"NULL"'):
-            raise SDCError(f"argument 'suppressed' must name a column of truth values: '{suppressed}' is none")
+            raise wrong("suppressed", f"name a column of truth values: '{suppressed}' is none")
         return cls(
             one, other, tuple(names), one.number(estimate, "estimate"), one.number(se, "se"),
-            None if n is None else one.number(n, "n"), hidden, percent,
+            None if n is None else one.number(n, "n"), hidden, in_percent,
         )  # fmt: skip
 
     def side(self, relation: Source, *, original: bool) -> str:
@@ -127,12 +125,7 @@ def plan_quality_summary(
 ) -> str:  # fmt: skip
     """``sdc_quality_summary``: percentiles are those of SAS, means of the two values at a step."""
     call = _Call.read(session, original, protected, keys, estimate, se, None, suppressed)
-    groups = []
-    for name in by or []:
-        known = [key for key in call.keys if folded(key) == folded(str(name))]
-        if not known:
-            raise SDCError(f"argument 'by' names '{name}', which is not one of the keys")
-        groups.append(identifier(known[0]))
+    groups = [identifier(call.keys[place]) for place in among(by, "by", call.keys, "the keys")]
     shown = "".join(f"{name}, " for name in groups)
     grouping = f"GROUP BY {', '.join(groups)}" if groups else ""
 
@@ -164,11 +157,9 @@ def plan_trend_concordance(
     estimate: str | None, se: str | None, z: float | None,
 ) -> str:  # fmt: skip
     """``sdc_trend_concordance``."""
-    if z is None or not z > 0:
-        raise SDCError("argument 'z' must be a positive number, such as 1.96")
-    call = _Call.read(session, original, protected, [*(keys or []), *([period] if period else [])], estimate, se)
-    if not period:
-        raise SDCError("argument 'period' must name the column of the period")
+    least = number(z, "z", above=0, why="1.96 for a level of 5 per cent")
+    when = needed(period, "period", "name the column of the period")
+    call = _Call.read(session, original, protected, [*(keys or []), when], estimate, se)
     keyed = [identifier(name) for name in call.keys[:-1]]
     when = identifier(call.keys[-1])
     alike = " AND ".join([*(f"c.{name} IS NOT DISTINCT FROM l.{name}" for name in keyed), "true"])
@@ -181,8 +172,8 @@ def plan_trend_concordance(
     return f"""
         WITH _compared AS MATERIALIZED (FROM ({call.compared()}) WHERE present_in = 'both' AND {when} IS NOT NULL),
         _last AS (FROM _compared QUALIFY {when} = max({when}) OVER ())
-        SELECT {names}t_original, t_protected, abs(t_original) > {z!r} AS significant_original,
-            abs(t_protected) > {z!r} AS significant_protected, sign(t_original) = sign(t_protected) AS same_sign,
+        SELECT {names}t_original, t_protected, abs(t_original) > {least!r} AS significant_original,
+            abs(t_protected) > {least!r} AS significant_protected, sign(t_original) = sign(t_protected) AS same_sign,
             significant_original = significant_protected AND (NOT significant_original OR same_sign) AS concordant
         FROM (
             SELECT {shown}c.{when}, {tests} FROM _compared c JOIN _last l ON {alike} WHERE c.{when} < l.{when}

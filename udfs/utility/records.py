@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from sdcduck.errors import SDCError
 from sdcduck.methods.utility.buckets import bucket_codes, bucket_count
 from sdcduck.methods.utility.logit import Term
 from sdcduck.methods.utility.tables import group_breaks
-from sdcduck.quoting import folded
+from sdcduck.udfs.arguments import among, is_finite, struct, wrong
 from sdcduck.udfs.utility.columns import Compared, Side
 
 Floats = NDArray[np.float64]
@@ -171,17 +170,13 @@ def special_values(text: str | None, compared: Compared) -> dict[str, list[float
     Raises:
         SDCError: it is no struct of lists of numbers, or names a column that has no numbers.
     """
-    if text is None:
-        return {}
-    given = json.loads(text)
-    if not isinstance(given, dict):
-        raise SDCError("argument 'special' must be a struct of lists of numbers, such as {'income': [-8]}")
-    known = {folded(name): (name, kind) for name, kind in zip(compared.names, compared.kinds, strict=True)}
+    given = struct(text, "special", "{'income': [-8]}")
+    numbers = [name for name, kind in zip(compared.names, compared.kinds, strict=True) if kind == "number"]
     found = {}
-    for column, values in given.items():
-        if folded(column) not in known or known[folded(column)][1] != "number":
-            raise SDCError(f"argument 'special' names '{column}', which is not one of the columns of numbers compared")
-        if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
-            raise SDCError(f"argument 'special' must have a list of numbers for '{column}'")
-        found[known[folded(column)][0]] = [float(value) for value in values]
+    for place, values in zip(
+        among(given, "special", numbers, "the numbers that are compared"), given.values(), strict=True
+    ):
+        if not isinstance(values, list) or not all(map(is_finite, values)):
+            raise wrong("special", f"have a list of numbers for '{numbers[place]}'")
+        found[numbers[place]] = [float(value) for value in values]
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,11 +15,12 @@ from sdcduck.functions.jobs import checkpoint, reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.logit import Design, Fit, fit_regression
+from sdcduck.udfs.arguments import choice, needed, number
 from sdcduck.udfs.utility.columns import Compared
 from sdcduck.udfs.utility.measures import table_of
 from sdcduck.udfs.utility.records import Column, columns_of
 
-_FAMILIES = ("gaussian", "binomial")
+FAMILIES = ("gaussian", "binomial")
 _INTERVALS = ("original", "population")
 
 REGRESSION_COLUMNS = {
@@ -87,17 +87,12 @@ def plan_utility_regression(
     categorical: list[str] | None,
 ) -> Rows:  # fmt: skip
     """``sdc_utility_regression``."""
-    if family not in _FAMILIES:
-        raise SDCError("argument 'family' must be 'gaussian' or 'binomial'")
-    if intervals_for not in _INTERVALS:
-        raise SDCError("argument 'intervals_for' must be 'original' or 'population'")
-    if quantile is None or not (quantile > 0 and math.isfinite(quantile)):
-        raise SDCError("argument 'quantile' must be a positive number, such as 1.96")
-    if not predictors:
-        raise SDCError("argument 'predictors' must name the columns that explain the outcome")
-    if outcome is None:
-        raise SDCError("argument 'outcome' must name a column")
-    compared = Compared.read(session.cursor(), original, synthetic, [outcome, *predictors], categorical)
+    binomial = choice(family, "family", FAMILIES) == "binomial"
+    of_population = choice(intervals_for, "intervals_for", _INTERVALS) == "population"
+    width = number(quantile, "quantile", above=0, why="1.96 for intervals of 95 per cent")
+    others = needed(predictors, "predictors", "name the columns that explain the outcome")
+    columns_used = [needed(outcome, "outcome", "name a column"), *others]
+    compared = Compared.read(session.cursor(), original, synthetic, columns_used, categorical)
     marks = None if sets is None else compared.sides[1].column(sets, "sets")
 
     def make() -> pa.Table:
@@ -107,7 +102,7 @@ def plan_utility_regression(
             numbered = np.zeros(sides[1].rows, dtype=np.int64)
             if marks is not None:
                 numbered = _set_numbers(cursor.sql(f"SELECT marks FROM {sides[1].relation}").to_arrow_table())
-        regression = regression_of(columns, 0, range(1, len(columns)), family == "binomial")
+        regression = regression_of(columns, 0, range(1, len(columns)), binomial)
         rows = [np.flatnonzero(regression.known(side)) for side in (0, 1)]
         parts = [rows[1][numbered[rows[1]] == number] for number in np.unique(numbered)] or [rows[1]]
         fits = regression.fits([[rows[0]], parts])
@@ -115,7 +110,7 @@ def plan_utility_regression(
             return table_of([], REGRESSION_COLUMNS)
         found = compared_coefficients(
             fits[0][0], fits[1], regression.names(), ratio=len(rows[1]) / len(parts) / len(rows[0]),
-            population=intervals_for == "population", quantile=quantile,
+            population=of_population, quantile=width,
         )  # fmt: skip
         return table_of([vars(one) for one in found], REGRESSION_COLUMNS)
 

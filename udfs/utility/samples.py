@@ -22,11 +22,12 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.utility.coefficients import compared_coefficients
 from sdcduck.methods.utility.intervals import equivalent_sample, marginal_tcap
 from sdcduck.methods.utility.logit import Fit
-from sdcduck.quoting import folded
+from sdcduck.udfs.arguments import among, choice, each_share, whole
+from sdcduck.udfs.compared import COMPARED
 from sdcduck.udfs.utility.columns import Compared
 from sdcduck.udfs.utility.measures import check_groups, read_columns, roc_row, table_of
 from sdcduck.udfs.utility.records import Column, Grouped
-from sdcduck.udfs.utility.regression import Regression, regression_of
+from sdcduck.udfs.utility.regression import FAMILIES, Regression, regression_of
 
 _METRICS = ("roc1", "roc2", "cio", "utility", "tcap")
 _UTILITY = ("roc1", "roc2", "cio")
@@ -68,43 +69,35 @@ class _Call:
         predictors: list[str] | None, family: str | None, fractions: list[float] | None, repeats: int | None,
         groups: int | None, categorical: list[str] | None, seed: int | None,
     ) -> _Call:  # fmt: skip
-        if family not in ("gaussian", "binomial"):
-            raise SDCError("argument 'family' must be 'gaussian' or 'binomial'")
-        if repeats is None or not 1 <= repeats <= 10_000:
-            raise SDCError("argument 'repeats' must lie between 1 and 10000")
-        for fraction in fractions or []:
-            if fraction is None or not 0 < fraction < 1:
-                raise SDCError("argument 'fractions' must hold numbers between 0 and 1")
+        binomial = choice(family, "family", FAMILIES) == "binomial"
+        times = whole(repeats, "repeats", least=1, most=10_000)
+        drawn = each_share(fractions or _FRACTIONS, "fractions", zero=False, one=False)
         if bool(keys) != bool(targets):
             raise SDCError("arguments 'keys' and 'targets' belong together: what is known of a person, and what is not")
         if bool(outcomes) != bool(predictors):
             raise SDCError("arguments 'outcomes' and 'predictors' belong together")
         compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
-        known = {folded(name): name for name in compared.names}
 
         def named(names: list[str] | None, argument: str) -> tuple[str, ...]:
-            for name in names or []:
-                if folded(str(name)) not in known:
-                    raise SDCError(f"argument '{argument}' names '{name}', which is not one of the columns compared")
-            return tuple(known[folded(name)] for name in names or [])
+            return tuple(compared.names[place] for place in among(names, argument, compared.names, COMPARED))
 
         possible = [
             metric
             for metric in _METRICS
-            if (metric != "cio" or outcomes) and (metric != "tcap" or keys) and (metric != "roc2" or len(known) > 1)
+            if (metric != "cio" or outcomes)
+            and (metric != "tcap" or keys)
+            and (metric != "roc2" or len(compared.names) > 1)
         ]
         for metric in metrics or []:
-            if metric not in _METRICS:
-                raise SDCError(f"argument 'metrics' may hold {', '.join(map(repr, _METRICS))}")
-            if metric not in possible:
+            if choice(metric, "metrics", _METRICS, each=True) and metric not in possible:
                 needed = {"cio": "'outcomes' and 'predictors'", "tcap": "'keys' and 'targets'"}.get(
                     metric, "two columns"
                 )
                 raise SDCError(f"metric '{metric}' needs {needed}")
         return cls(
             compared, tuple(metric for metric in possible if not metrics or metric in metrics),
-            tuple(sorted(set(fractions or _FRACTIONS))), repeats, named(keys, "keys"), named(targets, "targets"),
-            named(outcomes, "outcomes"), named(predictors, "predictors"), family == "binomial", check_groups(groups),
+            tuple(sorted(set(drawn))), times, named(keys, "keys"), named(targets, "targets"),
+            named(outcomes, "outcomes"), named(predictors, "predictors"), binomial, check_groups(groups),
             seed or 0,
         )  # fmt: skip
 
