@@ -8,6 +8,7 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Session
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import whole
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.source import Source, is_number, shared_columns, source
 
@@ -25,8 +26,7 @@ def plan_synth_replicas(
 ) -> str:
     """``sdc_synth_replicas``: records of one that are in the other."""
     one, other, names = _both(session.cursor(), original, synthetic, columns)
-    if small is None or small < 1:
-        raise SDCError("argument 'small' must be a whole number, at least 1")
+    below = whole(small, "small", least=1)
     check_kinds({"original": one, "synthetic": other}, names, "columns")
     # The union has the wider of two types: a column may have become so on the way.
     shown, also = (
@@ -45,7 +45,7 @@ def plan_synth_replicas(
             coalesce(sum(o) FILTER (s > 0), 0)::BIGINT AS recreated,
             coalesce(sum(s) FILTER (o > 0), 0)::BIGINT AS recreated_synthetic,
             count(*) FILTER (o = 1 AND s > 0) AS unique_recreated,
-            coalesce(sum(o) FILTER (o < {small} AND s > 0), 0)::BIGINT AS small_recreated,
+            coalesce(sum(o) FILTER (o < {below} AND s > 0), 0)::BIGINT AS small_recreated,
             count(*) FILTER (o = 1 AND s = 1) AS unique_as_unique
         FROM _counted"""
 
@@ -57,15 +57,9 @@ def _diversity_columns(relation: Source) -> list[str]:
     return found
 
 
-def _threshold(threshold: int | None) -> int:
-    if threshold is None or threshold < 1:
-        raise SDCError("argument 'threshold' must be a whole number, at least 1")
-    return threshold
-
-
 def plan_synth_diversity(session: Session, synthetic: str | None, threshold: int | None) -> str:
     """``sdc_synth_diversity``: by variable, how many values came from leaves with few different ones."""
-    relation, least = source(session.cursor(), synthetic, "synthetic"), _threshold(threshold)
+    relation, least = source(session.cursor(), synthetic, "synthetic"), whole(threshold, "threshold", least=1)
     parts = [
         f"SELECT {place} AS _place, {literal(name[5:])} AS variable, count(*) AS n, "
         f"count(*) FILTER ({identifier(name)} < {least}) AS low FROM _drawn"
@@ -79,7 +73,7 @@ def plan_synth_diversity(session: Session, synthetic: str | None, threshold: int
 
 def plan_synth_diversity_records(session: Session, synthetic: str | None, threshold: int | None) -> str:
     """``sdc_synth_diversity_records``: by record, how many variables came from leaves with few different values."""
-    relation, least = source(session.cursor(), synthetic, "synthetic"), _threshold(threshold)
+    relation, least = source(session.cursor(), synthetic, "synthetic"), whole(threshold, "threshold", least=1)
     low = " + ".join(f"coalesce({identifier(name)} < {least}, false)::BIGINT" for name in _diversity_columns(relation))
     return f"""
         SELECT variables, records, 100 * records / sum(records) OVER () AS percent,

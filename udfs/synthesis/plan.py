@@ -15,6 +15,8 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Session
 from sdcduck.methods.synthesis.records import METHODS
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import choice, is_finite, struct, whole, wrong
+from sdcduck.udfs.arguments import share as a_share
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.synthesis.columns import Encoding, encoding_of
 
@@ -112,22 +114,7 @@ class Plan:
 
 _MOST_CATEGORIES, _FEW_CATEGORIES = 1000, 20
 _BY_SIZE = "weighted_abs"
-
-
-def _positive(value: int | None, argument: str, least: int = 1) -> int:
-    if value is None or value < least:
-        raise SDCError(f"argument '{argument}' must be a whole number, at least {least}")
-    return value
-
-
-def _object(text: str | None, argument: str, example: str) -> dict[str, Any]:
-    """A struct argument, from its JSON text."""
-    if text is None:
-        return {}
-    given = json.loads(text)
-    if not isinstance(given, dict):
-        raise SDCError(f"argument '{argument}' must be a struct such as {example}")
-    return given
+_SMOOTHINGS = ("none", "density")
 
 
 class _Names:
@@ -170,9 +157,9 @@ def _bounds(
     """Least and largest values by column, as the numbers that travel."""
     example = "{'income': [0, NULL]}"
     found: dict[int, list[float]] = {}
-    for place, pair in names.by_place(_object(text, "bounds", example), "bounds").items():
+    for place, pair in names.by_place(struct(text, "bounds", example), "bounds").items():
         if not isinstance(pair, list) or len(pair) != 2:
-            raise SDCError(f"argument 'bounds' must hold pairs of a least and a largest value: {example}")
+            raise wrong("bounds", "hold pairs of a least and a largest value", example)
         found[place] = [-math.inf, math.inf]
         for end, value in enumerate(pair):
             if value is not None:
@@ -220,18 +207,18 @@ def _with_rules(
 ) -> tuple[Output, ...]:  # fmt: skip
     """The columns with their conditional bounds."""
     example = "{'wages': {'age < 15': [0, 0]}}"
-    given = names.by_place(_object(text, "bounds_where", example), "bounds_where")
+    given = names.by_place(struct(text, "bounds_where", example), "bounds_where")
     free = [output.name for place, output in enumerate(outputs) if output.derived is None and place not in given]
     found = list(outputs)
     for place, conditions in given.items():
         output = outputs[place]
         _check_changeable(output, drawn, place, "bounds_where")
         if not isinstance(conditions, dict) or not conditions:
-            raise SDCError(f"argument 'bounds_where' must hold conditions with bounds: {example}")
+            raise wrong("bounds_where", "hold conditions with bounds", example)
         rules = []
         for condition, pair in conditions.items():
             if not isinstance(pair, list) or len(pair) != 2:
-                raise SDCError(f"argument 'bounds_where' must hold pairs of a least and a largest value: {example}")
+                raise wrong("bounds_where", "hold pairs of a least and a largest value", example)
             numbers = [None if value is None else _encoded(cursor, output, value, "bounds_where") for value in pair]
             if numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]:
                 raise SDCError(f"argument 'bounds_where': nothing lies between the bounds of '{output.name}'")
@@ -280,18 +267,16 @@ def _smoothed(
     """The columns that get noise."""
     given = json.loads(text) if text is not None else ("density" if method == "bootstrap-noise" else "none")
     if isinstance(given, str):
-        if given not in ("none", "density"):
-            raise unknown("smoothing", given, ("none", "density"))
+        choice(given, "smoothing", _SMOOTHINGS)
         numbers = [place for place in drawn if outputs[place].encoding.is_number]
         chosen = numbers if given == "density" else []
     elif isinstance(given, dict):
         by_place = names.by_place(given, "smoothing")
         for how in by_place.values():
-            if how not in ("none", "density"):
-                raise unknown("smoothing", str(how), ("none", "density"))
+            choice(str(how), "smoothing", _SMOOTHINGS, each=True)
         chosen = [place for place, how in by_place.items() if how == "density"]
     else:
-        raise SDCError("argument 'smoothing' must be 'none', 'density' or a struct such as {'income': 'density'}")
+        raise wrong("smoothing", "be 'none', 'density' or a struct such as {'income': 'density'}")
     for place in chosen:
         _check_changeable(outputs[place], drawn, place, "smoothing")
     if method == "bootstrap-noise" and not chosen and any(outputs[place].encoding.is_number for place in drawn):
@@ -307,7 +292,7 @@ def _predictors(
     by_size: the order is not known yet, so that each of the others may come before.
     """
     example = "{'income': ['age', 'sex']}"
-    allowed = names.by_place(_object(text, "predictors", example), "predictors")
+    allowed = names.by_place(struct(text, "predictors", example), "predictors")
     found: dict[int, tuple[int, ...]] = {}
     for position, place in enumerate(visit):
         before = [other for other in visit if other != place] if by_size else visit[:position]
@@ -316,7 +301,7 @@ def _predictors(
             raise SDCError(f"argument 'predictors' names '{names.all[place]}', which is drawn with others ('joint')")
         if place in allowed:
             if not isinstance(allowed[place], list):
-                raise SDCError(f"argument 'predictors' must hold lists of columns: {example}")
+                raise wrong("predictors", "hold lists of columns", example)
             chosen = names.places(allowed.pop(place), "predictors")
             for other in chosen:
                 if other not in known:
@@ -355,14 +340,13 @@ def read_plan(
     Raises:
         SDCError: one of them cannot be used.
     """
-    if method not in METHODS:
-        raise unknown("method", str(method), METHODS)
-    if method == "cart" and find_spec("sklearn") is None:
+    how = choice(method, "method", METHODS)
+    if how == "cart" and find_spec("sklearn") is None:
         raise SDCError("method := 'cart' needs scikit-learn: pip install 'sdcduck[synthesis]'")
     cursor = session.cursor()
     relation = source(cursor, text, "source")
     names = _Names(relation)
-    formulas = names.by_place(_object(derived, "derived", "{'total': 'wages + interest'}"), "derived")
+    formulas = names.by_place(struct(derived, "derived", "{'total': 'wages + interest'}"), "derived")
     outputs = tuple(
         Output(name, sql_type, None if formulas.get(place) is None else str(formulas[place]))
         for place, (name, sql_type) in enumerate(relation.columns.items())
@@ -385,12 +369,12 @@ def read_plan(
     for place in together:
         if place not in asked:
             raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
-    if len(together) == 1 or (together and method == "bootstrap-noise"):
+    if len(together) == 1 or (together and how == "bootstrap-noise"):
         raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
     named = json.loads(visit or "[]") or []
     by_size = named == _BY_SIZE
     if not by_size and not isinstance(named, list):
-        raise SDCError(f"argument 'visit' must be a list of columns, or '{_BY_SIZE}'")
+        raise wrong("visit", f"be a list of columns, or '{_BY_SIZE}'")
     first = [] if by_size else names.places(named, "visit")
     for place in first:
         if place not in asked:
@@ -412,8 +396,7 @@ def read_plan(
         raise SDCError("there is no column left to be drawn")
     if subset is not None:
         relation.check_condition(cursor, subset, tuple(relation.columns), "argument 'subset' must be a condition")
-    if share is not None and not 0 <= share <= 1:
-        raise SDCError("argument 'share' must lie between 0 and 1")
+    drawn = None if share is None else a_share(share, "share")
     partial = bool(kept) or subset is not None or share is not None
     for place, output in enumerate(outputs):
         if partial or place not in formulas:
@@ -421,16 +404,11 @@ def read_plan(
     outputs = _with_rules(cursor, names, relation, outputs, order, bounds_where)
     ordinary = _bounds(cursor, names, outputs, order, bounds, non_negative)
     bases: dict[int, float] = {}
-    for place, base in names.by_place(_object(round_to, "round_to", "{'income': 100}"), "round_to").items():
+    for place, base in names.by_place(struct(round_to, "round_to", "{'income': 100}"), "round_to").items():
         _check_changeable(outputs[place], order, place, "round_to")
         scale = outputs[place].encoding.scale
-        if (
-            scale is None
-            or isinstance(base, bool)
-            or not isinstance(base, int | float)
-            or not 0 < base * scale < math.inf
-        ):
-            raise SDCError("argument 'round_to' must hold positive numbers, for columns of numbers: {'income': 100}")
+        if scale is None or not is_finite(base) or not 0 < base * scale < math.inf:
+            raise wrong("round_to", "hold positive numbers, for columns of numbers", "{'income': 100}")
         bases[place] = float(base) * scale
     return Plan(
         relation=relation,
@@ -443,19 +421,19 @@ def read_plan(
         by=tuple(strata),
         joint=tuple(together),
         bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),
-        method=method,
-        smallest_leaf=_positive(minbucket, "minbucket"),
-        smoothed=_smoothed(names, outputs, order, smoothing, method),
-        groups=_positive(groups, "groups"),
+        method=how,
+        smallest_leaf=whole(minbucket, "minbucket", least=1),
+        smoothed=_smoothed(names, outputs, order, smoothing, how),
+        groups=whole(groups, "groups", least=1),
         exclude=tuple(value for value in exclude or () if value is not None),
         bounds=ordinary,
         bases=bases,
-        redraws=_positive(redraws, "redraws", 0),
-        train_rows=None if train_rows is None else _positive(train_rows, "train_rows"),
-        max_categories=None if max_categories is None else _positive(max_categories, "max_categories"),
+        redraws=whole(redraws, "redraws", least=0),
+        train_rows=None if train_rows is None else whole(train_rows, "train_rows", least=1),
+        max_categories=None if max_categories is None else whole(max_categories, "max_categories", least=1),
         count_zero=bool(count_zero),
         subset=subset,
-        share=share,
+        share=drawn,
         partial=partial,
         seed=seed,
     )

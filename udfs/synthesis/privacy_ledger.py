@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
+from sdcduck.udfs.arguments import choice, number, wrong
 from sdcduck.udfs.source import Source, source
 
 NEIGHBOURS = {
@@ -58,23 +58,21 @@ def tables_read(cursor: duckdb.DuckDBPyConnection, relation: Source) -> tuple[st
 
 def plan_synth_dp_budget(session: Session, data: str | None, epsilon: float | None, neighbours: str | None) -> Rows:
     """``sdc_synth_dp_budget``: stores it, or takes it away."""
-    if neighbours not in NEIGHBOURS:
-        raise SDCError("argument 'neighbours' must be one of " + ", ".join(f"'{one}'" for one in NEIGHBOURS))
-    if epsilon is not None and not 0 <= epsilon < math.inf:
-        raise SDCError("argument 'epsilon' must be a number from 0 on, or NULL: no budget")
+    relation_of = choice(neighbours, "neighbours", NEIGHBOURS)
+    budget = None if epsilon is None else number(epsilon, "epsilon", least=0, why="NULL for no budget")
     cursor = session.cursor()
     relation = source(cursor, data, "data")
     tables = tables_read(cursor, relation)
     if len(tables) > 1:
-        raise SDCError("argument 'data' must name one table; it reads " + ", ".join(f"'{name}'" for name in tables))
+        raise wrong("data", "name one table; it reads " + ", ".join(f"'{name}'" for name in tables))
     if tables[0] == relation.text and relation.text.startswith("("):
-        raise SDCError("argument 'data' must name a table of the database: nobody can follow what is read from files")
+        raise wrong("data", "name a table of the database", "nobody can follow what is read from files")
     if catalog.is_read_only(cursor):
         raise SDCError("a budget is stored in the database, which is open for reading only")
 
     def store() -> pa.Table:
-        catalog.set_private_budget(session.cursor(), tables[0], str(neighbours), epsilon)
-        return pa.table({"data": [tables[0]], "neighbours": [neighbours], "budget": pa.array([epsilon], pa.float64())})
+        catalog.set_private_budget(session.cursor(), tables[0], relation_of, budget)
+        return pa.table({"data": [tables[0]], "neighbours": [relation_of], "budget": pa.array([budget], pa.float64())})
 
     return Rows(store)
 

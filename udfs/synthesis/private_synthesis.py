@@ -30,7 +30,9 @@ from sdcduck.methods.synthesis.private_synthesis import (
     signal_share,
     total_of,
 )
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import among, choice, number, whole, wrong
+from sdcduck.udfs.source import refuse_taken
 from sdcduck.udfs.synthesis.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
 from sdcduck.udfs.synthesis.tables import Cells
 
@@ -97,16 +99,10 @@ def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
     if given == "oneway":
         return [(place,) for place in range(len(by))]
     if not isinstance(given, list) or not given or not all(isinstance(one, list) and one for one in given):
-        raise SDCError("argument 'margins' must be 'twoway', 'oneway', or lists of columns: [['a', 'b'], ['b', 'c']]")
-    places = {folded(name): place for place, name in enumerate(by)}
+        raise wrong("margins", "be 'twoway', 'oneway', or lists of columns", "[['a', 'b'], ['b', 'c']]")
     found: list[tuple[int, ...]] = []
     for names in given:
-        if None in names:
-            raise SDCError("argument 'margins' holds a NULL")
-        for name in names:
-            if folded(str(name)) not in places:
-                raise SDCError(f"argument 'margins' names '{name}', which is not in 'by'")
-        axes = tuple(sorted({places[folded(str(name))] for name in names}))
+        axes = tuple(sorted(set(among(names, "margins", by, "'by'"))))
         if len(axes) < len(names):
             raise SDCError("argument 'margins' names a column twice in one margin")
         if axes in found:
@@ -123,35 +119,23 @@ def _read_call(
     margins: str | None, mechanism: str | None, neighbours: str | None, count: str | None, domains: str | None,
     public_domains: bool | None, structural: str | None, prior: float | None, total: int | None,
 ) -> _Call:  # fmt: skip
-    if epsilon is None or not 0 < epsilon < math.inf:
-        raise SDCError("argument 'epsilon' must be a number above 0: what the whole table may cost in privacy")
-    for argument, value, known in (
-        ("method", method, ("ipf", "catall")), ("mechanism", mechanism, MECHANISMS),
-        ("neighbours", neighbours, tuple(NEIGHBOURS)),
-    ):  # fmt: skip
-        if value not in known:
-            raise SDCError(f"argument '{argument}' must be one of " + ", ".join(f"'{one}'" for one in known))
-    if prior is None or not 0 <= prior < math.inf:
-        raise SDCError("argument 'prior_n' must not be negative")
-    if total is not None and not 0 <= total <= MOST_RECORDS:
-        raise SDCError(f"argument 'total' must lie between 0 and {MOST_RECORDS}")
+    cost = number(epsilon, "epsilon", above=0, why="what the whole table may cost in privacy")
+    how, noise = choice(method, "method", ("ipf", "catall")), choice(mechanism, "mechanism", MECHANISMS)
+    relation = choice(neighbours, "neighbours", NEIGHBOURS)
+    added = number(prior, "prior_n", least=0)
+    size = None if total is None else whole(total, "total", least=0, most=MOST_RECORDS)
     if importlib.util.find_spec("opendp") is None:
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
-    for name in cells.by:
-        if folded(name) == "converged":
-            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
+    refuse_taken(cells.by, ("converged",))
     from_data = tuple(name for name in cells.by if name not in cells.domains)
     if from_data and not public_domains:
         raise SDCError(
             f"the categories of column '{from_data[0]}' would be taken from the data, which is not private: "
             "give them in domains := {'sex': ['f', 'm'], ..}, or say public_domains := true if everybody may know them"
         )
-    whole = [tuple(range(len(cells.by)))]
-    axes = whole if method == "catall" else _margins(margins, cells.by)
-    call = _Call(
-        cells, float(epsilon), str(method), str(mechanism), str(neighbours), axes, float(prior), total, from_data
-    )
+    axes = [tuple(range(len(cells.by)))] if how == "catall" else _margins(margins, cells.by)
+    call = _Call(cells, cost, how, noise, relation, axes, added, size, from_data)
     if not 0 < call.scale < math.inf:
         raise SDCError("argument 'epsilon' is so small or so large that there is no such noise")
     return call
@@ -225,11 +209,7 @@ def plan_synth_dp(
         session, text, by, epsilon, method, margins, mechanism, neighbours, count, domains, public_domains,
         structural_zeros, prior_n, total,
     )  # fmt: skip
-    if tol is None or not 0 < tol < math.inf:
-        raise SDCError("argument 'tol' must be above 0")
-    if max_iter is None or max_iter < 1:
-        raise SDCError("argument 'max_iter' must be a whole number from 1 on")
-    tolerance, most_sweeps = float(tol), max_iter
+    tolerance, most_sweeps = number(tol, "tol", above=0), whole(max_iter, "max_iter", least=1)
 
     def make() -> pa.Table:
         with session.cursor() as ledger:
@@ -262,7 +242,9 @@ def plan_synth_dp(
     return Rows(make, select)
 
 
-def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, most_sweeps: int) -> tuple[Indices, bool]:
+def _made_private(
+    call: _Call, table: _Table, is_rounded: bool, tolerance: float, most_sweeps: int
+) -> tuple[Indices, bool]:
     """The private counts of the possible cells, in their order, and whether the margins could be reconciled."""
     check = checkpoint()
     if not len(table.place):
@@ -292,7 +274,7 @@ def _made_private(call: _Call, table: _Table, whole: bool, tolerance: float, mos
     if call.method == "ipf":
         fit = fit_margins(table.possible, call.axes, targets, tolerance=tolerance, most_sweeps=most_sweeps, check=check)
         fitted, converged = fit.table, fit.converged
-    made = rounded(fitted, total) if whole else drawn(fitted, total, np.random.default_rng())
+    made = rounded(fitted, total) if is_rounded else drawn(fitted, total, np.random.default_rng())
     return made.ravel()[table.place], converged
 
 

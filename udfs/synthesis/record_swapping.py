@@ -22,9 +22,10 @@ from sdcduck.methods.synthesis.record_swapping import (
     smallest_counts,
     swap_records,
 )
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import needed, share, whole, wrong
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, refuse_taken, source
 
 _ADDED = ("swapped_with", "swap_level", "at_risk_level")
 
@@ -57,10 +58,8 @@ def _lists(text: str | None) -> list[list[str]]:
     profiles = given if given and all(isinstance(one, list) for one in given) else [given]
     names = [name for one in profiles for name in one]
     if not isinstance(given, list) or not all(profiles) or not all(isinstance(name, str) for name in names):
-        raise SDCError(
-            "argument 'similar' must name what has to be equal in two households that change place, "
-            "such as ['size'], or several lists in order of preference"
-        )
+        wanted = "name what has to be equal in two households that change place"
+        raise wrong("similar", f"{wanted}, such as ['size'], or several lists in order of preference")
     return profiles
 
 
@@ -69,21 +68,14 @@ def _read_call(
     risk: list[str] | None, k: int | None, rate: float | None, carried: list[str] | None, seed: int | None,
 ) -> _Call:  # fmt: skip
     relation = source(session.cursor(), text, "source")
-    if household is None:
-        raise SDCError("argument 'household' must name the column that tells which records move together")
-    if not hierarchy:
-        raise SDCError("argument 'hierarchy' must name the columns of the geography, the widest first")
-    if k is None or k < 0:
-        raise SDCError("argument 'k_anonymity' must be a whole number from 0 on")
-    if rate is None or not 0 <= rate <= 1:
-        raise SDCError("argument 'swaprate' must lie between 0 and 1")
-    given = seed
-    need_seed_or_secret(session, given, "a swap can be undone")
+    lived_in = needed(household, "household", "name the column that tells which records move together")
+    needed(hierarchy, "hierarchy", "name the columns of the geography, the widest first")
+    least, swapped = whole(k, "k_anonymity", least=0), share(rate, "swaprate")
+    need_seed_or_secret(session, seed, "a swap can be undone")
     call = _Call(
-        relation, relation.named([household], "household")[0], relation.named(hierarchy, "hierarchy"),
+        relation, relation.named([lived_in], "household")[0], relation.named(hierarchy, "hierarchy"),
         tuple(relation.named(profile, "similar") for profile in _lists(similar)),
-        relation.named(risk, "risk_variables"), relation.named(carried, "carry_along"), k, float(rate),
-        given,
+        relation.named(risk, "risk_variables"), relation.named(carried, "carry_along"), least, swapped, seed,
     )  # fmt: skip
     relation.check_names(tuple(relation.columns))
     others = (("risk_variables", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
@@ -239,9 +231,7 @@ def plan_record_swap(
     call = _read_call(
         session, text, household, hierarchy, similar, risk_variables, k_anonymity, swaprate, carry_along, seed
     )
-    for column in call.relation.columns if return_swapped_id else ():
-        if folded(column) in _ADDED:
-            raise SDCError(f"a column called '{column}' is also one of the result; give it another name in a query")
+    refuse_taken(call.relation.columns if return_swapped_id else (), _ADDED)
 
     def make() -> pa.Table:
         homes, at_risk, swapping = _swap(session, call)

@@ -40,6 +40,7 @@ from sdcduck.methods.synthesis.records import (
 )
 from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.suppression.pattern import arrow
 from sdcduck.udfs.synthesis import measures, weights
@@ -587,8 +588,8 @@ def plan_synth_records(
     share: float | None, details: bool | None, model: str | None, seed: int | None, *common: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_synth_records``: from a source, or from a stored model."""
-    if rows is not None and not 0 <= rows <= _MOST_ROWS:
-        raise SDCError(f"argument 'rows' must be a whole number between 0 and {_MOST_ROWS}")
+    if rows is not None:
+        whole(rows, "rows", least=0, most=_MOST_ROWS)
     need_seed_or_secret(session, seed, "synthetic records can be made again")
     if model is not None:
         given = {"source": text, "targets": targets or None, "subset": subset, "share": share}
@@ -635,10 +636,9 @@ def plan_synth_model(
 ) -> Rows:
     """``sdc_synth_model``: fits and stores, all or nothing."""
     _check_writable(session)
-    if name is None or not name.strip():
-        raise SDCError("argument 'name' must be a name for the model")
-    if not is_replaced and name in catalog.synth_models(session.cursor()):
-        raise SDCError(f"there is a model '{name}'; give replace := true, or drop it with sdc_drop_synth_model")
+    called = needed(name, "name", "be a name for the model")
+    if not is_replaced and called in catalog.synth_models(session.cursor()):
+        raise SDCError(f"there is a model '{called}'; give replace := true, or drop it with sdc_drop_synth_model")
     plan = read_plan(session, text, None, None, None, seed, *common)
 
     def store() -> pa.Table:
@@ -648,12 +648,14 @@ def plan_synth_model(
             raise SDCError("there are no records to learn from")
         header = Header(plan.outputs, plan.visit, plan.bounded, plan.redraws)
         stored = catalog.SynthModel(
-            name, plan.method, ", ".join(output.name for output in plan.outputs), records, header.text(),
+            called, plan.method, ", ".join(output.name for output in plan.outputs), records, header.text(),
             _to_bytes(generator),
         )  # fmt: skip
         confirm()  # somebody who interrupted the statement must not find it stored
         catalog.store_synth_model(session.cursor(), stored)
-        return pa.table({"name": [name], "method": [plan.method], "records": [records], "bytes": [len(stored.arrays)]})
+        return pa.table(
+            {"name": [called], "method": [plan.method], "records": [records], "bytes": [len(stored.arrays)]}
+        )
 
     return Rows(store)
 

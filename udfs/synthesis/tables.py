@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Family, Rows, Scalar, Session
@@ -30,6 +30,7 @@ from sdcduck.methods.synthesis.tau import (
     tune,
 )
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import among, choice, needed, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
@@ -100,32 +101,28 @@ def _numbers(text: str | None, argument: str) -> list[float]:
         assert values
         assert all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     except (AssertionError, ValueError):
-        raise SDCError(f"argument '{argument}' must be a number or a list of numbers") from None
+        raise wrong(argument, "be a number or a list of numbers") from None
     return [float(value) for value in values]
 
 
-def _whole(value: float | None, argument: str) -> int:
-    if value is None or not float(value).is_integer() or abs(value) > _LARGEST_WHOLE:
-        raise SDCError(f"argument '{argument}' must be a whole number")
+def _whole(value: float, argument: str) -> int:
+    if not value.is_integer() or abs(value) > _LARGEST_WHOLE:
+        raise wrong(argument, "be a whole number")
     return int(value)
 
 
 def _domains(text: str | None, by: list[str]) -> dict[str, list[str | None]]:
     """Lists of categories by column, from the JSON text of a struct."""
-    if text is None:
-        return {}
-    given = json.loads(text)
-    if not isinstance(given, dict) or not all(isinstance(values, list) and values for values in given.values()):
-        raise SDCError("argument 'domains' must hold lists of categories: {'sex': ['f', 'm'], ..}")
-    places = {folded(column): column for column in by}
+    example = "{'sex': ['f', 'm'], ..}"
+    given = struct(text, "domains", example)
+    if not all(isinstance(values, list) and values for values in given.values()):
+        raise wrong("domains", "hold lists of categories", example)
     found: dict[str, list[str | None]] = {}
-    for column, values in given.items():
-        if folded(column) not in places:
-            raise unknown("column", column, by, where="argument 'domains'")
+    for place, (column, values) in zip(among(given, "domains", by, "'by'"), given.items(), strict=True):
         texts = [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values]
         if len(set(texts)) < len(texts):
             raise SDCError(f"argument 'domains' names a category of '{column}' twice")
-        found[places[folded(column)]] = texts
+        found[by[place]] = texts
     return found
 
 
@@ -158,8 +155,7 @@ class Cells:
             SDCError: an unknown column, one named twice, or a condition that does not bind.
         """
         relation = source(cursor, text, "source")
-        if not by:
-            raise SDCError("argument 'by' must name the columns whose combinations are the cells")
+        needed(by, "by", "name the columns whose combinations are the cells")
         names = relation.named(by, "by", ("replicate", "count"))
         relation.check_names(names)
         if count is not None:
@@ -271,34 +267,37 @@ class Cells:
 
 def _law(model: str | None, sigma: float | None, nu: float | None) -> Law:
     """The law of the arguments; sigma has to be given where a model has one."""
-    if model == "poisson":
+    law = choice(model, "model", MODELS)
+    if law == "poisson":
         if sigma not in (None, 0):
             raise SDCError("model := 'poisson' has no sigma")
         return Law("poisson")
-    if model in MODELS and sigma is None:
-        raise SDCError(f"model := '{model}' needs sigma, e.g. sigma := 0.5 (see sdc_tau and sdc_tune)")
-    return Law(str(model), math.nan if sigma is None else sigma, nu)
+    if sigma is None:
+        raise SDCError(f"model := '{law}' needs sigma, e.g. sigma := 0.5 (see sdc_tau and sdc_tune)")
+    return Law(law, sigma, nu)
+
+
+def _synthesis(law: Law, alpha: float | None, m: int, size: float | None) -> Synthesis:
+    """The parameters of a synthesis, which checks them itself; NULL is none that it takes."""
+    return Synthesis(law, math.nan if alpha is None else alpha, m, math.nan if size is None else size)
 
 
 def plan_synth_table(
     session: Session, text: str | None, by: list[str] | None, count: str | None, model: str | None,
-    sigma: float | None, alpha: float | None, nu: float | None, m: float | None, size: float | None,
+    sigma: float | None, alpha: float | None, nu: float | None, m: int | None, size: float | None,
     domains: str | None, structural: str | None, seed: int | None, zeros: bool | None, records: bool | None,
 ) -> str:  # fmt: skip
     """``sdc_synth_table``: SQL that draws while it runs, chunk by chunk."""
     multinomial = model == "multinomial"
     if multinomial and (sigma not in (None, 0) or nu is not None):
         raise SDCError("model := 'multinomial' has neither sigma nor nu")
-    if not multinomial and model not in MODELS:
-        known = ", ".join(f"'{one}'" for one in (*MODELS, "multinomial"))
-        raise SDCError(f"model must be one of {known}")
+    choice(model, "model", (*MODELS, "multinomial"))
     law = Law("poisson") if multinomial else _law(model, sigma, nu)
-    wanted = Synthesis(law, math.nan if alpha is None else alpha, _whole(m, "m"), math.nan if size is None else size)
-    given = seed
-    need_seed_or_secret(session, given, "a synthesis can be undone")
+    wanted = _synthesis(law, alpha, whole(m, "m", least=1), size)
+    need_seed_or_secret(session, seed, "a synthesis can be undone")
     under_secret = session.secret() is not None
     cells = Cells.read(session.cursor(), text, by, count, domains, structural)
-    stream = f"{'NULL' if given is None else given}::BIGINT, {str(under_secret).lower()}"
+    stream = f"{'NULL' if seed is None else seed}::BIGINT, {str(under_secret).lower()}"
     mean = f"CASE WHEN _sdc_n > 0 THEN {wanted.size!r}::DOUBLE * _sdc_n ELSE {wanted.alpha!r}::DOUBLE END"
     means = f"""
         SELECT {cells.columns}, {cells.key()} AS _sdc_key,
@@ -363,21 +362,20 @@ def _multinomial(cells: Cells, wanted: Synthesis, means: str, stream: str) -> st
 
 def _histogram(
     session: Session, text: str | None, by: list[str] | None, count: str | None, cells: str | None,
-    cells_total: float | None, domains: str | None, structural: str | None,
+    cells_total: int | None, domains: str | None, structural: str | None,
 ) -> Callable[[], Histogram]:  # fmt: skip
     """What reads the histogram of the original counts, when the statement runs."""
-    total = None if cells_total is None else _whole(cells_total, "cells_total")
     if cells is not None:
         if by or domains or structural:
             raise SDCError("argument 'cells' is for a histogram: a column of counts, and how many cells have each")
         relation = source(session.cursor(), text, "source")
         n, numbers = relation.number(count, "count"), relation.number(cells, "cells")
         query = f"SELECT {_whole_number(n)}, {_whole_number(numbers)} FROM {relation.sql}"
-        return lambda: _read_histogram(session, query, total)
+        return lambda: _read_histogram(session, query, cells_total)
     table = Cells.read(session.cursor(), text, by, count, domains, structural)
     query = f"SELECT _sdc_n, count(*) FROM ({table.rows(empty=False)}) GROUP BY _sdc_n"
-    if total is not None:
-        return lambda: _read_histogram(session, query, total)
+    if cells_total is not None:
+        return lambda: _read_histogram(session, query, cells_total)
     return lambda: _read_histogram(session, query, table.total(session.cursor()))
 
 
@@ -395,7 +393,7 @@ def _read_histogram(session: Session, query: str, total: int | None) -> Histogra
 
 def plan_tau(
     session: Session, text: str | None, by: list[str] | None, count: str | None, cells: str | None,
-    cells_total: float | None, domains: str | None, structural: str | None, model: str | None, sigma: str | None,
+    cells_total: int | None, domains: str | None, structural: str | None, model: str | None, sigma: str | None,
     nu: float | None, alpha: float | None, m: str | None, size: float | None, k: str | None, d: str | None,
     method: str | None,
 ) -> Rows:  # fmt: skip
@@ -406,15 +404,11 @@ def plan_tau(
     ds = _numbers(d, "d")
     if len(sigmas) * len(releases) * len(ks) * len(ds) > _LARGEST_TAU_GRID:
         raise SDCError(f"more than {_LARGEST_TAU_GRID} combinations of sigma, m, k and d")
-    pseudo, scale = math.nan if alpha is None else alpha, math.nan if size is None else size
     grid = [
-        Synthesis(_law(model, dispersion, nu), pseudo, copies, scale)
-        for dispersion, copies in product(sigmas, releases)
+        _synthesis(_law(model, dispersion, nu), alpha, copies, size) for dispersion, copies in product(sigmas, releases)
     ]
     read = _histogram(session, text, by, count, cells, cells_total, domains, structural)
-    how = method or ""
-    if how not in ("exact", "clt"):
-        raise SDCError("argument 'method' must be 'exact' or 'clt'")
+    how = choice(method, "method", ("exact", "clt"))
 
     def make() -> pa.Table:
         histogram = read()
@@ -446,29 +440,26 @@ def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pa.Table:
 
 def plan_tune(
     session: Session, target: str | None, text: str | None, by: list[str] | None, count: str | None,
-    cells: str | None, cells_total: float | None, domains: str | None, structural: str | None, parameter: str | None,
-    model: str | None, sigma: float | None, nu: float | None, alpha: float | None, m: float | None,
+    cells: str | None, cells_total: int | None, domains: str | None, structural: str | None, parameter: str | None,
+    model: str | None, sigma: float | None, nu: float | None, alpha: float | None, m: int | None,
     size: float | None, method: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_tune``: the mildest value of one parameter that fulfils the target."""
     wanted = Target.parse(target or "")
-    if parameter not in ("sigma", "alpha", "m"):
-        raise SDCError("parameter must be 'sigma', 'alpha' or 'm'")
+    chosen = choice(parameter, "parameter", ("sigma", "alpha", "m"))
     if parameter == "sigma" and sigma is None and model in MODELS and model != "poisson":
         sigma = 0.0
     if parameter == "sigma" and model == "poisson":
         raise SDCError("model := 'poisson' has no sigma")
-    start = Synthesis(
-        _law(model, sigma, nu), math.nan if alpha is None else alpha, _whole(m, "m"), math.nan if size is None else size
-    )
+    start = _synthesis(_law(model, sigma, nu), alpha, whole(m, "m", least=1), size)
     read = _histogram(session, text, by, count, cells, cells_total, domains, structural)
 
     def make() -> pa.Table:
         histogram = read()
-        found = tune(histogram, start, wanted, parameter or "", method or "")
-        value = {"sigma": found.law.sigma, "alpha": found.alpha, "m": float(found.m)}[parameter or ""]
+        found = tune(histogram, start, wanted, chosen, method or "")
+        value = {"sigma": found.law.sigma, "alpha": found.alpha, "m": float(found.m)}[chosen]
         row = {
-            "parameter": parameter, "value": value, "target": target,
+            "parameter": chosen, "value": value, "target": target,
             "attained": wanted.attained(histogram, found, method or ""), "model": found.law.model,
             "sigma": found.law.sigma, "alpha": found.alpha, "m": found.m,
         }  # fmt: skip
@@ -479,7 +470,7 @@ def plan_tune(
 
 def plan_tau_observed(
     session: Session, original: str | None, synthetic: str | None, by: list[str] | None, count: str | None,
-    synthetic_count: str | None, m: float | None, cells_total: float | None, k: str | None, d: str | None,
+    synthetic_count: str | None, m: int | None, cells_total: int | None, k: str | None, d: str | None,
 ) -> str:  # fmt: skip
     """``sdc_tau_observed``: the measures of a synthesis that has been drawn, in SQL."""
     cursor = session.cursor()
@@ -488,16 +479,13 @@ def plan_tau_observed(
     n_hat = drawn.number(synthetic_count, "synthetic_count")
     check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "by")
     columns = ", ".join(drawn.column(name, "by") for name in cells.by)
-    total = None if cells_total is None else _whole(cells_total, "cells_total")
     alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)
     if m is None:
         replicate = next((name for name in drawn.columns if folded(name) == "replicate"), None)
         largest = f"max({drawn.number(replicate, 'replicate')})" if replicate else "1"
         releases = f"(SELECT greatest(1, {largest}) FROM {drawn.sql})" if replicate else "1"
     else:
-        releases = str(_whole(m, "m"))
-        if int(releases) < 1:
-            raise SDCError("argument 'm' must be at least 1")
+        releases = str(whole(m, "m", least=1))
     questions = [(_whole(at, "k"), width) for at, width in product(_numbers(k, "k"), _numbers(d, "d"))]
     if any(at < 0 or not 0 <= width < math.inf for at, width in questions):
         raise SDCError("k and d must be numbers that are not negative")
@@ -516,7 +504,7 @@ def plan_tau_observed(
             SELECT CASE WHEN total < (SELECT count(*) FROM _paired)
                 THEN error('there are more cells than cells_total: give the number of all cells, empty ones included')
                 ELSE total END AS total
-            FROM (SELECT {total if total is not None else known} AS total)
+            FROM (SELECT {known if cells_total is None else cells_total} AS total)
         ), _asked(k, d) AS (VALUES {asked}),
         _figures AS (
             -- Cells of neither table are zeros in both.

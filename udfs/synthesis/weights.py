@@ -8,6 +8,7 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Session
 from sdcduck.quoting import identifier
+from sdcduck.udfs.arguments import share
 from sdcduck.udfs.seeds import need_seed_or_secret
 from sdcduck.udfs.source import source
 
@@ -36,15 +37,12 @@ def plan_synth_equal_weights(
     strata = relation.named(by, "by")
     if name in strata:
         raise SDCError(f"argument 'by' names '{name}', which is the weight")
-    if max_rate is not None and not 0 < max_rate <= 1:
-        raise SDCError("argument 'max_rate' must lie above 0 and not above 1")
-    given = seed
-    need_seed_or_secret(session, given, "a choice of records can be made again")
-    stream = f"{'NULL' if given is None else given}::BIGINT, {str(session.secret() is not None).lower()}"
+    need_seed_or_secret(session, seed, "a choice of records can be made again")
+    stream = f"{'NULL' if seed is None else seed}::BIGINT, {str(session.secret() is not None).lower()}"
     if max_rate is None:
         size = "_sdc_records"
     else:
-        allowed = f"floor({max_rate!r}::DOUBLE * _sdc_total + {_NEAR!r})"
+        allowed = f"floor({share(max_rate, 'max_rate', zero=False)!r}::DOUBLE * _sdc_total + {_NEAR!r})"
         few = "argument 'max_rate': the weights of a stratum are too small for a single record of it; merge strata"
         size = (
             f"CASE WHEN {allowed} < 1 THEN error('{few.replace(chr(39), chr(39) * 2)}') "
