@@ -12,6 +12,7 @@ from sdcduck.catalog.audit_log import read_log
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Family, Rows, Session
+from sdcduck.udfs.arguments import needed, wrong
 
 _COLUMNS: Mapping[str, str] = {
     "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",
@@ -31,7 +32,7 @@ _SELECT = """
 def plan_audit_log(session: Session, path: str | None, first: int | None) -> Rows:
     """``sdc_audit_log``: one row a question, if the chain is whole."""
     if first is None or first < 1:
-        raise SDCError("argument 'first' must be the number of a file of the log, from 1")
+        raise wrong("first", "be the number of a file of the log, from 1")
 
     def read() -> pa.Table:
         # In the order of the columns.
@@ -69,8 +70,7 @@ def _is_cut(value: object) -> bool:
 
 def _file(session: Session, path: str | None) -> str:
     """The one file that a path names, asked of DuckDB: its limits on external access hold."""
-    if path is None or not path.strip():
-        raise SDCError("argument 'path' must name a file")
+    needed(path, "path", "name a file")
     try:
         files = session.cursor().execute("SELECT filename, size FROM read_blob(?)", [path]).fetchall()
     except duckdb.IOException:
@@ -78,7 +78,7 @@ def _file(session: Session, path: str | None) -> str:
     if not files:
         raise SDCError(f"there is no file '{path}', or it cannot be read")
     if len(files) > 1:
-        raise SDCError("argument 'path' must name one file")
+        raise wrong("path", "name one file")
     return str(files[0][0])
 
 

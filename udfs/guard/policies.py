@@ -17,6 +17,7 @@ from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Planner, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
+from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.publication import complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
@@ -35,18 +36,13 @@ def plan_protect(
     cursor = session.cursor()
     _check_place(cursor, here)
     table = _table(session, text)
-    if method not in METHODS:
-        raise unknown("method", str(method), METHODS)
-    if not dimensions:
-        raise SDCError("argument 'dimensions' must list the columns to group by and filter on")
+    method = choice(method, "method", METHODS)
+    dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
     if min_units is None and method == "threshold":
         # One unit would be enough without it: every number as it is, which nobody means who asks for a threshold.
-        raise SDCError("argument 'min_units' must say how many units a number needs (method := 'threshold')")
-    min_units = 1 if min_units is None else min_units
-    if min_units < 1:
-        raise SDCError("argument 'min_units' must be at least 1")
-    if base is None or base < 2:
-        raise SDCError("argument 'base' must be at least 2")
+        raise wrong("min_units", "say how many units a number needs (method := 'threshold')")
+    min_units = 1 if min_units is None else whole(min_units, "min_units", least=1)
+    base = whole(base, "base", least=2)
     who = _plain(table, unit, "unit")
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
@@ -73,7 +69,7 @@ def plan_protect(
     complete: tuple[str, ...] = ()
     if method == "suppression":
         if publication is None:
-            raise SDCError("argument 'publication' must name a publication stored with sdc_publish")
+            raise wrong("publication", "name a publication stored with sdc_publish")
         stored_publication = catalog.publication(cursor, publication)
         if stored_publication.fingerprint is None:
             raise SDCError(f"the publication '{publication}' has not been published (sdc_publish)")
@@ -211,7 +207,7 @@ def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument:
     if name not in stored:
         raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
     if stored[name] != kind:
-        raise SDCError(f"argument '{argument}' must name a p-table for {kind}: '{name}' is one for {stored[name]}")
+        raise wrong(argument, f"name a p-table for {kind}", f"'{name}' is one for {stored[name]}")
     if not all(table.is_noise for table in catalog.stored_ptables(cursor) if table.name == name):
         raise SDCError(
             f"argument '{argument}': '{name}' makes no noise: every number of it is the original one, or as far from "
@@ -270,13 +266,11 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
             raise SDCError(f"argument '{argument}' names a table with spaces around its name; make a view of it")
     table = source(cursor, text, argument)
     if table.text.startswith("("):
-        raise SDCError(f"argument '{argument}' must name a table or view of the main schema; for a query make a view")
+        raise wrong(argument, "name a table or view of the main schema; for a query make a view")
     name = _name_alone(table)
     if name is None:
-        raise SDCError(
-            f"argument '{argument}' must name a table or view of the main schema, by its name alone, in double quotes "
-            "where SQL needs them; for any other make a view: CREATE VIEW name AS FROM .."
-        )
+        wanted = "name a table or view of the main schema, by its name alone, in double quotes where SQL needs them"
+        raise wrong(argument, f"{wanted}; for any other make a view", "CREATE VIEW name AS FROM ..")
     table = replace(table, text=name, sql=identifier(name))
     # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
     name = folded(table.text)

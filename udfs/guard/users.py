@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.catalog.passwords import read_verifier, salt_of, verifier
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
+from sdcduck.udfs.arguments import needed, wrong
 
 _LONGEST = 63
 
@@ -21,10 +22,8 @@ def checked_user(name: str | None, role: str | None) -> tuple[str, str]:
         SDCError: one of them cannot be used.
     """
     if name is None or not name.strip() or len(name.encode()) > _LONGEST or not name.isprintable():
-        raise SDCError(f"argument 'name' must be a name of at most {_LONGEST} bytes")
-    if role is None or not role.strip():
-        raise SDCError("argument 'role' must name a role, such as 'analyst'")
-    return name, role
+        raise wrong("name", f"be a name of at most {_LONGEST} bytes")
+    return name, needed(role, "role", "name a role, such as 'analyst'")
 
 
 def salt_for(con: duckdb.DuckDBPyConnection, name: str, salts: bytes) -> bytes:
@@ -37,7 +36,7 @@ def plan_create_user(session: Session, name: str | None, password: str | None, r
     """``sdc_create_user``: the password is made a verifier while binding, and forgotten."""
     who, what = checked_user(name, role)
     if password is None:
-        raise SDCError("argument 'password' must be a text")
+        raise wrong("password", "be a text")
     salts = catalog.salts_secret(session.cursor())
     made = verifier(password, salt=salt_for(session.cursor(), who, salts)).text()
 

@@ -20,6 +20,7 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import needed, wrong
 from sdcduck.udfs.source import Source, source
 
 _MOST_LEVELS = 100
@@ -31,7 +32,7 @@ _MOST_LEVELS = 100
 def plan_levels(session: Session, table: str | None, child: str | None, parent: str | None, prefix: str | None) -> str:
     """``sdc_levels``: a recursive query, with as many columns as the tree is deep now."""
     if prefix is None:
-        raise SDCError("argument 'prefix' must be the beginning of the names of the level columns")
+        raise wrong("prefix", "be the beginning of the names of the level columns")
     cursor = session.cursor()
     tree = source(cursor, table, "tbl")
     pairs = _pairs(cursor, tree, tree.column(child, "child"), tree.column(parent, "parent"))
@@ -132,8 +133,7 @@ def _have(count: int) -> str:
 
 def _lines(session: Session, path: str | None) -> list[str]:
     """The lines of a file, read by DuckDB: its file systems and its limits on external access hold."""
-    if path is None or not path.strip():
-        raise SDCError("argument 'path' must name a file")
+    needed(path, "path", "name a file")
     try:
         files = session.cursor().execute("SELECT content FROM read_blob(?)", [path]).fetchall()
     except duckdb.IOException:
@@ -141,7 +141,7 @@ def _lines(session: Session, path: str | None) -> list[str]:
     if not files:
         raise SDCError(f"there is no file '{path}', or it cannot be read")
     if len(files) > 1:
-        raise SDCError("argument 'path' must name one file")
+        raise wrong("path", "name one file")
     content: bytes = files[0][0]
     try:
         text = content.decode("utf-8-sig")
@@ -156,11 +156,12 @@ def _in_line(number: int, what: str) -> SDCError:
 
 def plan_read_hrc(session: Session, path: str | None, indent: str | None) -> Rows:
     """``sdc_read_hrc``: one row a code of an indented hierarchy file."""
-    if not indent:
-        raise SDCError("argument 'indent' must be what stands once before a code for each level, e.g. '@'")
+    once = indent or ""  # blanks are one, too
+    if not once:
+        raise wrong("indent", "be what stands once before a code for each level, e.g. '@'")
 
     def read() -> pa.Table:
-        rows = list(_indented(_lines(session, path), indent))
+        rows = list(_indented(_lines(session, path), once))
         return pa.table({name: [row[name] for row in rows] for name in _HRC_COLUMNS})
 
     return Rows(read)
@@ -374,7 +375,7 @@ _SEPARATORS = (";", "\t", "|", ",")
 def plan_read_hst(session: Session, path: str | None, separator: str | None, total: str | None) -> Rows:
     """``sdc_read_hst``: one row a line of an a priori file."""
     if separator is not None and len(separator) != 1:
-        raise SDCError("argument 'separator' must be one character")
+        raise wrong("separator", "be one character")
 
     def read() -> pa.Table:
         rows = list(_a_priori(_lines(session, path), separator, total))

@@ -27,9 +27,11 @@ from sdcduck.methods.perturbation.ptable import (
     modify_ptable,
 )
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
+_KINDS = ("counts", "magnitudes")
 _FINGERPRINT = b"sdcduck: fingerprint of the secret"
 
 
@@ -43,7 +45,7 @@ def _given(value: str | None, argument: str) -> object:
     try:
         return json.loads(value.replace("NULL", "null"), parse_float=_number_of_sql)
     except json.JSONDecodeError:
-        raise SDCError(f"argument '{argument}' must be a number, true, false, or a list of them") from None
+        raise wrong(argument, "be a number, true, false, or a list of them") from None
 
 
 def _number_of_sql(text: str) -> int | float:
@@ -56,7 +58,7 @@ def _whole(value: float | None, argument: str) -> int | None:
     """A whole number. Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called."""
     if value is None or value.is_integer():
         return None if value is None else int(value)
-    raise SDCError(f"argument '{argument}' must be a whole number")
+    raise wrong(argument, "be a whole number")
 
 
 def computed_ptable(
@@ -71,17 +73,15 @@ def computed_ptable(
     # The kernel checks these values, which come from SQL as anything.
     stay, categories = cast(Any, _given(pstay, "pstay")), cast(Any, _given(icat, "icat"))
     monotone, method = cast(Any, _given(mono, "mono")), cast(Any, _given(optim, "optim"))
-    if kind == "counts":
+    if choice(kind, "kind", _KINDS) == "counts":
         if icat is not None or parity not in (None, "all"):
             raise SDCError("icat and type are for kind := 'magnitudes'")
         table = count_ptable(largest, V, lowest or 0, stay, monotone, method)
-    elif kind == "magnitudes":
+    else:
         if lowest or pstay is not None:
             raise SDCError("js and pstay are for kind := 'counts'")
         cells = cast(Literal["all", "even", "odd"], parity or "all")
         table = magnitude_ptable(largest, V, 2 if per_unit is None else per_unit, categories, monotone, method, cells)
-    else:
-        raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
     if modified:
         table = modify_ptable(table, 0.2 if threshold is None else threshold, seed or 0)
     return table
@@ -115,19 +115,18 @@ def stored_form(name: str, blocks: list[PTable], *, origin: str) -> StoredPTable
 
 def plan_store_ptable(session: Session, name: str | None, text: str | None, kind: str | None) -> Rows:
     """``sdc_store_ptable``: reads any known form while binding, stores it when the statement runs."""
-    if name is None:
-        raise SDCError("argument 'name' must be given")
-    if kind not in (None, "counts", "magnitudes"):
-        raise SDCError("argument 'kind' must be 'counts' or 'magnitudes'")
+    called = needed(name, "name", "be given")
+    if kind is not None:
+        choice(kind, "kind", _KINDS)
     cursor = session.cursor()
-    table = _read_ptable(cursor, source(cursor, text, "source"), name, kind)
+    table = _read_ptable(cursor, source(cursor, text, "source"), called, kind)
     table.lookup()
 
     def store() -> pa.Table:
         catalog.store_ptable(session.cursor(), table)
         return pa.table(
             {
-                "name": [name],
+                "name": [called],
                 "kind": [table.kind],
                 "rows": [table.rows],
                 "intervals": [len(table.i)],
@@ -294,14 +293,12 @@ def plan_add_record_key(
     if table.text.startswith("("):
         raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
     key_of = table.column(unit, "unit")
-    if not column:
-        raise SDCError("argument 'record_key' must name the new column")
-    if folded(column) in (folded(known) for known in table.columns):
+    added = needed(column, "record_key", "name the new column")
+    if folded(added) in (folded(known) for known in table.columns):
         raise SDCError(
-            f"{table.described} has a column '{column}' already; drop it, or name another with record_key := .."
+            f"{table.described} has a column '{added}' already; drop it, or name another with record_key := .."
         )
-    if digits is None or not 5 <= digits <= 18:
-        raise SDCError("argument 'digits' must be between 5 and 18")
+    length = whole(digits, "digits", least=5, most=18)
     secret = session.secret()
     if secret is None:
         raise SDCError(NO_SECRET)
@@ -316,15 +313,15 @@ def plan_add_record_key(
 
     def add() -> pa.Table:
         cursor = session.cursor()
-        key_type = "INTEGER" if digits <= 9 else "BIGINT"
-        new = identifier(column)
+        key_type = "INTEGER" if length <= 9 else "BIGINT"
+        new = identifier(added)
         cursor.begin()
         try:
             try:
                 cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
             except duckdb.CatalogException:
                 raise SDCError(f"{table.described} is no table that a column can be added to") from None
-            cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {digits})")
+            cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {length})")
             counts = catalog.first_row(
                 cursor, f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
             )
@@ -337,7 +334,7 @@ def plan_add_record_key(
             catalog.set_setting(session.cursor(), "secret_fingerprint", _fingerprint(secret))
         assert counts is not None
         rows, units, keys = counts
-        return pa.table({"record_key": [column], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
+        return pa.table({"record_key": [added], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
 
     return Rows(add)
 
@@ -357,8 +354,7 @@ def plan_check_keys(
     """``sdc_check_keys``: everything that would make a protected query fail or mislead, counted, in SQL."""
     relation = source(session.cursor(), text, "tbl")
     key = relation.column(record_key, "record_key")
-    if digits is None or not 1 <= digits <= 18:
-        raise SDCError("argument 'digits' must be between 1 and 18")
+    length = whole(digits, "digits", least=1, most=18)
     if relation.type_of(record_key or "") not in _INTEGER_TYPES:
         raise SDCError(f"column {key} of {relation.described} must hold integers")
     who = relation.column(unit, "unit") if unit is not None else "NULL"
@@ -370,14 +366,14 @@ def plan_check_keys(
         )
         SELECT count(*) AS rows,
             count(*) FILTER (key IS NULL) AS null_keys,
-            count(*) FILTER (key < 0 OR key >= {10**digits}) AS keys_out_of_range,
+            count(*) FILTER (key < 0 OR key >= {10**length}) AS keys_out_of_range,
             {"count(*) FILTER (unit IS NULL)" if unit is not None else "NULL::BIGINT"} AS null_units,
             {"(SELECT count(*) FROM units)" if unit is not None else "NULL::BIGINT"} AS units,
             {"(SELECT count(*) FILTER (records > 1) FROM units)" if unit is not None else "NULL::BIGINT"}
                 AS units_with_several_rows,
             {"(SELECT count(*) FILTER (keys > 1) FROM units)" if unit is not None else "NULL::BIGINT"}
                 AS units_with_several_keys,
-            round(sum(key / 10.0 ** {digits}) / nullif(count(key), 0), 6) AS mean_key
+            round(sum(key / 10.0 ** {length}) / nullif(count(key), 0), 6) AS mean_key
         FROM records"""
 
 
@@ -398,11 +394,10 @@ def _paired_cells(
     """
     before = source(session.cursor(), original, "original")
     after = source(session.cursor(), perturbed, "perturbed")
-    if not keys:
-        raise SDCError("argument 'keys' must list the columns that identify a cell, e.g. keys := ['region', 'sex']")
+    names = needed(keys, "keys", "list the columns that identify a cell, e.g. keys := ['region', 'sex']")
     parts = {}
     for relation, mine, argument in ((before, False, "original"), (after, True, "perturbed")):
-        on = [relation.column(key, "keys") for key in keys]
+        on = [relation.column(key, "keys") for key in names]
         values = [
             f"any_value({relation.column(column, name)})::DOUBLE AS {name}"
             for name, column in columns.items()
@@ -412,9 +407,9 @@ def _paired_cells(
         parts[argument] = (
             f"SELECT {cells}, {', '.join([*values, 'count(*) AS copies'])} FROM {relation.sql} GROUP BY ALL"
         )
-    match = " AND ".join(f"o.k{place} IS NOT DISTINCT FROM p.k{place}" for place in range(len(keys)))
+    match = " AND ".join(f"o.k{place} IS NOT DISTINCT FROM p.k{place}" for place in range(len(names)))
     shown = ", ".join(f"coalesce({name}, 0) AS {name}" for name, column in columns.items() if column is not None)
-    labels = {folded(key): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(keys)}
+    labels = {folded(key): f"coalesce(o.k{place}, p.k{place})" for place, key in enumerate(names)}
     kept = ", ".join(f"{expression} AS label{place}" for place, expression in enumerate(labels.values()))
     # Not-a-number is greater than every number.
     sums = "".join(

@@ -29,6 +29,7 @@ from sdcduck.functions.jobs import confirm
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stand_ins, stencil
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import needed
 from sdcduck.udfs.publication import Measure
 from sdcduck.udfs.suppression.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
 
@@ -44,14 +45,12 @@ def plan_export(
     """``sdc_export``: the file is written when the statement runs."""
     cursor = session.cursor()
     publications = _names(names)
-    if file is None or not file.strip():
-        raise SDCError("argument 'file' must be the name of the file to be written")
+    target = Path(needed(file, "file", "be the name of the file to be written"))
     for name in publications:
         if catalog.publication(cursor, name).fingerprint is None:
             raise SDCError(f"'{name}' has not been published yet: FROM sdc_publish('{name}', ..)")
     if not catalog.first_row(cursor, "SELECT current_setting('enable_external_access')::BOOLEAN")[0]:  # type: ignore[index]
         raise SDCError("this connection may not write files (enable_external_access)")
-    target = Path(file)
 
     def export() -> pa.Table:
         _check_target(session.cursor(), target, bool(force))
@@ -75,8 +74,7 @@ def _names(text: str | None) -> list[str]:
     if plain.startswith("[") and plain.endswith("]"):
         plain = plain[1:-1]
     found = [name.strip() for name in plain.split(", ") if name.strip()]
-    if not found:
-        raise SDCError("argument 'publications' must be the name of a stored publication, or a list of names")
+    needed(found, "publications", "be the name of a stored publication, or a list of names")
     if len({folded(name) for name in found}) < len(found):
         raise SDCError("argument 'publications' has a name twice")
     return found

@@ -28,6 +28,7 @@ from sdcduck.methods.suppression.patterns import (
 )
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.quoting import folded, identifier, literal
+from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.suppression.rules import (
     RULES,
@@ -48,10 +49,9 @@ ARGUMENTS = (*OPTIONS, *RULES)
 
 def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:
     """A publication given as a SELECT, or by the name that it was stored under."""
-    if text is None or not text.strip():
-        raise SDCError("argument 'publication' must be a SELECT .. GROUP BY, or the name of a stored publication")
+    given = needed(text, "publication", "be a SELECT .. GROUP BY, or the name of a stored publication")
     cursor = session.cursor()
-    query = text if _is_query(text) else catalog.publication(cursor, text.strip()).query
+    query = given if _is_query(given) else catalog.publication(cursor, given.strip()).query
     publication = read_publication(cursor, query)
     for name in reserved:
         if name in (folded(column) for column in publication.columns):
@@ -473,8 +473,8 @@ def read_options(
     Raises:
         SDCError: an argument out of its range, or one that does not go with the rules.
     """
-    if k_disclosure is not None and k_disclosure < 0:
-        raise SDCError("argument 'k_disclosure' must not be negative")
+    if k_disclosure is not None:
+        whole(k_disclosure, "k_disclosure", least=0)
     if k_disclosure is not None and rules.on_contributors:
         raise SDCError(
             "argument 'k_disclosure' is for counts: it does not go with a rule on contributors "

@@ -17,6 +17,7 @@ from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
 from sdcduck.quoting import identifier, literal
+from sdcduck.udfs.arguments import number, whole, wrong
 from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.publication import Measure, Publication
 
@@ -88,12 +89,12 @@ def read_rules(
     Raises:
         SDCError: an argument out of its range, or one that only makes sense beside another.
     """
-    if max_count is not None and not max_count >= 0:
-        raise SDCError("argument 'max_count' must not be negative")
-    if min_contributors is not None and not min_contributors >= 2:
-        raise SDCError("argument 'min_contributors' must be at least 2: one contributor alone is the least to protect")
-    if p_percent is not None and not p_percent >= 1:
-        raise SDCError("argument 'p_percent' is in per cent, at least 1: p_percent := 10 is a tenth")
+    if max_count is not None:
+        number(max_count, "max_count", least=0)
+    if min_contributors is not None:
+        whole(min_contributors, "min_contributors", least=2, why="one contributor alone is the least to protect")
+    if p_percent is not None:
+        number(p_percent, "p_percent", least=1, why="it is in per cent, and p_percent := 10 is a tenth")
     pairs = _pairs(dominance, "dominance", "[(1, 80), (2, 95)]")
     for n, k in pairs:
         if n != int(n) or not 1 <= n <= 20 or not 1 < k <= 100:
@@ -310,5 +311,5 @@ def _bound_condition(cursor: duckdb.DuckDBPyConnection, rows: str, condition: st
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
     if kind != "BOOLEAN":
-        raise SDCError(f"argument '{argument}' must be a condition on the columns of a cell, not of type {kind}")
+        raise wrong(argument, f"be a condition on the columns of a cell, not of type {kind}")
     return condition

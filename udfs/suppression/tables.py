@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck import catalog
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, confirm, portion, reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
@@ -28,7 +28,8 @@ from sdcduck.methods.suppression.rounding import (
     small_count_rounding,
 )
 from sdcduck.methods.suppression.stencil import stencil
-from sdcduck.quoting import folded, identifier
+from sdcduck.quoting import identifier
+from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
 from sdcduck.udfs.publication import (
     Measure,
     clusters,
@@ -103,17 +104,14 @@ def plan_suppress(session: Session, text: str | None, *arguments: Any) -> Rows:
 
 def plan_publication(session: Session, name: str | None, query: str | None) -> Rows:
     """``sdc_publication``: stores a SELECT under a name."""
-    if name is None or not name.strip() or any(character.isspace() for character in name):
-        raise SDCError("argument 'name' must be a name without spaces")
-    if query is None or not query.strip():
-        raise SDCError("argument 'query' must be a SELECT .. GROUP BY")
-    publication = read_publication(session.cursor(), query)
+    called, wanted = _name(name), needed(query, "query", "be a SELECT .. GROUP BY")
+    publication = read_publication(session.cursor(), wanted)
 
     def store() -> pa.Table:
-        catalog.store_publication(session.cursor(), name, query)
+        catalog.store_publication(session.cursor(), called, wanted)
         return pa.table(
             {
-                "name": [name],
+                "name": [called],
                 "dimensions": [", ".join(publication.dimensions)],
                 "measures": [", ".join(measure.name for measure in publication.measures)],
                 "tables": [len(publication.sets)],
@@ -121,6 +119,14 @@ def plan_publication(session: Session, name: str | None, query: str | None) -> R
         )
 
     return Rows(store)
+
+
+def _name(name: str | None) -> str:
+    """What a publication can be called: a text with spaces is a query."""
+    wanted = "be a name without spaces"
+    if any(character.isspace() for character in needed(name, "name", wanted)):
+        raise wrong("name", wanted)
+    return str(name)
 
 
 def plan_drop_publication(session: Session, name: str | None) -> Rows:
@@ -136,14 +142,10 @@ def plan_drop_publication(session: Session, name: str | None) -> Rows:
 
 def plan_publish(session: Session, name: str | None, text: str | None, *arguments: Any) -> Rows:
     """``sdc_publish``: suppresses, then stores cells and stencil in one transaction."""
-    if name is None or not name.strip() or any(character.isspace() for character in name):
-        raise SDCError("argument 'name' must be a name without spaces")
-    call = read_call(session, text or name, arguments, again=True)
+    called = _name(name)
+    call = read_call(session, text or called, arguments, ("stencil", "level", "status", "why"), again=True)
     check_any_rule(call)
     publication = call.publication
-    for measure in publication.columns:
-        if folded(measure) in ("stencil", "level", "status", "why"):
-            raise SDCError(f"the publication has a column '{measure}', as the stored tables have: give it another name")
 
     def publish() -> pa.Table:
         pattern = choose_pattern(session, call)
@@ -159,25 +161,25 @@ def plan_publish(session: Session, name: str | None, text: str | None, *argument
         try:
             shown = protected_cells(call).replace("{rows}", "_sdc_pattern")
             cursor.execute(
-                f"CREATE OR REPLACE TABLE {catalog.cells_table(name)} AS SELECT * EXCLUDE suppressed FROM ({shown})"
+                f"CREATE OR REPLACE TABLE {catalog.cells_table(called)} AS SELECT * EXCLUDE suppressed FROM ({shown})"
             )
             cursor.execute(
-                f"CREATE OR REPLACE TABLE {catalog.stencil_table(name)} AS SELECT {columns}, n.stencil "
+                f"CREATE OR REPLACE TABLE {catalog.stencil_table(called)} AS SELECT {columns}, n.stencil "
                 f"FROM ({publication.inner_cells(extend=call.extend)}) i "
                 "JOIN _sdc_numbers n ON i._sdc_inner = n.inner_cell ORDER BY i._sdc_inner"
             )
             catalog.store_publication(
-                cursor, name, publication.query, json.dumps(call.arguments), digest(cursor, publication)
+                cursor, called, publication.query, json.dumps(call.arguments), digest(cursor, publication)
             )
-            catalog.note_stencil(cursor, name, publication.columns)
+            catalog.note_stencil(cursor, called, publication.columns)
             complete = complete_measures(cursor, publication)
-            catalog.renew_policies(cursor, name, count_of_records(publication, complete), complete)
+            catalog.renew_policies(cursor, called, count_of_records(publication, complete), complete)
             confirm()  # somebody who interrupted the statement must not find it published
             cursor.commit()
         except BaseException:
             cursor.rollback()
             raise
-        return _summary(name, pattern, told)
+        return _summary(called, pattern, told)
 
     return Rows(publish)
 
@@ -256,16 +258,12 @@ def plan_audit(
     *arguments: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_audit``: the feasibility interval of every suppressed cell, for outsiders and for contributors."""
-    if time_limit is not None and not time_limit >= 0:
-        raise SDCError("argument 'time_limit' must be a number of seconds")
-    call = read_call(session, text, arguments)
+    seconds = np.inf if time_limit is None else number(time_limit, "time_limit", least=0, why="seconds")
+    call = read_call(session, text, arguments, (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS))
     publication, rules = call.publication, call.rules
     default = ("value", "sum") if rules.on_contributors else ("freq", "count")
     of_rules = rules.value if rules.on_contributors else rules.freq
     audited = publication.measure(measure or of_rules, "measure" if measure else default[0], default[1])
-    for name in publication.columns:
-        if folded(name) in (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS):
-            raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
 
     def make() -> pa.Table:
         portion(0.0, 0.1)
@@ -280,7 +278,7 @@ def plan_audit(
         unknown_cells = pattern.suppressed | pattern.hidden
         # A cell that cannot fall so far without negative inner cells need only fall to 0.
         fall = protection if np.isinf(lower) else np.minimum(protection, z)
-        until = monotonic() + (np.inf if time_limit is None else time_limit)
+        until = monotonic() + seconds
         portion(0.1, 0.3 if insider else 1.0)
         result = audit(
             inner.x, z, unknown_cells, cells=pattern.suppressed, upl=protection, lpl=fall, lower=lower,
@@ -330,8 +328,7 @@ _INSIDER_COLUMNS = ("insider_lower", "insider_upper", "insider_exact", "insider_
 def plan_optimum(session: Session, text: str | None, time_limit: float | None, *arguments: Any) -> Rows:
     """``sdc_optimum``: the least cost of any pattern that protects all intervals, beside that of `sdc_suppress`."""
     call = read_call(session, text, arguments)
-    if time_limit is None or not time_limit > 0:
-        raise SDCError("argument 'time_limit' must be a positive number of seconds")
+    seconds = number(time_limit, "time_limit", above=0, why="seconds")
     if call.options.k_disclosure is not None:
         raise SDCError("the optimum knows nothing of k_disclosure: give sdc_optimum the rules for cells")
 
@@ -348,7 +345,7 @@ def plan_optimum(session: Session, text: str | None, time_limit: float | None, *
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
         best = optimal_suppression(
             inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost), ineligible=fixed & ~given,
-            time_limit=time_limit, check=checkpoint(),
+            time_limit=seconds, check=checkpoint(),
         )  # fmt: skip
         return pa.table(
             {
@@ -374,11 +371,10 @@ def plan_decimals(
     session: Session, text: str | None, mode: str | None, replicates: int | None, seed: int | None, *arguments: Any
 ) -> Rows:
     """``sdc_decimals``: synthetic decimal numbers for the inner cells."""
-    if mode not in _MODES:
-        raise unknown("mode", str(mode), _MODES)
-    if replicates is None or not 1 <= replicates <= 10:
-        raise SDCError("argument 'replicates' must be between 1 and 10")
-    reserved = ("decimals", *(f"d{number + 1}" for number in range(replicates)))
+    of_counts = choice(mode, "mode", _MODES) == "counts"
+    times = whole(replicates, "replicates", least=1, most=10)
+    numbered = [f"d{place + 1}" for place in range(times)]
+    reserved = ("decimals", *numbered)
     call = read_call(session, text, arguments, reserved)
     publication = call.publication
 
@@ -388,18 +384,18 @@ def plan_decimals(
         values = decimals(
             inner.x,
             pattern.null_space,
-            inner.inner_freq if mode == "counts" else None,
-            replicates=replicates,
+            inner.inner_freq if of_counts else None,
+            replicates=times,
             seed=secrets.randbits(63) if seed is None else seed,
             check=checkpoint(),
         )
-        lists = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), replicates)
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), times)
         return pa.table(
             {"inner_cell": np.arange(inner.x.rows, dtype=np.int64), "decimals": lists.cast(pa.list_(pa.float64()))}
         )
 
     dimensions = "".join(f"c.{name}, " for name in publication.quoted_dimensions)
-    shown = ", ".join(f"s.decimals[{number + 1}] AS d{number + 1}" for number in range(replicates))
+    shown = ", ".join(f"s.decimals[{place}] AS {name}" for place, name in enumerate(numbered, start=1))
     return Rows(
         make,
         f"""SELECT {dimensions}{shown}
@@ -418,16 +414,13 @@ def plan_round_table(
     extend_zeros: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_round_table``: the counts of a publication rounded to a base, or left out below it."""
-    if base is None or base < 2:
-        raise SDCError("argument 'base' must be at least 2")
-    if method not in _ROUNDING_METHODS:
-        raise unknown("method", str(method), _ROUNDING_METHODS)
+    least, how = whole(base, "base", least=2), choice(method, "method", _ROUNDING_METHODS)
     publication = resolve(session, text, ("level", "original", "rounded"))
     if not any(measure.kind == "count" for measure in publication.measures):
         publication = publication.counted(freq)
     count = publication.measure(freq, "freq", "count")
     if count.kind != "count":
-        raise SDCError("argument 'freq' must name a count(..) column: rounding to a base is for counts")
+        raise wrong("freq", "name a count(..) column", "rounding to a base is for counts")
     extend = tuple(map(tuple, clusters(session.cursor(), publication))) if extend_zeros else ()
     call = Call(publication, Rules(freq=count.name), Options(extend_zeros=bool(extend_zeros)), extend)
 
@@ -436,14 +429,14 @@ def plan_round_table(
         z = inner.freq.astype(np.int64)
         chosen = secrets.randbits(63) if seed is None else seed
         left_out = None
-        if method == "threshold":
-            rounded, left_out = z, below_threshold(z, base)
-        elif method == "random":
-            rounded = random_rounding(z, base, seed=chosen)
-        elif method == "controlled":
-            rounded = controlled_rounding(inner.x, inner.inner_freq, base).cells
+        if how == "threshold":
+            rounded, left_out = z, below_threshold(z, least)
+        elif how == "random":
+            rounded = random_rounding(z, least, seed=chosen)
+        elif how == "controlled":
+            rounded = controlled_rounding(inner.x, inner.inner_freq, least).cells
         else:
-            inner_rounded = small_count_rounding(inner.x, inner.inner_freq, base, seed=chosen)
+            inner_rounded = small_count_rounding(inner.x, inner.inner_freq, least, seed=chosen)
             rounded = inner.x.totals(inner_rounded).astype(np.int64)
         return pa.table(
             {
