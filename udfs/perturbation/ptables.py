@@ -15,7 +15,7 @@ from sdcduck import catalog
 from sdcduck.catalog import StoredPTable
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
-from sdcduck.functions.registry import Family, Planner, Rows, Scalar, Session
+from sdcduck.functions.registry import Planner, Rows, Scalar, Session
 from sdcduck.methods.perturbation.intervals import Intervals, ons_intervals, ptable_intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.methods.perturbation.ptable import (
@@ -522,44 +522,39 @@ _PTABLE_COLUMNS = {
     "type": "VARCHAR",
 }
 
-FAMILY = Family(
-    name="perturbation",
-    stored=("perturbation.sql",),
-    temporary=("perturbation_tables.sql",),
-    planners=(
-        *planners(
-            plan_ptable_check,
-            plan_store_ptable,
-            plan_drop_ptable,
-            plan_add_record_key,
-            plan_check_keys,
-            plan_table_risk_utility,
-            plan_count_utility,
-            plan_noise_distribution,
-        ),
-        Planner(
-            "sdc_ptable",
-            (
-                "DOUBLE",
-                "DOUBLE",
-                "DOUBLE",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "DOUBLE",
-                "VARCHAR",
-                "VARCHAR",
-                "BOOLEAN",
-                "DOUBLE",
-                "BIGINT",
-            ),
-            plan_ptable,
-            _PTABLE_COLUMNS,
-        ),
+PLANNERS = (
+    *planners(
+        plan_ptable_check,
+        plan_store_ptable,
+        plan_drop_ptable,
+        plan_add_record_key,
+        plan_check_keys,
+        plan_table_risk_utility,
+        plan_count_utility,
+        plan_noise_distribution,
     ),
-    scalars=(
-        Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),
-        Scalar("_sdc_secret_problem", ("VARCHAR",), "VARCHAR", secret_problems),
+    Planner(
+        "sdc_ptable",
+        (
+            "DOUBLE",
+            "DOUBLE",
+            "DOUBLE",
+            "VARCHAR",
+            "VARCHAR",
+            "VARCHAR",
+            "VARCHAR",
+            "DOUBLE",
+            "VARCHAR",
+            "VARCHAR",
+            "BOOLEAN",
+            "DOUBLE",
+            "BIGINT",
+        ),
+        plan_ptable,
+        _PTABLE_COLUMNS,
     ),
+)
+SCALARS = (
+    Scalar("_sdc_hmac_keys", ("VARCHAR", "INTEGER"), "BIGINT", hmac_keys),
+    Scalar("_sdc_secret_problem", ("VARCHAR",), "VARCHAR", secret_problems),
 )
