@@ -47,7 +47,7 @@ from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import modular_null_space, null_space, reveals_modular
 from sdcduck.methods.suppression.stencil import stencil
-from sdcduck.udfs import pattern
+from sdcduck.udfs.suppression import pattern
 
 SEED = 20260918
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sdcduck.catalog import TABLES_SQL, StoredPTable, ptable_macros
 from sdcduck.methods.perturbation.ptable import count_ptable, magnitude_ptable, modify_ptable
 from sdcduck.quoting import literal
-from sdcduck.udfs.perturbation import stored_form
+from sdcduck.udfs.perturbation.ptables import stored_form
 
 FILE = Path(__file__).with_name("perturbation.sql")
 BEGIN = "-- Built-in p-tables: written by `make ptables`, not by hand."

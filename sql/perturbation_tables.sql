@@ -336,3 +336,40 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --|    -1 |     2 | 0.3333
 --|     0 |     4 | 0.6667
 --| @source R package cellKey (ck_cnt_measures)
+
+--| sdc_microaggregate(source, columns := [], k := 3) -> TABLE
+--| Records whose numbers are the means of groups of at least k similar records (MDAV).
+--|
+--| In turn the record farthest from the mean of those that are left, and the one farthest from it, make a group with the
+--| k - 1 that are nearest to them. Distances are Euclidean between columns divided by their standard deviations, so that
+--| the groups do not depend on units. The means of a column, and so all sums of it, stay what they are; what is lost is
+--| variation within groups, `100 * (1 - var_pop(masked) / var_pop(original))` per cent of each column.
+--|
+--| No record can be told from the k - 1 others of its group by the columns that are named, whatever else is known of
+--| these; columns that are not named stay as they are, and may tell it. All records are taken in one order that their
+--| values decide. The time grows with the square of the number of records: take strata of some ten thousand.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of numbers that the records of a group are to share; none may be NULL
+--| @arg k BIGINT: records that a group has at least; none has 2k or more
+--| @column .. as in `source`: its columns, those of `columns` as DOUBLE
+--| @column group_number BIGINT: which group the record is in
+--| @example
+--| SELECT region, age, income, group_number
+--| FROM sdc_microaggregate('people', columns := ['age', 'income'], k := 4) ORDER BY group_number, region;
+--| @output
+--| region |   age | income | group_number
+--| -------+-------+--------+-------------
+--| East   | 53.75 | 5750.0 |            1
+--| North  | 53.75 | 5750.0 |            1
+--| South  | 53.75 | 5750.0 |            1
+--| South  | 53.75 | 5750.0 |            1
+--| North  |  48.5 | 2787.5 |            2
+--| North  |  48.5 | 2787.5 |            2
+--| South  |  48.5 | 2787.5 |            2
+--| South  |  48.5 | 2787.5 |            2
+--| East   | 30.25 | 2250.0 |            3
+--| North  | 30.25 | 2250.0 |            3
+--| North  | 30.25 | 2250.0 |            3
+--| South  | 30.25 | 2250.0 |            3
+--| @source Domingo-Ferrer and Mateo-Sanz (2002); Domingo-Ferrer and Torra (2005); R package sdcMicro (mdav)

@@ -1,7 +1,7 @@
 """The tests of what was changed since the last commit of the main branch: for `make fast`.
 
-Tests that were changed come first, then those of the families that were. Which these are is said by the folder, or by the
-name of the family in the module or in one that imports it.
+Tests that were changed come first, then those of the families that were. Which these are is said by the folder, or
+by those of the modules that import it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-_FAMILY = re.compile(r'^FAMILY = Family\(\s*name="(\w+)"', re.MULTILINE)
 _FOLDERS = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
 _BESIDE = {"guard": ("attacks",), "ibis": ("ibis_backend",)}
 """Further folders with tests of a family."""
@@ -32,7 +31,7 @@ def changed() -> list[str]:
 def families(file: str) -> set[str]:
     """The folders of tests that a file of the product belongs to; empty: it is of no family.
 
-    >>> sorted(families("sdcduck/guard/protect/block.py")), families("udfs/suppression.py"), families("Makefile")
+    >>> sorted(families("sdcduck/guard/protect/block.py")), families("udfs/suppression/export.py"), families("Makefile")
     (['attacks', 'guard'], {'suppression'}, set())
     """
     parts = Path(file).parts
@@ -41,28 +40,23 @@ def families(file: str) -> set[str]:
     if file.endswith(".sql"):
         named = [name for name in _FOLDERS if Path(file).stem.startswith(name)]
     elif parts[0] == "udfs":
-        named = list(_of_module(Path(file).stem, set()))
+        named = [parts[1]] if len(parts) > 2 else list(_that_use(Path(file).stem))
     else:
         named = [part for part in parts[1:-1] if part in _FOLDERS | _BESIDE.keys()]
     return {folder for name in named for folder in (name, *_BESIDE.get(name, ())) if folder in _FOLDERS}
 
 
-def _of_module(name: str, seen: set[str]) -> set[str]:
-    if name in seen or not (ROOT / "udfs" / f"{name}.py").exists():
-        return set()
-    seen.add(name)
-    found = _FAMILY.search((ROOT / "udfs" / f"{name}.py").read_text(encoding="utf-8"))
-    if found is not None:
-        return {found[1]}
+def _that_use(name: str) -> set[str]:
+    """The families of ``udfs/`` that a module which belongs to none of them is imported in."""
     importing = re.compile(rf"from sdcduck\.udfs\.{name} import|from sdcduck\.udfs import .*\b{name}\b")
-    users = (path.stem for path in (ROOT / "udfs").glob("*.py") if importing.search(path.read_text(encoding="utf-8")))
-    return {family for user in users for family in _of_module(user, seen)}
+    users = (path for path in (ROOT / "udfs").glob("*/*.py") if importing.search(path.read_text(encoding="utf-8")))
+    return {path.parent.name for path in users}
 
 
 def tests_of(files: Iterable[str]) -> list[str]:
     """What pytest is to run, in this order.
 
-    >>> tests_of(["udfs/guard.py", "tests/risk/test_nearest.py"])
+    >>> tests_of(["udfs/guard/users.py", "tests/risk/test_nearest.py"])
     ['tests/risk/test_nearest.py', 'tests/attacks', 'tests/guard']
     """
     listed = list(files)

@@ -209,6 +209,7 @@ CALLS = {
     "sdc_quality": f"sdc_quality({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
     "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
     "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, keys := ['region'], period := 'year')",
+    "sdc_microaggregate": "sdc_microaggregate('people', ['age', 'income'])",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', aux := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', secret := 'income')",

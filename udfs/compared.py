@@ -19,6 +19,9 @@ _KINDS = {
     "VARCHAR": "text", "ENUM": "text", "UUID": "text", "JSON": "text",
 }  # fmt: skip
 
+COMPARED = "those that are compared"
+"""The columns of a `Compared`, in messages."""
+
 
 def kind_of(sql_type: str) -> str | None:
     """What the values of a type are; None for types that hold neither numbers nor categories.

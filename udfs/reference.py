@@ -25,8 +25,4 @@ def plan_functions(session: Session, name: str | None) -> Rows:
     return Rows(table)
 
 
-FAMILY = Family(
-    name="reference",
-    temporary=("reference.sql",),
-    planners=(*planners(plan_functions),),
-)
+FAMILIES = (Family("reference", temporary=("reference.sql",), planners=planners(plan_functions)),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -12,6 +12,7 @@ import duckdb
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.arguments import wrong
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
@@ -51,7 +52,7 @@ class Source:
             SDCError: there is no such column.
         """
         if name is None:
-            raise SDCError(f"argument '{argument}' must name a column of {self.described}")
+            raise wrong(argument, f"name a column of {self.described}")
         for known in self.columns:
             if folded(known) == folded(name):
                 return identifier(known)
@@ -89,8 +90,7 @@ class Source:
             known = next(known for known in self.columns if folded(known) == folded(name))
             if known in found:
                 raise SDCError(f"argument '{argument}' names column '{known}' twice")
-            if folded(known) in taken:
-                raise SDCError(f"a column called '{known}' is also one of the result; give it another name in a query")
+            refuse_taken([known], taken)
             found.append(known)
         return tuple(found)
 
@@ -177,6 +177,20 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
     return Source(text, sql, {row[0]: row[1] for row in described})
+
+
+def refuse_taken(columns: Iterable[str], taken: Collection[str]) -> None:
+    """That no column has the name of one of the result.
+
+    Args:
+        taken: these names, in lower case.
+
+    Raises:
+        SDCError: one has.
+    """
+    for name in columns:
+        if folded(name) in taken:
+            raise SDCError(f"a column called '{name}' is also one of the result; give it another name in a query")
 
 
 def shared_columns(

@@ -26,7 +26,7 @@ from sdcduck.gateway.postgres.server import Options
 from sdcduck.gateway.serving import Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
-from sdcduck.udfs.users import checked_user, salt_for
+from sdcduck.udfs.guard.users import checked_user, salt_for
 
 _PASSWORD = "SDCDUCK_PASSWORD"
 _MB = 1_000_000

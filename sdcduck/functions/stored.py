@@ -24,13 +24,13 @@ from sdcduck.functions.registry import Family, Session, create_functions
 from sdcduck.functions.template_database import TemplateDatabase
 from sdcduck.quoting import folded, identifier
 
-_FAMILIES = (
-    "perturbation", "suppression", "synthesis", "risk", "special_uniques", "output_checks", "reconstruction",
-    "recon_links", "guard", "audit_log", "users", "hierarchy", "record_swapping", "private_synthesis",
-    "synthetic_records", "synthetic_risk", "attacks", "utility", "release_report", "reference",
+_FOLDERS = (
+    "perturbation", "suppression", "synthesis", "risk", "guard", "hierarchy", "utility", "report", "reference",
 )  # fmt: skip
-"""The modules of ``udfs/`` that have functions, which stand above this one and are found by their names."""
-FAMILIES: tuple[Family, ...] = tuple(import_module(f"sdcduck.udfs.{name}").FAMILY for name in _FAMILIES)
+"""The folders of ``udfs/``, which stand above this module and are found by their names."""
+FAMILIES: tuple[Family, ...] = tuple(
+    family for name in _FOLDERS for family in import_module(f"sdcduck.udfs.{name}").FAMILIES
+)
 
 VERSION = version("sdcduck")
 _MACRO = re.compile(r"^CREATE (?:OR REPLACE )?MACRO (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)

@@ -834,7 +834,7 @@ def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> Non
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], ptable := 'x')", "unknown p-table 'x'"),
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], ptable := 'default_magnitude')", "'ptable' must name a p-table for counts"),
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], magnitude_ptable := 'default')", "'default' is one for counts"),
-        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], min_units := 0)", "'min_units' must be at least 1"),
+        ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], min_units := 0)", "'min_units' must be a whole number of at least 1"),
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], method := 'threshold')", "'min_units' must say how many units"),
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], publication := 'p')", "goes with method := 'suppression'"),
         ("sdc_protect('regions', unit := 'region', dimensions := ['climate'])", "sdc_add_record_key('regions', unit := 'region')"),

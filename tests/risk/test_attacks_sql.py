@@ -248,7 +248,7 @@ BAD = {
     "sdc_attack_singling_out('original', 'fresh', terms := 0)": "argument 'terms' must be",
     "sdc_attack_singling_out('original', 'fresh', attacks := 0)": "argument 'attacks' must be a whole number from 1 to",
     "sdc_attack_singling_out('original', 'fresh', attacks := NULL)": "argument 'attacks' must be",
-    "sdc_attack_singling_out('original', 'fresh', confidence := 1)": "argument 'confidence' must lie between 0 and 1",
+    "sdc_attack_singling_out('original', 'fresh', confidence := 1)": "argument 'confidence' must be above 0 and below 1",
     "sdc_attack_singling_out('original', 'fresh', seed := 'x')": "argument 'seed' must be a whole number of 64 bits",
     "sdc_attack_singling_out('original', '(FROM fresh LIMIT 0)')": "argument 'synthetic' has no records",
     "sdc_attack_singling_out('(FROM original LIMIT 0)', 'fresh')": "argument 'original' has no records",
@@ -265,10 +265,10 @@ BAD = {
     "sdc_attack_inference('original', 'fresh')": "argument 'secret' must name the column that is to be inferred",
     "sdc_attack_inference('original', 'fresh', secret := 'incom')": "unknown column 'incom' in 'original'; did you mean 'income'?",
     "sdc_attack_inference('original', 'fresh', secret := 'income', aux := ['INCOME'])": "column 'income' cannot be both the secret and known",
-    "sdc_attack_inference('original', 'fresh', secret := 'income', tolerance := 1)": "argument 'tolerance' must be at least 0, and below 1",
+    "sdc_attack_inference('original', 'fresh', secret := 'income', tolerance := 1)": "argument 'tolerance' must be at least 0 and below 1",
     "sdc_dcr_subsets('original', 'fresh', NULL)": "argument 'holdout' must name records",
     "sdc_dcr_subsets('original', 'fresh', 'control', subsets := 0)": "argument 'subsets' must be",
-    "sdc_dcr_subsets('original', 'fresh', 'control', size := 7)": "argument 'size' must be a number of columns, from 1 to 6",
+    "sdc_dcr_subsets('original', 'fresh', 'control', size := 7)": "argument 'size' must be a whole number from 1 to 6: so many of the columns",
     "sdc_dcr_subsets('original', 'fresh', 'control', records := 0)": "argument 'records' must be",
 }
 

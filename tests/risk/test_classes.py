@@ -278,7 +278,7 @@ def test_empty_and_constant_tables(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_classes('(SELECT 1 AS records)', keys := ['records'])", "a column called 'records' is also one of the result"),
         ("sdc_l_diversity('t', keys := ['a'])", "argument 'sensitive' must name a column"),
         ("sdc_l_diversity('t', keys := ['a'], sensitive := 'A')", "argument 'sensitive' must name another column"),
-        ("sdc_l_diversity('t', keys := ['a'], sensitive := 'word', c := 0)", "argument 'c' must be a positive number"),
+        ("sdc_l_diversity('t', keys := ['a'], sensitive := 'word', c := 0)", "argument 'c' must be a number above 0"),
         ("sdc_unsafe_combinations('t', keys := ['a'], dimensions := 0)", "argument 'dimensions' must be"),
     ],
 )  # fmt: skip

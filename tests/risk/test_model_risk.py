@@ -100,7 +100,7 @@ def test_no_records_and_no_uniques(con: duckdb.DuckDBPyConnection) -> None:
         ("keys := ['a'], weight := 'w', interactions := 0", "argument 'interactions' must be"),
         ("keys := ['a'], weight := 'w', method := 'CE'", "argument 'method' must be"),
         ("keys := ['a'], fraction := 0.5, method := 'pseudo'", "fits the sums of the weights"),
-        ("keys := ['a'], weight := 'w', trends := ['w']", "which is not one of the keys"),
+        ("keys := ['a'], weight := 'w', trends := ['w']", "unknown column 'w' in the keys .argument 'trends'"),
         ("keys := ['word'], weight := 'w', trends := ['word']", "which is no number"),
         ("keys := ['hole'], weight := 'w', trends := ['hole']", "which holds NULL"),
         ("keys := ['i', 'j', 'k'], weight := 'w'", "take fewer keys, or coarser ones"),

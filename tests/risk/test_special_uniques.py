@@ -212,7 +212,7 @@ def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, text:
         with pytest.raises(duckdb.Error, match=text):
             lasting.execute(f"FROM {function}('t', {arguments})").fetchall()
     for dis_argument in ("0", "1.5", "NULL"):
-        with pytest.raises(duckdb.Error, match="argument 'dis' must be the share"):
+        with pytest.raises(duckdb.Error, match="argument 'dis' must be above 0 and at most 1"):
             lasting.execute(f"FROM sdc_suda('t', keys := ['a'], dis := {dis_argument})")
     with pytest.raises(duckdb.Error, match="a column called 'suda' is also one of the result"):
         lasting.execute("FROM sdc_suda('t', keys := ['a'])")

@@ -178,7 +178,7 @@ def test_a_difference_that_is_given_away_does_not_pass_the_check(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("k_disclosure := -1", "'k_disclosure' must not be negative"),
+        ("k_disclosure := -1", "'k_disclosure' must be a whole number of at least 0"),
         ("k_disclosure := 1, min_contributors := 3", "'k_disclosure' is for counts"),
         ("k_disclosure := 1, singleton := 'numttHTT'", "unknown singleton method"),
     ],

@@ -222,11 +222,14 @@ def test_what_is_no_publication(con: duckdb.DuckDBPyConnection, query: str, mess
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("max_count := -1", "'max_count' must not be negative"),
-        ("min_contributors := 1", "'min_contributors' must be at least 2"),
-        ("p_percent := 0", "'p_percent' is in per cent, at least 1"),
-        ("p_percent := 'nan'::DOUBLE", "'p_percent' is in per cent, at least 1"),
-        ("p_percent := 0.1", "'p_percent' is in per cent, at least 1: p_percent := 10 is a tenth"),
+        ("max_count := -1", "'max_count' must be a number of at least 0"),
+        ("min_contributors := 1", "'min_contributors' must be a whole number of at least 2"),
+        ("p_percent := 0", "'p_percent' must be a number of at least 1"),
+        ("p_percent := 'nan'::DOUBLE", "'p_percent' must be a number of at least 1"),
+        (
+            "p_percent := 0.1",
+            "'p_percent' must be a number of at least 1: it is in per cent, and p_percent := 10 is a tenth",
+        ),
         ("dominance := [(1, 0.75)]", "'dominance' takes pairs (n, k)"),
         ("pq := (0.1, 0.5)", "'pq' takes one pair (p, q) of per cent"),
         ("dominance := [(0, 80)]", "'dominance' takes pairs (n, k)"),

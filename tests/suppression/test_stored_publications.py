@@ -165,8 +165,12 @@ def test_the_same_seed_gives_the_same_decimals_and_zero_mode_adds_up_to_zero(con
     assert rows(con, f"FROM {call}") == rows(con, f"FROM {call}")
     assert abs(rows(con, f"SELECT sum(d1) FROM {call}")[0][0]) < 1e-9
     assert rows(con, f"FROM {call}") != rows(con, f"FROM {call.replace('seed := 5', 'seed := 6')}")
-    assert "between 1 and 10" in refused(con, f"FROM {call.replace('replicates := 1', 'replicates := 0')}")
-    assert "unknown mode" in refused(con, f"FROM {call.replace('zeros', 'zero')}")
+    assert "'replicates' must be a whole number from 1 to 10" in refused(
+        con, f"FROM {call.replace('replicates := 1', 'replicates := 0')}"
+    )
+    assert "'mode' must be 'counts' or 'zeros'; did you mean 'zeros'?" in refused(
+        con, f"FROM {call.replace('zeros', 'zero')}"
+    )
 
 
 # --- Audit ------------------------------------------------------------------------------------------------------------
@@ -600,7 +604,9 @@ def test_counts_below_a_threshold_are_left_out_cell_by_cell(con: duckdb.DuckDBPy
 
 
 def test_rounding_that_cannot_be(con: duckdb.DuckDBPyConnection) -> None:
-    assert "'base' must be at least 2" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, base := 1)")
+    assert "'base' must be a whole number of at least 2" in refused(
+        con, f"FROM sdc_round_table($${COUNTS}$$, base := 1)"
+    )
     assert "did you mean 'random'" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, method := 'randm')")
     assert "'freq' must name a count" in refused(con, f"FROM sdc_round_table($${COUNTS}$$, freq := 'income')")
 
@@ -673,7 +679,9 @@ def test_an_audit_without_time_calls_nothing_protected(con: duckdb.DuckDBPyConne
         assert not his_protected
     unlimited = rows(con, f"FROM sdc_audit({rule}, time_limit := NULL)")
     assert unlimited == rows(con, f"FROM sdc_audit({rule})")
-    assert "'time_limit' must be a number of seconds" in refused(con, f"FROM sdc_audit({rule}, time_limit := -1)")
+    assert "'time_limit' must be a number of at least 0: seconds" in refused(
+        con, f"FROM sdc_audit({rule}, time_limit := -1)"
+    )
 
 
 def test_an_audit_shows_its_progress() -> None:

@@ -101,7 +101,7 @@ def test_diversity_by_variable(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("SELECT low FROM sdc_synth_diversity('d', threshold := 6)").fetchall() == [(3,), (4,)]
     with pytest.raises(duckdb.Error, match=r"no columns ldiv_.*details := true"):
         con.execute("FROM sdc_synth_diversity('(SELECT 1 AS a)')")
-    with pytest.raises(duckdb.Error, match="'threshold' must be a whole number, at least 1"):
+    with pytest.raises(duckdb.Error, match="'threshold' must be a whole number of at least 1"):
         con.execute("FROM sdc_synth_diversity('d', threshold := 0)")
 
 

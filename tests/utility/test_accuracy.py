@@ -154,7 +154,7 @@ def test_many_columns_are_counted_in_several_readings(
 ) -> None:
     make_mixed(con)
     whole = con.execute("FROM sdc_accuracy_margins('o', 's')").fetchall()
-    monkeypatch.setattr("sdcduck.udfs.utility_accuracy._MEMORY", 1500)
+    monkeypatch.setattr("sdcduck.udfs.utility.accuracy._MEMORY", 1500)
     assert con.execute("FROM sdc_accuracy_margins('o', 's')").fetchall() == whole
 
 
@@ -303,14 +303,14 @@ def test_the_worst_cells_say_where(con: duckdb.DuckDBPyConnection) -> None:
         ("'o', 'nobody'", "unknown table 'nobody'"),
         ("'o', 's', ways := 4", "argument 'ways' must be 1, 2 or 3"),
         ("'o', 's', ways := NULL", "argument 'ways' must be 1, 2 or 3"),
-        ("'o', 's', buckets := 0", "argument 'buckets' must lie between 1 and 250"),
-        ("'o', 's', buckets := 251", "argument 'buckets' must lie between 1 and 250"),
+        ("'o', 's', buckets := 0", "argument 'buckets' must be a whole number from 1 to 250"),
+        ("'o', 's', buckets := 251", "argument 'buckets' must be a whole number from 1 to 250"),
         ("'o', 's', columns := ['txt', 'flag']", "unknown column 'txt' in 'o'; did you mean 'text'"),
         ("'o', 's', columns := ['text', 'TEXT']", "names column 'text' twice"),
         ("'o', 's', columns := ['text', NULL]", "holds a NULL"),
         ("'o', 's', columns := ['text']", "ways := 2 needs at least 2 columns, there are 1"),
         ("'o', 's', categorical := ['sipked']", "did you mean 'spiked'"),
-        ("'o', 's', columns := ['text', 'flag'], categorical := ['spiked']", "not one of the columns compared"),
+        ("'o', 's', columns := ['text', 'flag'], categorical := ['spiked']", "unknown column 'spiked' in those that are compared"),
         ("'o', '(SELECT 1 AS other)'", "no column in common"),
         ("'o', '(SELECT spiked::VARCHAR AS spiked, text FROM s)'", "column 'spiked' has numbers in 'o' and categories in the query"),
         ("'o', '(SELECT amount AS day, text FROM s)'", "column 'day' has dates or times in 'o' and numbers in the query"),

@@ -343,7 +343,7 @@ def test_scores_of_records_are_as_far_apart_as_their_counts(original: list[int],
 def test_a_tree_that_does_not_fit_into_memory_is_refused(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sdcduck.udfs.utility_measures._MOST_BYTES", 1000)
+    monkeypatch.setattr("sdcduck.udfs.utility.measures._MOST_BYTES", 1000)
     con.execute("CREATE TABLE o AS SELECT i AS x FROM range(200) r(i)")
     with pytest.raises(duckdb.Error, match="name fewer columns, or give a sample of the records"):
         con.execute("FROM sdc_pmse('o', 'o', model := 'tree')").fetchall()
@@ -541,18 +541,18 @@ def test_ratios_of_counts_are_symmetric_and_one_for_equal_shares(con: duckdb.Duc
         ("sdc_pmse('o', 's', interactions := 3)", "argument 'interactions' must be 0, 1 or 2"),
         ("sdc_pmse('o', 's', expected_by := 'luck')", "argument 'expected_by' must be"),
         ("sdc_pmse('o', 's', model := 'tree', expected_by := 'analytic')", "a tree has no analytic expectation"),
-        ("sdc_pmse('o', 's', permutations := 1)", "argument 'permutations' must lie between"),
+        ("sdc_pmse('o', 's', permutations := 1)", "argument 'permutations' must be a whole number from 2 to 10000"),
         ("sdc_pmse('o', 's', ccp_alpha := -1)", "argument 'ccp_alpha' must be"),
         ("sdc_pmse('o', 's', special := [1])", "argument 'special' must be a struct"),
-        ("sdc_pmse('o', 's', special := {'k': [1]})", "argument 'special' names 'k'"),
+        ("sdc_pmse('o', 's', special := {'k': [1]})", "unknown column 'k' in the numbers that are compared"),
         ("sdc_pmse('o', 's', special := {'x': 'a'})", "must have a list of numbers for 'x'"),
         ("sdc_pmse('o', 's', seed := 'a')", "argument 'seed' must be a whole number"),
         ("sdc_pmse('o', 's', columns := ['name'])", "column 'name' has more than 1000 different values"),
         ("sdc_utility_tables('o', 's', ways := 0)", "argument 'ways' must be 1, 2 or 3"),
-        ("sdc_utility_tables('o', 's', groups := 0)", "argument 'groups' must lie between 1 and 250"),
-        ("sdc_utility_columns('o', 's', groups := 999)", "argument 'groups' must lie between 1 and 250"),
+        ("sdc_utility_tables('o', 's', groups := 0)", "argument 'groups' must be a whole number from 1 to 250"),
+        ("sdc_utility_columns('o', 's', groups := 999)", "argument 'groups' must be a whole number from 1 to 250"),
         ("sdc_roc('o', 's', columns := ['k'], ways := 2)", "ways := 2 needs at least 2 columns, there are 1"),
-        ("sdc_utility_profile('o', 's', permutations := NULL)", "argument 'permutations' must lie between"),
+        ("sdc_utility_profile('o', 's', permutations := NULL)", "argument 'permutations' must be a whole number from 2 to 10000"),
     ],
 )  # fmt: skip
 def test_bad_input(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:

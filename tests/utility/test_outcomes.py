@@ -168,7 +168,7 @@ def test_coefficients_that_are_not_determined_and_separated_groups(con: duckdb.D
         ("outcome := 'y', predictors := ['x'], family := 'binomial'", "outcome 'y' must be 0 or 1"),
         ("outcome := 'y', predictors := ['x'], family := 'poisson'", "argument 'family' must be"),
         ("outcome := 'y', predictors := ['x'], intervals_for := 'me'", "argument 'intervals_for' must be"),
-        ("outcome := 'y', predictors := ['x'], quantile := 0", "argument 'quantile' must be a positive number"),
+        ("outcome := 'y', predictors := ['x'], quantile := 0", "argument 'quantile' must be a number above 0"),
         ("outcome := 'y', predictors := ['x'], sets := 'n'", "unknown column 'n'"),
     ],
 )  # fmt: skip
@@ -284,7 +284,7 @@ def test_the_summary_by_groups(con: duckdb.DuckDBPyConnection) -> None:
     ]
     overall = con.execute("SELECT correlation FROM sdc_quality_summary('o', 'p', keys := ['domain'])").fetchall()
     assert overall[0][0] > 0.999
-    with pytest.raises(duckdb.Error, match="argument 'by' names 'sex'"):
+    with pytest.raises(duckdb.Error, match=r"unknown column 'sex' in the keys \(argument 'by'\)"):
         con.execute("FROM sdc_quality_summary('o', 'p', keys := ['domain'], \"by\" := ['sex'])").fetchall()
     empty = con.execute(
         "FROM sdc_quality_summary('(FROM o LIMIT 0)', '(FROM p LIMIT 0)', keys := ['domain'])"
@@ -573,16 +573,16 @@ def test_a_synthesis_by_trees_on_the_map_of_samples(reference_data: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("metrics := ['pmse']", "argument 'metrics' may hold"),
+        ("metrics := ['pmse']", "argument 'metrics' must hold 'roc1', 'roc2', 'cio', 'utility' or 'tcap'"),
         ("metrics := ['tcap']", "metric 'tcap' needs 'keys' and 'targets'"),
         ("metrics := ['cio']", "metric 'cio' needs 'outcomes' and 'predictors'"),
         ("columns := ['a'], metrics := ['roc2']", "metric 'roc2' needs two columns"),
         ("keys := ['a']", "'keys' and 'targets' belong together"),
         ("outcomes := ['a']", "'outcomes' and 'predictors' belong together"),
-        ("keys := ['c'], targets := ['a']", "argument 'keys' names 'c'"),
+        ("keys := ['c'], targets := ['a']", "unknown column 'c' in those that are compared .argument 'keys'"),
         ("fractions := [0]", "argument 'fractions' must hold numbers between 0 and 1"),
         ("fractions := [1.5]", "argument 'fractions' must hold numbers between 0 and 1"),
-        ("repeats := 0", "argument 'repeats' must lie between"),
+        ("repeats := 0", "argument 'repeats' must be a whole number from 1 to 10000"),
         ("family := 'probit'", "argument 'family' must be"),
     ],
 )  # fmt: skip

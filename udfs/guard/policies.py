@@ -1,0 +1,459 @@
+"""Policies: planners behind ``sql/guard_tables.sql``."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck import catalog
+from sdcduck.catalog import Policy
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planners
+from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.methods.perturbation.lookup import KEY_MODULUS
+from sdcduck.quoting import folded, folded_sql, identifier
+from sdcduck.udfs.arguments import choice, needed, whole, wrong
+from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
+from sdcduck.udfs.source import Source, is_number, source
+
+METHODS = ("cell_key", "suppression", "threshold", "rounding")
+_NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+            "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
+
+
+def plan_protect(
+    session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
+    measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
+    min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
+    preview: str | None, here: Sequence[str],
+) -> Rows:  # fmt: skip
+    """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
+    cursor = session.cursor()
+    _check_place(cursor, here)
+    table = _table(session, text)
+    method = choice(method, "method", METHODS)
+    dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
+    if min_units is None and method == "threshold":
+        # One unit would be enough without it: every number as it is, which nobody means who asks for a threshold.
+        raise wrong("min_units", "say how many units a number needs (method := 'threshold')")
+    min_units = 1 if min_units is None else whole(min_units, "min_units", least=1)
+    base = whole(base, "base", least=2)
+    who = _plain(table, unit, "unit")
+    shown = [_plain(table, name, "dimensions") for name in dimensions]
+    summed = [_plain(table, name, "measures") for name in measures or ()]
+    if publication is not None and method != "suppression":
+        raise SDCError("argument 'publication' goes with method := 'suppression'")
+    key = _key(table, record_key, who) if method in ("cell_key", "rounding") else None
+    _check_columns(table, who, key, shown, summed)
+    if method == "cell_key":
+        _check_ptable(cursor, ptable, "ptable", "counts")
+        _check_ptable(cursor, magnitude_ptable, "magnitude_ptable", "magnitudes")
+    published = _published(cursor, publication, shown, summed) if method == "suppression" else None
+    if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
+        raise SDCError(f"column '{key}' must hold integers to be a record key")
+    _check_view(cursor, table)
+    facts = catalog.policy_facts(cursor, table.sql, who, key)
+    _check_records(facts, who, key)
+    rows, units = facts.rows, facts.units
+    if published is not None:
+        _check_counted(cursor, table, str(publication), published, rows)
+    if key is not None:
+        _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
+        _check_made_of(cursor, table, who, key, summed, rows)
+    shows = None if preview is None else _preview(session, table, preview, who, shown, summed)
+    policy = Policy(
+        table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
+        base, publication, None if published is None else published.count_column, rows == units, population, role or "",
+        () if published is None else published.complete, rows, shows,
+    )  # fmt: skip
+    _check_not_public(cursor, policy)
+    _check_population(cursor, policy)
+
+    def store() -> pa.Table:
+        noise_secret = "" if key is None else _noise_secret(session, table, key)
+        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
+        return pa.table(
+            {
+                "name": [table.text],
+                "method": [method],
+                "rows": [rows],
+                "units": [units],
+                "one_row_per_unit": [rows == units],
+            }
+        )
+
+    return Rows(store)
+
+
+def _check_columns(table: Source, who: str, key: str | None, shown: Sequence[str], summed: Sequence[str]) -> None:
+    """Refuse columns that are two things at once, or no measures."""
+    for name, part in [(who, "the unit"), (key, "the record key")]:
+        if name is not None and name in (*shown, *summed):
+            raise SDCError(f"column '{name}' is {part}; it can be neither a dimension nor a measure")
+    for argument, names in (("dimensions", shown), ("measures", summed)):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise SDCError(f"argument '{argument}' has column '{twice}' twice")
+    for name in shown:
+        if name in summed:
+            raise SDCError(f"column '{name}' cannot be both a dimension and a measure")
+    for name in summed:
+        if table.type_of(name).split("(")[0] not in _NUMERIC or not is_number(table.type_of(name)):
+            raise SDCError(f"column '{name}' cannot be a measure: it is not numeric")
+
+
+@dataclass(frozen=True)
+class _Published:
+    """What a policy takes of a publication.
+
+    Attributes:
+        answers: its cells.
+        count_column: of the records of an inner cell.
+        complete: the measures without missing values.
+    """
+
+    answers: Publication
+    count_column: str
+    complete: tuple[str, ...]
+
+
+def _published(
+    cursor: duckdb.DuckDBPyConnection, publication: str | None, shown: Sequence[str], summed: Sequence[str]
+) -> _Published:
+    """The publication that answers, if it has these columns."""
+    if publication is None:
+        raise wrong("publication", "name a publication stored with sdc_publish")
+    stored = catalog.publication(cursor, publication)
+    if stored.fingerprint is None:
+        raise SDCError(f"the publication '{publication}' has not been published (sdc_publish)")
+    answers = read_publication(cursor, stored.query)
+    known = {"dimensions": answers.dimensions, "measures": [m.name for m in answers.measures if m.kind == "sum"]}
+    for part, names in (("dimensions", shown), ("measures", summed)):
+        for name in names:
+            if name not in known[part]:
+                raise unknown("column", name, known[part], where=f"the {part} of the publication '{publication}'")
+    complete = complete_measures(cursor, answers)
+    count_column = count_of_records(answers, complete)
+    if count_column is None:
+        raise SDCError(
+            f"the publication '{publication}' has no count of all its records: publish it with count(*) AS n"
+        )
+    return _Published(answers, count_column, complete)
+
+
+def _check_records(facts: catalog.PolicyFacts, who: str, key: str | None) -> None:
+    """Refuse records without a unit or a proper key."""
+    if facts.no_unit:
+        raise SDCError(f"column '{who}' is NULL in {facts.no_unit} rows: every record needs a unit")
+    if facts.no_key:
+        raise SDCError(f"column '{key}' is NULL or out of range in {facts.no_key} rows (see sdc_check_keys)")
+    if facts.several_keys:
+        raise SDCError(f"column '{key}' differs between rows of one unit, for {facts.several_keys} units")
+
+
+def _check_counted(
+    cursor: duckdb.DuckDBPyConnection, table: Source, publication: str, published: _Published, rows: int
+) -> None:
+    """Refuse a publication of other records."""
+    counted = f"SELECT coalesce(sum({identifier(published.count_column)}), 0) FROM ({published.answers.inner})"
+    if catalog.first_row(cursor, counted) != (rows,):
+        raise SDCError(
+            f"the publication '{publication}' counts other records than '{table.text}' has: protect the view or "
+            "table that it was made of"
+        )
+
+
+def _check_made_of(
+    cursor: duckdb.DuckDBPyConnection, table: Source, who: str, key: str, summed: Sequence[str], rows: int
+) -> None:
+    """Refuse keys that a measure tells."""
+    made_of = catalog.measure_of_keys(cursor, table.sql, who, key, summed, rows)
+    if made_of is not None:
+        raise SDCError(
+            f"column '{key}' cannot hold record keys: it is made of '{made_of}', and who knows one knows the "
+            f"other; {_MAKES_KEYS}"
+        )
+
+
+def _check_not_public(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse to protect a view of records that the same people read freely where they are stored."""
+    for other in catalog.policies(cursor):
+        same = other.label == "public" and folded(other.role) == folded(policy.role)
+        if same and catalog.has_records_of(cursor, policy.name, policy, other.name):
+            raise SDCError(
+                f"'{policy.name}' has the records of '{other.name}', which is public; take that back first "
+                "(sdc_unprotect)"
+            )
+
+
+def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse a table in which units have other record keys than in another one of their population.
+
+    Joined one way or the other they would have two draws of noise, whose mean is better than either.
+    """
+    if policy.population is None or policy.record_key is None:
+        return
+    for other in catalog.policies(cursor):
+        is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
+        if other.population != policy.population or other.record_key is None or is_replaced:
+            continue
+        keys = " JOIN ".join(
+            f"(SELECT {identifier(str(one.unit))}::VARCHAR AS unit, "
+            f"any_value({identifier(str(one.record_key))})::HUGEINT AS {name} "
+            f"FROM {identifier(one.name)} GROUP BY ALL)"
+            for one, name in ((policy, "a"), (other, "b"))
+        )
+        try:
+            found = catalog.first_row(cursor, f"SELECT count(*) FROM {keys} USING (unit) WHERE a <> b")
+        except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
+            continue
+        if found is not None and found[0]:
+            raise SDCError(
+                f"{found[0]} units have other record keys in '{other.name}', of the same population "
+                f"'{policy.population}': the same people need the same keys (sdc_add_record_key)"
+            )
+
+
+def _key(table: Source, name: str | None, unit: str) -> str:
+    """The name of the column with the record keys, as the table has it."""
+    if name is not None and folded(name) not in {folded(known) for known in table.columns}:
+        missing = unknown("column", name, table.columns, where=table.described)
+        raise SDCError(f"{missing}; sdc_add_record_key('{table.text}', unit := '{unit}') makes record keys")
+    return _plain(table, name, "record_key")
+
+
+def _check_spread(cursor: duckdb.DuckDBPyConnection, table: Source, unit: str, key: str, ptable: str | None) -> None:
+    """Refuse keys that are no random numbers of the scale of the p-table: many cells would have the same noise."""
+    if folded(key) == folded(unit):
+        raise SDCError(f"column '{key}' is the unit: whoever knows the units would know the noise; {_MAKES_KEYS}")
+    if not catalog.keys_are_spread(cursor, table.sql, unit, key, ptable):
+        modulus = KEY_MODULUS
+        if ptable is not None:
+            modulus = dict(cursor.execute("SELECT name, modulus FROM sdc.ptables").fetchall())[ptable]
+        scale = f"random numbers from 0 to {modulus - 1}"
+        raise SDCError(f"column '{key}' cannot hold record keys, which are {scale}; {_MAKES_KEYS}")
+
+
+_MAKES_KEYS = "sdc_add_record_key makes record keys"
+
+
+def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument: str, kind: str) -> None:
+    """Refuse a p-table that is not stored, or of the other kind: every number would be NULL, or 0."""
+    stored = dict(cursor.execute("SELECT name, kind FROM sdc.ptables").fetchall())
+    if name not in stored:
+        raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
+    if stored[name] != kind:
+        raise wrong(argument, f"name a p-table for {kind}", f"'{name}' is one for {stored[name]}")
+    if not all(table.is_noise for table in catalog.stored_ptables(cursor) if table.name == name):
+        raise SDCError(
+            f"argument '{argument}': '{name}' makes no noise: every number of it is the original one, or as far from "
+            "it as the next; sdc_ptable makes others"
+        )
+
+
+def _noise_secret(session: Session, table: Source, key: str) -> str:
+    """What the keys of quantities are made of: what the database has, or what it is to keep from now on.
+
+    Of the secret of the record keys, so that the same records have the same numbers in every database; where there is
+    none, of the record keys.
+    """
+    cursor = session.cursor()
+    stored = catalog.setting(cursor, "noise_secret")
+    if stored is not None:
+        return stored
+    secret = session.secret()
+    if secret is None:
+        return catalog.key_fingerprint(cursor, table.sql, key)
+    return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
+
+
+def _preview(session: Session, table: Source, text: str, unit: str, shown: Sequence[str], summed: Sequence[str]) -> str:
+    """The name of a table that can stand for another one where somebody wants to see rows.
+
+    Raises:
+        SDCError: a column is missing, or what is to be shown comes from records.
+    """
+    made_up = _table(session, text, "preview")
+    for name in (*shown, *summed):
+        made_up.column(name, "preview")
+    cursor = session.cursor()
+    records = {policy.name for policy in catalog.policies(cursor) if policy.label == "unit-level"} | {table.text}
+    behind = cursor.get_table_names(f"FROM {made_up.sql}")
+    for name in sorted(records):
+        if behind & cursor.get_table_names(f"FROM {identifier(name)}"):
+            raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
+    with_unit = [unit] if folded(unit) in map(folded, made_up.columns) else []
+    if summed or with_unit:  # by dimensions alone made-up rows are like records
+        listed = ", ".join(f"{identifier(name)}::VARCHAR" for name in (*with_unit, *shown, *summed))
+        alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"
+        found = catalog.first_row(
+            cursor, f"SELECT (SELECT count(*) FROM ({alike})) * 2 > (SELECT count(*) FROM {made_up.sql})"
+        )
+        if found is not None and found[0]:
+            raise SDCError(f"most rows of the preview '{made_up.text}' are records of '{table.text}'; make rows up")
+    return made_up.text
+
+
+def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
+    cursor = session.cursor()
+    if text is not None and text != text.strip():
+        called = "SELECT 1 FROM information_schema.tables WHERE table_name = ? AND table_catalog = current_database()"
+        if catalog.first_row(cursor, called, [text]) is not None:  # another table may have the name without the spaces
+            raise SDCError(f"argument '{argument}' names a table with spaces around its name; make a view of it")
+    table = source(cursor, text, argument)
+    if table.text.startswith("("):
+        raise wrong(argument, "name a table or view of the main schema; for a query make a view")
+    name = _name_alone(table)
+    if name is None:
+        wanted = "name a table or view of the main schema, by its name alone, in double quotes where SQL needs them"
+        raise wrong(argument, f"{wanted}; for any other make a view", "CREATE VIEW name AS FROM ..")
+    table = replace(table, text=name, sql=identifier(name))
+    # DuckDB finds its own views by their names alone, and they tell of tables that nobody declared.
+    name = folded(table.text)
+    views = f"""SELECT count(*) > 0 AND bool_and(internal) FROM duckdb_views()
+        WHERE {folded_sql("view_name")} = ?"""
+    tables = f"SELECT count(*) = 0 FROM duckdb_tables() WHERE {folded_sql('table_name')} = ?"
+    if cursor.execute(f"SELECT ({views}) AND ({tables})", [name, name]).fetchall() == [(True,)]:
+        raise SDCError(f"'{table.text}' is a view of DuckDB's own catalog, which tells of all tables")
+    return table
+
+
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+
+
+def _name_alone(table: Source) -> str | None:
+    """The name of a relation that was written without a schema, as SQL means it; None: it was not, or has odd signs."""
+    if table.sql == identifier(table.text) or table.text.replace("_", "a").isalnum():
+        name = table.text
+    elif quoted := _QUOTED.fullmatch(table.text):
+        name = quoted[1].replace('""', '"')
+    else:
+        return None
+    fits = name.isprintable() and name == name.strip() and ";" not in name and not name.startswith(("(", '"'))
+    return name if fits else None
+
+
+def _check_place(cursor: duckdb.DuckDBPyConnection, here: Sequence[str]) -> None:
+    """Refuse names where they mean another table than that of the main schema, which is the one that has policies."""
+    home = (catalog.current_database(cursor), "main")
+    if tuple(map(folded, here)) != tuple(map(folded, home)):
+        told = ".".join(map(identifier, here))
+        raise SDCError(
+            f"policies are for tables and views of the main schema, and a name means one of {told} here: "
+            f"USE {'.'.join(map(identifier, home))} first; for a table of another schema make a view in main"
+        )
+
+
+def _check_view(cursor: duckdb.DuckDBPyConnection, table: Source) -> None:
+    """Refuse a view that fails for some of its rows: analysts would find out which by what they are answered."""
+    if not catalog.is_view(cursor, table.text):
+        return
+    failing = catalog.failing_columns(cursor, table.sql, table.columns)
+    if failing:
+        raise SDCError(
+            f"the view '{table.text}' fails for some of its rows, in {', '.join(map(repr, failing))}: "
+            "let it give NULL there, as TRY_CAST and TRY do"
+        )
+
+
+def _plain(table: Source, name: str | None, argument: str) -> str:
+    """A column's name as the table has it."""
+    return table.column(name, argument)[1:-1].replace('""', '"')
+
+
+def plan_public(session: Session, text: str | None, role: str | None, here: Sequence[str]) -> Rows:
+    """``sdc_public``: a relation that analysts read freely."""
+    _check_place(session.cursor(), here)
+    table = _table(session, text)
+    before = _policy(session, table.text, role)
+    if before is not None and before.label == "unit-level":
+        raise SDCError(f"'{table.text}' is protected as unit-level; take that back first (sdc_unprotect)")
+    _check_view(session.cursor(), table)
+    cursor = session.cursor()
+    if catalog.is_view(cursor, table.text):
+        behind = catalog.records_behind(cursor, table.text, role or "")
+        if behind is not None:
+            raise SDCError(
+                f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is; a table that "
+                "protected views look up in has to be public itself (sdc_public)"
+            )
+    for policy in catalog.policies(cursor):
+        same = policy.label == "unit-level" and folded(policy.role) == folded(role or "")
+        if same and catalog.has_records_of(cursor, policy.name, policy, table.text):
+            raise SDCError(
+                f"'{table.text}' has the records of '{policy.name}', which is protected; make a table of what is public"
+            )
+
+    def store() -> pa.Table:
+        catalog.store_policy(session.cursor(), Policy(table.text, "public", role=role or ""))
+        return pa.table({"name": [table.text], "columns": [len(table.columns)]})
+
+    return Rows(store)
+
+
+def _policy(session: Session, name: str | None, role: str | None) -> Policy | None:
+    """The policy of a relation for a role."""
+    asked = (folded(name or ""), folded(role or ""))
+    known = catalog.policies(session.cursor())
+    return next((policy for policy in known if (folded(policy.name), folded(policy.role)) == asked), None)
+
+
+def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows:
+    """``sdc_unprotect``: fails while binding if there is no such policy."""
+    quoted = _QUOTED.fullmatch(text or "")
+    found = _policy(session, text, role) or (_policy(session, quoted[1].replace('""', '"'), role) if quoted else None)
+    if found is None:
+        known = catalog.policies(session.cursor())
+        raise unknown("policy", str(text), [policy.name for policy in known if policy.role == (role or "")])
+
+    def drop() -> pa.Table:
+        catalog.drop_policy(session.cursor(), found.name, found.role)
+        return pa.table({"name": [found.name]})
+
+    return Rows(drop)
+
+
+FAMILY = Family(
+    name="guard",
+    stored=("guard.sql",),
+    temporary=("guard_tables.sql",),
+    planners=(
+        *planners(plan_unprotect),
+        Planner(
+            "sdc_protect",
+            (
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR[]",
+                "VARCHAR[]",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "BIGINT",
+                "BIGINT",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR",
+                "VARCHAR[]",
+            ),
+            plan_protect,
+            {
+                "name": "VARCHAR",
+                "method": "VARCHAR",
+                "rows": "BIGINT",
+                "units": "BIGINT",
+                "one_row_per_unit": "BOOLEAN",
+            },
+        ),
+        Planner(
+            "sdc_public", ("VARCHAR", "VARCHAR", "VARCHAR[]"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}
+        ),
+    ),
+)

@@ -1,0 +1,22 @@
+"""Utility of protected records."""
+
+from __future__ import annotations
+
+from sdcduck.functions.registry import Family
+from sdcduck.udfs.utility import accuracy, measures, profile, quality, regression, samples
+
+FAMILIES = (
+    Family(
+        name="utility",
+        stored=("utility.sql",),
+        temporary=("utility_tables.sql",),
+        planners=(
+            *accuracy.PLANNERS,
+            *measures.PLANNERS,
+            *regression.PLANNERS,
+            *samples.PLANNERS,
+            *profile.PLANNERS,
+            *quality.PLANNERS,
+        ),
+    ),
+)
