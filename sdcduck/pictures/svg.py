@@ -198,14 +198,22 @@ class Panel:
             )
         return "\n".join(parts + self._marks + self._legend())
 
+    def _legend_places(self) -> list[tuple[float, int]]:
+        """How far across each entry of the legend stands, and in which row."""
+        places = []
+        across, row = 0.0, 0
+        for _, _, words in self.legend:
+            wide = 34 + 6.2 * len(words)
+            if across and across + wide > self.width + 20:
+                across, row = 0.0, row + 1
+            places.append((across, row))
+            across += wide
+        return places
+
     def _legend(self) -> list[str]:
         parts = []
-        across = 0.0
-        down = self.height + 54
-        for mark, colour, words in self.legend:
-            wide = _legend_width(words)
-            if across and across + wide > self.width + 20:
-                across, down = 0.0, down + 17
+        for (across, row), (mark, colour, words) in zip(self._legend_places(), self.legend, strict=True):
+            down = self.height + 54 + 17 * row
             if mark == "line":
                 parts.append(
                     f'<line x1="{across:.0f}" x2="{across + 14:.0f}" y1="{down - 4}" y2="{down - 4}" '
@@ -216,23 +224,12 @@ class Panel:
             else:
                 parts.append(f'<rect x="{across + 2:.0f}" y="{down - 9}" width="10" height="10" fill="{colour}"/>')
             parts.append(f'<text x="{across + 18:.0f}" y="{down}" {_small("start")}>{escape(words)}</text>')
-            across += wide
         return parts
 
     @property
     def room_below(self) -> int:
         """What axis and legend need below the drawing."""
-        rows, across = (1 if self.legend else 0), 0.0
-        for _, _, words in self.legend:
-            wide = _legend_width(words)
-            if across and across + wide > self.width + 20:
-                rows, across = rows + 1, 0.0
-            across += wide
-        return 46 + 17 * rows
-
-
-def _legend_width(words: str) -> float:
-    return 34 + 6.2 * len(words)
+        return 46 + 17 * max((row + 1 for _, row in self._legend_places()), default=0)
 
 
 def _small(anchor: str) -> str:

@@ -25,49 +25,6 @@ Indices = NDArray[np.int64]
 WHOLE = 1e-6
 
 
-@dataclass
-class Problem:
-    """The attacker problem, reduced.
-
-    Variables are classes of rows; the solutions of the equations are point + basis t, where every direction (column of
-    the basis) has a variable of its own with the coefficient 1. Objectives are sums of variables of one block.
-    """
-
-    equations: scipy.sparse.csr_matrix  # equations x variables
-    point: Floats
-    basis: scipy.sparse.csr_matrix  # variables x directions
-    block: Indices  # of each direction
-    ranged: scipy.sparse.csr_matrix  # sums of variables that are known to within bounds only
-    ranges: scipy.sparse.csr_matrix  # the same in directions
-    range_low: Floats  # less the value at the point
-    range_high: Floats
-    low: Floats  # of the variables
-    high: Floats
-    objectives: scipy.sparse.csr_matrix  # objectives x variables
-    objective_block: Indices
-    bound: tuple[Floats, Floats]  # what no solution of an objective can pass
-    want: tuple[Booleans, Booleans]  # whether its minimum and its maximum are asked for
-    found: tuple[Floats, Floats]
-    parts: tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]  # cells x objectives: whose minima and maxima add up
-    base: tuple[Floats, Floats]  # what the determined inner values add to the minimum and the maximum of each cell
-    whole: bool
-
-    def intervals(self) -> tuple[Floats, Floats]:
-        ends = []
-        for side in (0, 1):
-            extreme = np.where(self.want[side], self.found[side], 0.0)
-            unbounded = np.isinf(extreme)
-            total = self.base[side] + self.parts[side] @ np.where(unbounded, 0.0, extreme)
-            total[(self.parts[side] @ unbounded.astype(np.float64)) > 0] = np.inf if side else -np.inf
-            if self.whole:
-                finite = np.where(np.isinf(total), 0.0, total)
-                near = np.isfinite(total) & (np.abs(finite - np.rint(finite)) < WHOLE)
-                total[near] = np.rint(total[near])
-            ends.append(total)
-        lo, hi = ends
-        return np.minimum(lo, hi), np.maximum(lo, hi)  # NaN where either end is
-
-
 @dataclass(frozen=True)
 class Known:
     """What an attacker knows: between which bounds some cells and all inner cells lie.
@@ -99,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class _Variables:
+class Variables:
     """Classes of inner cells whose values are not known, counted from their lower bounds.
 
     rows: how many inner cells each has. low, high: its bounds. restrictions: restrictions x variables; least, most:
@@ -118,28 +75,56 @@ class _Variables:
 
 
 @dataclass(frozen=True)
-class _Solutions:
-    """What solves the equations, point + basis t, and the restrictions that are no equations (see `Problem`)."""
+class Solutions:
+    """What solves the equations: point + basis t, where every direction (column of the basis) has a variable of its own
+    with the coefficient 1."""
 
-    equations: scipy.sparse.csr_matrix
+    equations: scipy.sparse.csr_matrix  # equations x variables
     point: Floats
-    basis: scipy.sparse.csr_matrix
-    block: Indices
-    ranged: scipy.sparse.csr_matrix
-    ranges: scipy.sparse.csr_matrix
-    range_low: Floats
+    basis: scipy.sparse.csr_matrix  # variables x directions
+    block: Indices  # of each direction
+    ranged: scipy.sparse.csr_matrix  # sums of variables that are known to within bounds only
+    ranges: scipy.sparse.csr_matrix  # the same in directions
+    range_low: Floats  # less the value at the point
     range_high: Floats
 
 
 @dataclass(frozen=True)
-class _Objectives:
-    """The parts of the cells asked for within single blocks (see `Problem`), and what adds to each cell besides."""
+class Objectives:
+    """The parts of the cells asked for within single blocks: sums of variables of one block."""
 
-    sets: scipy.sparse.csr_matrix
+    sets: scipy.sparse.csr_matrix  # objectives x variables
     block: Indices
-    want: tuple[Booleans, Booleans]
-    parts: tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]
-    constant: tuple[Floats, Floats]
+    want: tuple[Booleans, Booleans]  # whether its minimum and its maximum are asked for
+    parts: tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]  # cells x objectives: whose minima and maxima add up
+    base: tuple[Floats, Floats]  # what the determined inner values add to the minimum and the maximum of each cell
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The attacker problem, reduced; ``found`` has the minima and maxima of the objectives as far as they are known."""
+
+    variables: Variables
+    solutions: Solutions
+    objectives: Objectives
+    bound: tuple[Floats, Floats]  # what no solution of an objective can pass
+    found: tuple[Floats, Floats]
+    whole: bool
+
+    def intervals(self) -> tuple[Floats, Floats]:
+        ends = []
+        for side in (0, 1):
+            extreme = np.where(self.objectives.want[side], self.found[side], 0.0)
+            unbounded = np.isinf(extreme)
+            total = self.objectives.base[side] + self.objectives.parts[side] @ np.where(unbounded, 0.0, extreme)
+            total[(self.objectives.parts[side] @ unbounded.astype(np.float64)) > 0] = np.inf if side else -np.inf
+            if self.whole:
+                finite = np.where(np.isinf(total), 0.0, total)
+                near = np.isfinite(total) & (np.abs(finite - np.rint(finite)) < WHOLE)
+                total[near] = np.rint(total[near])
+            ends.append(total)
+        lo, hi = ends
+        return np.minimum(lo, hi), np.maximum(lo, hi)  # NaN where either end is
 
 
 def reduced(matrix: scipy.sparse.csc_matrix, known: Known, targets: Indices) -> Problem:
@@ -152,33 +137,15 @@ def reduced(matrix: scipy.sparse.csc_matrix, known: Known, targets: Indices) -> 
     variables = _variables(matrix, known, targets, rng)
     solutions = _solutions(variables, known.error)
     objectives = _objectives(variables, solutions, rng)
-    count = objectives.sets.shape[0]
-    return Problem(
-        solutions.equations,
-        solutions.point,
-        solutions.basis,
-        solutions.block,
-        solutions.ranged,
-        solutions.ranges,
-        solutions.range_low,
-        solutions.range_high,
-        variables.low,
-        variables.high,
-        objectives.sets,
-        objectives.block,
-        # Bounds that save linear programs: a solution that attains them is optimal.
-        _plain_bounds(
-            objectives.sets, variables.restrictions, variables.least, variables.most, variables.low, variables.high
-        ),
-        objectives.want,
-        (np.full(count, np.inf), np.full(count, -np.inf)),
-        objectives.parts,
-        (variables.base + objectives.constant[0], variables.base + objectives.constant[1]),
-        known.whole,
+    # Bounds that save linear programs: a solution that attains them is optimal.
+    bound = _plain_bounds(
+        objectives.sets, variables.restrictions, variables.least, variables.most, variables.low, variables.high
     )
+    found = (np.full(len(objectives.block), np.inf), np.full(len(objectives.block), -np.inf))
+    return Problem(variables, solutions, objectives, bound, found, known.whole)
 
 
-def _variables(matrix: scipy.sparse.csc_matrix, known: Known, targets: Indices, rng: np.random.Generator) -> _Variables:
+def _variables(matrix: scipy.sparse.csc_matrix, known: Known, targets: Indices, rng: np.random.Generator) -> Variables:
     """What is left once inner cells are fixed that single restrictions determine, and equal ones stand together."""
     low, high = known.low, known.high
     by_column = matrix[:, known.columns]
@@ -205,7 +172,7 @@ def _variables(matrix: scipy.sparse.csc_matrix, known: Known, targets: Indices, 
     first, label = classes(np.column_stack([keys, target_keys]))
     member = scipy.sparse.csr_matrix((np.ones(len(rows)), (label, np.arange(len(rows)))), shape=(len(first), len(rows)))
     restrictions, least, most = _restrictions(open_rows[first].T.tocsr(), known, by_column.T @ start, rng)
-    return _Variables(
+    return Variables(
         np.bincount(label, minlength=len(first)),
         member @ np.where(np.isfinite(low[rows]), 0.0, -np.inf),
         member @ (high[rows] - start[rows]),
@@ -240,7 +207,7 @@ def _restrictions(
     return restrictions[head], np.minimum(least, most), most
 
 
-def _solutions(variables: _Variables, error: float) -> _Solutions:
+def _solutions(variables: Variables, error: float) -> Solutions:
     """What solves the equations: a feasible point and directions. A variable without a direction is determined."""
     restrictions, least, most = variables.restrictions, variables.least, variables.most
     # Sums of decimals may contradict each other by their rounding.
@@ -257,10 +224,10 @@ def _solutions(variables: _Variables, error: float) -> _Solutions:
     block = label[links.shape[0] :].astype(np.int64)
     at_point = ranged @ point
     range_low, range_high = least[~is_equation] - at_point, most[~is_equation] - at_point
-    return _Solutions(equations, point, basis, block, ranged, ranges, range_low, range_high)
+    return Solutions(equations, point, basis, block, ranged, ranges, range_low, range_high)
 
 
-def _objectives(variables: _Variables, solutions: _Solutions, rng: np.random.Generator) -> _Objectives:
+def _objectives(variables: Variables, solutions: Solutions, rng: np.random.Generator) -> Objectives:
     """The part of each cell within each block: minima and maxima of the blocks add up, and equal parts count once."""
     basis, block = solutions.basis, solutions.block
     count, asked = len(variables.rows), len(variables.base)
@@ -291,12 +258,12 @@ def _objectives(variables: _Variables, solutions: _Solutions, rng: np.random.Gen
         wanted = np.zeros(len(chosen), dtype=np.bool_)
         wanted[objective[mine]] = True
         want.append(wanted)
-    return _Objectives(
+    return Objectives(
         sets[chosen],
         (part_code % blocks)[chosen],
         (want[0], want[1]),
         (parts[0], parts[1]),
-        (constant[:asked], constant[asked:]),
+        (variables.base + constant[:asked], variables.base + constant[asked:]),
     )
 
 

@@ -47,11 +47,11 @@ def fill_in(
     problem: Problem, integer: bool, jobs: int, call: Callable[[int, int], None] | None, until: float | None
 ) -> None:
     """Fill in the minima and maxima asked for; with `until` those that are not found are NaN."""
-    progress = _Progress(int(problem.want[0].sum() + problem.want[1].sum()), call)
-    _, block, width = np.unique(problem.block, return_inverse=True, return_counts=True)
-    of_block = np.full(int(problem.block.max(initial=-1)) + 1, -1, dtype=np.int64)
-    of_block[problem.block] = block
-    objective_block = of_block[problem.objective_block]
+    progress = _Progress(int(problem.objectives.want[0].sum() + problem.objectives.want[1].sum()), call)
+    _, block, width = np.unique(problem.solutions.block, return_inverse=True, return_counts=True)
+    of_block = np.full(int(problem.solutions.block.max(initial=-1)) + 1, -1, dtype=np.int64)
+    of_block[problem.solutions.block] = block
+    objective_block = of_block[problem.objectives.block]
     if not len(objective_block):
         return
     line = (width[objective_block] == 1) & (not integer)
@@ -61,7 +61,7 @@ def fill_in(
     if not len(order):
         return
     directions = _groups(block, len(width))
-    by_direction = problem.basis.tocsc()
+    by_direction = problem.solutions.basis.tocsc()
     edges = np.flatnonzero(np.diff(objective_block[order])) + 1
     tasks: list[tuple[int, Indices]] = []
     for group in np.split(order, edges):
@@ -97,11 +97,11 @@ def _walk(problem: Problem) -> Floats:
     Neighbours on it have solutions that are fewer steps of the simplex method apart than those of a random order:
     measured, two thirds of the time. Long rows link everything to everything and are left out.
     """
-    short = problem.basis[np.flatnonzero(np.diff(problem.basis.indptr) <= _LONG_ROW)]
+    short = problem.solutions.basis[np.flatnonzero(np.diff(problem.solutions.basis.indptr) <= _LONG_ROW)]
     walk = scipy.sparse.csgraph.reverse_cuthill_mckee((short.T @ short).tocsr(), symmetric_mode=True)
     position = np.empty(len(walk))
     position[walk] = np.arange(len(walk))
-    touched = abs(problem.objectives @ problem.basis).sign()
+    touched = abs(problem.objectives.sets @ problem.solutions.basis).sign()
     mean: Floats = touched @ position / np.maximum(np.diff(touched.indptr), 1)
     return mean
 
@@ -116,22 +116,28 @@ def _solve_lines(problem: Problem, block: Indices, width: Indices, chosen: Indic
     """Blocks with one direction: how far one can go along it is the tightest of the bounds of their variables."""
     single = width[block] == 1
     reach = [np.full(len(block), -np.inf), np.full(len(block), np.inf)]
-    rows = scipy.sparse.vstack([problem.basis, problem.ranges]).tocoo()
+    rows = scipy.sparse.vstack([problem.solutions.basis, problem.solutions.ranges]).tocoo()
     use = single[rows.col]
     direction, slope = rows.col[use], rows.data[use]
-    below = np.concatenate([problem.low - problem.point, problem.range_low])[rows.row[use]] / slope
-    above = np.concatenate([problem.high - problem.point, problem.range_high])[rows.row[use]] / slope
+    below = (
+        np.concatenate([problem.variables.low - problem.solutions.point, problem.solutions.range_low])[rows.row[use]]
+        / slope
+    )
+    above = (
+        np.concatenate([problem.variables.high - problem.solutions.point, problem.solutions.range_high])[rows.row[use]]
+        / slope
+    )
     np.maximum.at(reach[0], direction, np.minimum(below, above))
     np.minimum.at(reach[1], direction, np.maximum(below, above))
-    slopes = (problem.objectives[chosen] @ problem.basis).tocoo()
-    value = problem.objectives[chosen] @ problem.point
+    slopes = (problem.objectives.sets[chosen] @ problem.solutions.basis).tocoo()
+    value = problem.objectives.sets[chosen] @ problem.solutions.point
     ends = [value.copy(), value.copy()]
     for end, side in zip(ends, (0, 1), strict=True):
         toward = np.where(slopes.data > 0, reach[side][slopes.col], reach[1 - side][slopes.col])
         moves = slopes.data != 0
         end[slopes.row[moves]] += slopes.data[moves] * toward[moves]
         problem.found[side][chosen] = end
-        progress.add(int(problem.want[side][chosen].sum()))
+        progress.add(int(problem.objectives.want[side][chosen].sum()))
 
 
 def _solve_block(
@@ -149,13 +155,13 @@ def _solve_block(
     Every solution is a feasible point, so it bounds the other objectives as well: those that attain their plain bound
     need no linear program of their own.
     """
-    basis = problem.basis[variables][:, directions].tocsr()
-    sets = problem.objectives[chosen][:, variables].tocsr()
+    basis = problem.solutions.basis[variables][:, directions].tocsr()
+    sets = problem.objectives.sets[chosen][:, variables].tocsr()
     slopes = (sets @ basis).tocsr()
     slopes.sum_duplicates()
     solver = BlockSolver(problem, variables, directions, basis, integer)
-    start = problem.point[variables]
-    want = [problem.want[side][chosen] for side in (0, 1)]
+    start = problem.solutions.point[variables]
+    want = [problem.objectives.want[side][chosen] for side in (0, 1)]
     bound = [problem.bound[side][chosen] for side in (0, 1)]
     best = [np.full(len(chosen), np.inf), np.full(len(chosen), -np.inf)]
     found = [np.zeros(len(chosen), dtype=np.bool_) for _ in (0, 1)]
@@ -217,14 +223,14 @@ class BlockSolver:
     ) -> None:
         self.problem, self.variables = problem, variables
         low, high = (
-            problem.low[variables] - problem.point[variables],
-            problem.high[variables] - problem.point[variables],
+            problem.variables.low[variables] - problem.solutions.point[variables],
+            problem.variables.high[variables] - problem.solutions.point[variables],
         )
-        near = np.flatnonzero(np.diff(problem.ranges[:, directions].tocsr().indptr))
-        rows = scipy.sparse.vstack([basis, problem.ranges[near][:, directions]]).tocsr()
-        low = np.concatenate([low, problem.range_low[near]])
-        high = np.concatenate([high, problem.range_high[near]])
-        self.scale = 1.0 if integer else scale_of(problem.point[variables])
+        near = np.flatnonzero(np.diff(problem.solutions.ranges[:, directions].tocsr().indptr))
+        rows = scipy.sparse.vstack([basis, problem.solutions.ranges[near][:, directions]]).tocsr()
+        low = np.concatenate([low, problem.solutions.range_low[near]])
+        high = np.concatenate([high, problem.solutions.range_high[near]])
+        self.scale = 1.0 if integer else scale_of(problem.solutions.point[variables])
 
         # A row of one direction bounds it; equal rows count once.
         length = np.diff(rows.indptr)
@@ -274,16 +280,22 @@ class BlockSolver:
     def whole_optimum(self, members: NDArray[np.int32], *, maximise: bool) -> tuple[float, Floats]:
         """The optimum over whole values."""
         problem, variables = self.problem, self.variables
-        rows = scipy.sparse.vstack([problem.equations[:, variables], problem.ranged[:, variables]]).tocsr()
-        at_point = rows @ problem.point[variables]
-        equations = problem.equations.shape[0]
+        rows = scipy.sparse.vstack(
+            [problem.solutions.equations[:, variables], problem.solutions.ranged[:, variables]]
+        ).tocsr()
+        at_point = rows @ problem.solutions.point[variables]
+        equations = problem.solutions.equations.shape[0]
         sides = [at_point.copy(), at_point.copy()]
-        for side, reach in zip(sides, (problem.range_low, problem.range_high), strict=True):
+        for side, reach in zip(sides, (problem.solutions.range_low, problem.solutions.range_high), strict=True):
             side[:equations] = np.rint(side[:equations])
             side[equations:] += reach
         used = np.flatnonzero(np.diff(rows.indptr))
         model = linear_program(
-            rows[used], sides[0][used], sides[1][used], problem.low[variables], problem.high[variables]
+            rows[used],
+            sides[0][used],
+            sides[1][used],
+            problem.variables.low[variables],
+            problem.variables.high[variables],
         )
         model.integrality_ = [highspy.HighsVarType.kInteger] * len(variables)
         sign = -1.0 if maximise else 1.0
