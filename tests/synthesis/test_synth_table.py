@@ -123,7 +123,7 @@ def test_domains(visits: duckdb.DuckDBPyConnection) -> None:
     assert {row[0] for row in filled} == {"a", "b", "c", None}
     with pytest.raises(duckdb.Error, match="a record has a category that is not in argument 'domains'"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'ward': ['a', 'b']}")
-    with pytest.raises(duckdb.Error, match="unknown column 'wart' in argument 'domains'"):
+    with pytest.raises(duckdb.Error, match=r"unknown column 'wart' in 'by' \(argument 'domains'\)"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'wart': ['a']}")
     with pytest.raises(duckdb.Error, match="names a category of 'ward' twice"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'ward': ['a', 'a']}")

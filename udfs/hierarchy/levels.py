@@ -21,6 +21,7 @@ from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed, wrong
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, source
 
 _MOST_LEVELS = 100
@@ -161,8 +162,7 @@ def plan_read_hrc(session: Session, path: str | None, indent: str | None) -> Row
         raise wrong("indent", "be what stands once before a code for each level, e.g. '@'")
 
     def read() -> pa.Table:
-        rows = list(_indented(_lines(session, path), once))
-        return pa.table({name: [row[name] for row in rows] for name in _HRC_COLUMNS})
+        return table_of(list(_indented(_lines(session, path), once)), _HRC_COLUMNS)
 
     return Rows(read)
 
@@ -227,16 +227,11 @@ def plan_read_rda(session: Session, path: str | None) -> Rows:
     """``sdc_read_rda``: one row a variable of a metadata file."""
 
     def read() -> pa.Table:
-        rows = _metadata(_lines(session, path))
-        schema = pa.schema([(name, _ARROW[sql_type]) for name, sql_type in _RDA_COLUMNS.items()])
-        return pa.Table.from_pylist(rows, schema)
+        return table_of(_metadata(_lines(session, path)), _RDA_COLUMNS)
 
     lists = {"missing": "VARCHAR[]", "request": "VARCHAR[]", "other": "VARCHAR[]", "hier_levels": "BIGINT[]",
              "distance": "BIGINT[]"}  # fmt: skip
     return Rows(read, _with_lists(_RDA_COLUMNS, lists))
-
-
-_ARROW = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_(), "DOUBLE": pa.float64()}
 
 
 def _with_lists(columns: Mapping[str, str], lists: Mapping[str, str]) -> str:
@@ -378,9 +373,7 @@ def plan_read_hst(session: Session, path: str | None, separator: str | None, tot
         raise wrong("separator", "be one character")
 
     def read() -> pa.Table:
-        rows = list(_a_priori(_lines(session, path), separator, total))
-        schema = pa.schema([(name, _ARROW[sql_type]) for name, sql_type in _HST_COLUMNS.items()])
-        return pa.Table.from_pylist(rows, schema)
+        return table_of(list(_a_priori(_lines(session, path), separator, total)), _HST_COLUMNS)
 
     return Rows(read, _with_lists(_HST_COLUMNS, {"codes": "VARCHAR[]"}))
 

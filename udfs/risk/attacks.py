@@ -29,6 +29,7 @@ from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import among, choice, needed, share, whole, wrong
 from sdcduck.udfs.compared import COMPARED, Compared
 from sdcduck.udfs.risk.closest_records import Call, Distance, Records, holdout_counts, read_records
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source
 
 _MODES = ("univariate", "multivariate")
@@ -197,11 +198,6 @@ def _overlap(cursor: duckdb.DuckDBPyConnection, compared: Compared, argument: st
     ]
 
 
-def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pa.Table:
-    kinds = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
-    return pa.Table.from_pylist(rows, pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
-
-
 # --- singling out ----------------------------------------------------------------------------------------------------
 
 SINGLING_OUT_COLUMNS = {"mode": "VARCHAR", "terms": "BIGINT", **RATE_COLUMNS}
@@ -225,7 +221,7 @@ def plan_attack_singling_out(
         said = _warnings(cursor, plan, records)
         if not outcome.attacks:
             said = ["no predicate that can be made of these columns singles out a synthetic record", *said]
-        return _table([{"mode": how, "terms": of_each, **outcome.row(said)}], SINGLING_OUT_COLUMNS)
+        return table_of([{"mode": how, "terms": of_each, **outcome.row(said)}], SINGLING_OUT_COLUMNS)
 
     return Rows(make)
 
@@ -279,7 +275,7 @@ def plan_attack_linkability(
         if 2 * near > size:
             said.append(f"'neighbours' is more than half of the {size} synthetic records: any two sets of them meet")
         outcome = _linked(plan, records, halves, near)
-        return _table([{"neighbours": near, **outcome.row(said)}], LINKABILITY_COLUMNS)
+        return table_of([{"neighbours": near, **outcome.row(said)}], LINKABILITY_COLUMNS)
 
     return Rows(make)
 
@@ -351,7 +347,7 @@ def plan_attack_inference(
         said = _warnings(cursor, plan, records)
         outcome, rate_not_modal = _inferred(plan, records, allowed)
         row = {"secret": its_name, "tolerance": allowed if is_number else None, "rate_not_modal": rate_not_modal}
-        return _table([row | outcome.row(said)], INFERENCE_COLUMNS)
+        return table_of([row | outcome.row(said)], INFERENCE_COLUMNS)
 
     return Rows(make)
 
@@ -410,7 +406,7 @@ def plan_dcr_subsets(
         if few < _FEW:
             said.append(f"only {few} record{'s' if few > 1 else ''} in one of the tables: chance decides")
         rows[0]["warning"] = "; ".join(said) or None
-        return _table(rows, SUBSET_COLUMNS)
+        return table_of(rows, SUBSET_COLUMNS)
 
     shown = ", ".join(
         """from_json("columns", '["VARCHAR"]') AS "columns" """ if name == "columns" else name

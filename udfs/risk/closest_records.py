@@ -28,6 +28,7 @@ from sdcduck.methods.risk.nearest import nearest
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import among, choice, is_finite, share, struct, truth, whole, wrong
 from sdcduck.udfs.compared import COMPARED, Compared
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import refuse_taken
 from sdcduck.udfs.suppression.pattern import arrow
 
@@ -331,7 +332,7 @@ def plan_dcr(session: Session, *arguments: Any) -> Rows:
                     "pass": min(tested) > _LEAST_P if tested else None, "warning": warning,
                 }
             )  # fmt: skip
-        return _table(rows, DCR_COLUMNS)
+        return table_of(rows, DCR_COLUMNS)
 
     return Rows(make)
 
@@ -351,11 +352,6 @@ def _summary_of_ratios(ratios: Distances) -> dict[str, object]:
     known = ratios[~np.isnan(ratios)]
     low, middle = quantiles(known, (0.05, 0.5))
     return {"nndr_mean": float(known.mean()) if len(known) else None, "nndr_q05": low, "nndr_median": middle}
-
-
-def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pa.Table:
-    kinds = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
-    return pa.Table.from_pylist(rows, pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
 
 
 def holdout_counts(cursor: duckdb.DuckDBPyConnection, compared: Compared) -> tuple[int, int, int, int]:
@@ -430,7 +426,7 @@ def plan_dcr_histogram(session: Session, *arguments: Any) -> Rows:
                 total = int(counts[part].sum())
                 row |= {number: int(counts[part][place]), relative: counts[part][place] / total if total else None}
             rows.append(row)
-        return _table(rows, HISTOGRAM_COLUMNS)
+        return table_of(rows, HISTOGRAM_COLUMNS)
 
     return Rows(make)
 
@@ -480,7 +476,7 @@ def plan_holdout_share(session: Session, *arguments: Any) -> Rows:
                     "warning": _warning(cursor, call, records, tied) if part == "synthetic" else None,
                 }
             )  # fmt: skip
-        return _table(rows, SHARE_COLUMNS)
+        return table_of(rows, SHARE_COLUMNS)
 
     return Rows(make)
 

@@ -32,6 +32,7 @@ from sdcduck.methods.synthesis.private_synthesis import (
 )
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.arguments import among, choice, number, whole, wrong
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import refuse_taken
 from sdcduck.udfs.synthesis.privacy_ledger import BUDGET, NEIGHBOURS, tables_read
 from sdcduck.udfs.synthesis.tables import Cells
@@ -363,14 +364,9 @@ def plan_synth_dp_preflight(
                     else "most of it would be noise",
                 }
             )  # fmt: skip
-        return _as_table(rows, _PREFLIGHT_COLUMNS)
+        return table_of(rows, _PREFLIGHT_COLUMNS)
 
     return Rows(make)
-
-
-def _as_table(rows: list[dict[str, object]], columns: dict[str, str]) -> pa.Table:
-    types = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64()}
-    return pa.table({name: pa.array([row[name] for row in rows], types[kind]) for name, kind in columns.items()})
 
 
 _CELL_COLUMNS = {"categories": "VARCHAR", "count": "BIGINT", "converged": "BOOLEAN"}

@@ -24,6 +24,7 @@ from sdcduck.methods.synthesis.record_swapping import (
 )
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.arguments import needed, share, whole, wrong
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 
@@ -307,10 +308,7 @@ def plan_record_swap_report(
                     "rate": moved / len(at_risk) if len(at_risk) else None,
                 }
             )
-        types = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64()}
-        return pa.table(
-            {name: pa.array([row[name] for row in rows], types[sql_type]) for name, sql_type in _REPORT_COLUMNS.items()}
-        )
+        return table_of(rows, _REPORT_COLUMNS)
 
     return Rows(make)
 

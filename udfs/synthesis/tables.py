@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -33,6 +32,7 @@ from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import among, choice, needed, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.conditions import check_reads_columns_only
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, source
 
@@ -426,16 +426,9 @@ def plan_tau(
                         "sd_records": sd, "squared_distance": distance,
                     }
                 )  # fmt: skip
-        return _table(rows, _TAU_COLUMNS)
+        return table_of(rows, _TAU_COLUMNS)
 
     return Rows(make)
-
-
-def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pa.Table:
-    types = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64()}
-    return pa.table(
-        {name: pa.array([row[name] for row in rows], types[sql_type]) for name, sql_type in columns.items()}
-    )
 
 
 def plan_tune(
@@ -463,7 +456,7 @@ def plan_tune(
             "attained": wanted.attained(histogram, found, method or ""), "model": found.law.model,
             "sigma": found.law.sigma, "alpha": found.alpha, "m": found.m,
         }  # fmt: skip
-        return _table([row], _TUNE_COLUMNS)
+        return table_of([row], _TUNE_COLUMNS)
 
     return Rows(make)
 

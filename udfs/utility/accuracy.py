@@ -30,6 +30,7 @@ from sdcduck.methods.utility.margins import (
     worst_cells,
 )
 from sdcduck.udfs.arguments import whole
+from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.utility.columns import MOST_BUCKETS, Buckets, Compared, Side, buckets_of, code_batches
 
 _BUCKETS = {1: 100, 2: 10, 3: 5}  # of Platzer and Reutterer (2021)
@@ -201,8 +202,7 @@ def _summary(call: _Call, margins: pa.Table, sides: list[Side], buckets: list[Bu
         "ratio": tvd / fresh if tvd is not None and fresh else None,
         "warning": _warning(call, tvd, expected, fresh, sides, buckets),
     }  # fmt: skip
-    types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string()}
-    return pa.table({name: pa.array([row[name]], types[kind]) for name, kind in ACCURACY_COLUMNS.items()})
+    return table_of([row], ACCURACY_COLUMNS)
 
 
 def _warning(
@@ -247,10 +247,7 @@ def plan_accuracy_cells(
                         for gap, margin, cell in worst_cells(one, other, shown)
                     ]
                     best = sorted(best, key=lambda pair: -pair[0])[:shown]
-        types = {"BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR": pa.string()}
-        return pa.table(
-            {name: pa.array([row[name] for _, row in best], types[kind]) for name, kind in CELL_COLUMNS.items()}
-        )
+        return table_of([row for _, row in best], CELL_COLUMNS)
 
     return Rows(make)
 
