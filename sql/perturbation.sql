@@ -1388,17 +1388,28 @@ CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
 
 -- A sum with noise in proportion to t over a divisor, on the grid of that; as it is where `own` is NULL. Of rows that repeat
 -- what units have, what is there once is rounded first: on two grids there would be more digits of it. The largest squared
--- deviation is not computed in one way alone, so that its last digits do not count.
+-- deviation is not computed in one way alone, so that its last digits do not count. One step after the other: what a step
+-- mentions several times would be planned so many times with all that it is made of, a hundred times as long.
 CREATE OR REPLACE MACRO _sdc_quotient_on_grid(value, t, repeated, divisor, p, own) AS
     list_transform(
-        [{
-            'value': value / repeated, 't': t, 'repeated': repeated, 'divisor': divisor,
-            'share': _sdc_grid_share(_sdc_grid_key(_sdc_significant(t / repeated, 6), own))
-        }],
-        lambda one: _sdc_on_grid(
-            _sdc_on_grid(one['value'], _sdc_grid_step(_sdc_noise_spread(p, one['t'] / one['repeated'], one['share'])))
-                * one['repeated'] / one['divisor'],
-            _sdc_grid_step(_sdc_noise_spread(p, one['t'], one['share']) / one['divisor'])))[1];
+        list_transform(
+            list_transform(
+                list_transform(
+                    list_transform(
+                        [{'value': value / repeated, 't': t, 'once': t / repeated, 'repeated': repeated, 'divisor': divisor}],
+                        lambda one: {'of': one, 'key': _sdc_grid_key(_sdc_significant(one['once'], 6), own)}),
+                    lambda keyed: {'of': keyed['of'], 'share': _sdc_grid_share(keyed['key'])}),
+                lambda shared: {
+                    'of': shared['of'],
+                    'once': _sdc_noise_spread(p, shared['of']['once'], shared['share']),
+                    'spread': _sdc_noise_spread(p, shared['of']['t'], shared['share']) / shared['of']['divisor']
+                }),
+            lambda apart: {
+                'value': _sdc_on_grid(apart['of']['value'], _sdc_grid_step(apart['once']))
+                    * apart['of']['repeated'] / apart['of']['divisor'],
+                'step': _sdc_grid_step(apart['spread'])
+            }),
+        lambda rounded: _sdc_on_grid(rounded['value'], rounded['step']))[1];
 
 -- `sdc_variance`, with `own` keys (see `_sdc_own_key` and `_sdc_grid_key`), or with the cell key as it is, and no grid, where
 -- these are NULL.

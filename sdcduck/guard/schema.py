@@ -218,12 +218,11 @@ class Schema:
                 self._columns[policy.name] = known
         return known
 
-    def lengths(self, policy: Policy) -> dict[str, float]:
+    def lengths(self, policy: Policy, columns: Columns) -> dict[str, float]:
         """The bytes of the longest texts in the columns of a public table, 0 in others; with the connection held.
 
         DuckDB keeps them of every column. Of records, and of views, which would be worked out, nothing is asked.
         """
-        columns = self.columns(policy)
         texts = [columns.spelled[name] for name, kind in columns.types.items() if kind.this in _TEXTS]
         if policy.label != "public" or not texts or folded(policy.name) not in self.tables():
             return {}

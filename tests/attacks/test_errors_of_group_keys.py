@@ -22,7 +22,7 @@ KEYS = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=METHODS, name="one")
+@pytest.fixture(params=METHODS, name="one", scope="module")
 def _one(request: pytest.FixtureRequest) -> Guard:
     con = sdcduck.connect(secret="the secret of the tests")
     con.execute(

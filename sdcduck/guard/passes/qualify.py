@@ -37,7 +37,9 @@ def qualify(draft: Draft) -> None:
     tree, types = draft.tree, draft.types
     note_using(tree)
     name_subqueries(tree)
-    stored = {folded(policy.name): lengths for policy in draft.named if (lengths := draft.schema.lengths(policy))}
+    named = [(folded(policy.name), policy) for policy in draft.named]
+    lengths = {name: draft.schema.lengths(policy, draft.described[name]) for name, policy in named}
+    stored = {name: longest for name, longest in lengths.items() if longest}
     draft.tree, draft.rows = _qualified(tree, types, stored)
     refuse_other_using(draft.tree, types)
     refuse_hidden_relations(draft.tree)
