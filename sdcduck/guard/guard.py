@@ -423,6 +423,8 @@ class Guard:
         self._known.check_names(rewritten.tables, rewritten.shapes)
         for policy in rewritten.policies:
             self._known.check_facts(policy)
+        if rewritten.preview is not None:
+            self._known.check_preview(rewritten.preview)
         for unique in rewritten.unique:
             self._known.check_unique(unique)
         return rewritten
@@ -567,7 +569,10 @@ class Guard:
             made_up = frozenset((policy.name, PREVIEW) for policy in named)
             columns = tuple(Origin(name, made_up, computed=True) for name in names)
             tables = tuple(policy.name for policy in named)
-            return Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
+            methods = (PREVIEW,)
+            return Rewritten(
+                sql, (notice,), (), tables, methods, (), notice, columns, shapes=shapes, preview=named[0]
+            )  # fmt: skip
         visible = {name: frozenset(columns) for name, columns in schema.items()}
         protection = Protection(policies, visible, self._known.tables())
         protection.protect(tree)
