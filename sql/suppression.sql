@@ -46,7 +46,7 @@ CREATE OR REPLACE MACRO sdc_is_open(stencil, filter := true) AS
 --| The sum of a measure over inner cells where it may be shown, NULL where it may not.
 --|
 --| Works with GROUP BY, CUBE, ROLLUP and GROUPING SETS over the stencil table, on any grouping of its columns. The type is
---| that of `sum(y)`.
+--| that of `sum(y)`. Of floating-point numbers the last digits may tell suppressed cells apart: publish them as DECIMAL.
 --|
 --| @arg y numeric column: the measure in the inner cells
 --| @arg stencil BIGINT column: the numbers of the inner cells

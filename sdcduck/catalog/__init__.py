@@ -81,11 +81,13 @@ from sdcduck.catalog.records import (
 )
 from sdcduck.catalog.relations import (
     Policy,
+    declared_preview,
     drop_policy,
     has_its_columns,
     note_columns,
     policies,
     policies_version,
+    preview_digest,
     renew_policies,
     store_policy,
 )
@@ -128,6 +130,7 @@ __all__ = [
     "check_private_release",
     "current_database",
     "decide_output",
+    "declared_preview",
     "drop_output",
     "drop_policy",
     "drop_ptable",
@@ -151,6 +154,7 @@ __all__ = [
     "policies",
     "policies_version",
     "policy_facts",
+    "preview_digest",
     "ptable_macros",
     "publication",
     "read_by",

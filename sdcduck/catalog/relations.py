@@ -101,6 +101,9 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
+        made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
+        if made_up is not None:
+            set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
         if policy.noise_secret and setting(con, "noise_secret") is None:
             set_setting(con, "noise_secret", policy.noise_secret)
         _policies_changed(con)
@@ -120,6 +123,23 @@ def columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
 
 def _columns_of(name: str, role: str) -> str:
     return f"columns {json.dumps([folded(name), folded(role)])}"
+
+
+def _preview_of(name: str, role: str) -> str:
+    return f"preview {json.dumps([folded(name), folded(role)])}"
+
+
+def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
+    """What `preview_digest` said of a preview when it was declared; None: nobody asked then."""
+    return setting(con, _preview_of(policy.name, policy.role))
+
+
+def preview_digest(policy: Policy) -> str:
+    """The query for a text that is another one when other rows are shown in a preview."""
+    columns = [f"{identifier(name)}::VARCHAR" for name in (*policy.dimensions, *policy.measures)]
+    row = " || ".join(f"coalesce(length({column}) || ':' || {column}, '-')" for column in columns)
+    digest = f"count(*) || ' ' || coalesce(sum(md5_number_lower({row})), 0)"
+    return f"SELECT {digest} FROM {identifier(str(policy.preview))}"
 
 
 def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy, columns: Sequence[str]) -> bool:
@@ -161,7 +181,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_columns_of(name, role)])
+    kept = [_columns_of(name, role), _preview_of(name, role)]
+    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?)", kept)
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

@@ -328,6 +328,8 @@ class Guard:
         self._schema.check_names(rewritten.tables, rewritten.shapes)
         for policy in rewritten.policies:
             self._schema.check_facts(policy)
+        if rewritten.preview is not None:
+            self._schema.check_preview(rewritten.preview)
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
         return rewritten

@@ -62,6 +62,7 @@ class Rewritten:
         grouped: the rows are groups of units, or some of them.
         constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
         shapes: of these tables, which must still be the same.
+        preview: the policy of the table that it shows made-up rows of.
         rows: that may be in memory at once, for they may be wide; None: as many as of any query.
     """
 
@@ -77,3 +78,4 @@ class Rewritten:
     constant: bool = False
     shapes: tuple[Shape, ...] = ()
     rows: int | None = None
+    preview: Policy | None = None

@@ -77,6 +77,7 @@ class Schema:
         self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
+        self._previews: set[tuple[str, str]] = set()
         self._checks = {name: method.checks(self) for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -416,6 +417,24 @@ class Schema:
         checks.each_time(policy)
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
+
+    def check_preview(self, policy: Policy) -> None:
+        """Refuse a preview with other rows than when it was declared: somebody may have put records into it.
+
+        Raises:
+            Refused: it has, or nobody knows what it had.
+        """
+        other = f"{policy.name}: its preview has other rows than it was declared with, sdc_protect"
+        asked = (policy.name, policy.role)
+        if asked in self._previews:
+            return
+        now = self.value(catalog.preview_digest(policy), other)
+        with self.alone:
+            declared = catalog.declared_preview(self.con, policy)
+        if now != declared:
+            raise Refused("SDC060", other)
+        if identifier(str(policy.preview)) in self._unchanging_sources:
+            self._previews.add(asked)
 
     def _check_records(self, policy: Policy) -> None:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.

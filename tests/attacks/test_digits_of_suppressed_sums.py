@@ -76,6 +76,17 @@ def test_the_digits_are_there_where_cells_are_added_up_as_they_are() -> None:
     assert len(answers) > 1
 
 
+@pytest.mark.parametrize(("kind", "different"), [("DOUBLE", True), ("DECIMAL(15, 2)", False)])
+def test_published_sums_have_these_digits_unless_they_are_exact(kind: str, different: bool) -> None:
+    """As docs/suppression.md says: what is published of floating-point numbers is their sum in all digits."""
+    published = set()
+    for cents in (0, 1, 10, 1234, 98765):
+        with made(cents, kind) as con:
+            shown = "SELECT region, sex, income FROM sdc.cells_cells WHERE status = 'open' ORDER BY ALL"
+            published.add(repr(con.execute(shown).fetchall()))
+    assert (len(published) > 1) == different
+
+
 def test_sums_are_right_to_four_decimals() -> None:
     with made(0) as con:
         asked = "SELECT region, sex, sum(income) AS income FROM firms GROUP BY CUBE (region, sex)"

@@ -177,5 +177,49 @@ def test_a_preview_that_is_not_there_any_more(
     with pytest.raises(Refused, match=r"SDC060: .*its preview was removed or has other columns, sdc_protect"):
         guarded.sql(question)
     assert guarded.sql("SELECT count(*) AS n FROM people").num_rows == 1
-    con.execute("CREATE OR REPLACE TABLE made_up AS SELECT 'W' AS region")
+    con.execute("CREATE OR REPLACE TABLE made_up AS SELECT 'W' AS region, 3 AS age, 4 AS income")
+    with pytest.raises(Refused, match=r"SDC060: .*other rows"):
+        guarded.sql(question)
+    con.execute(PROTECT.format("'made_up'")).fetchall()
     assert guarded.sql(question).to_pylist() == [{"region": "W"}]
+
+
+CHANGES = (
+    "INSERT INTO made_up BY NAME SELECT region, age, income FROM people LIMIT 1",
+    "UPDATE made_up SET income = (SELECT max(income) FROM people) WHERE age = 30",
+    "CREATE OR REPLACE TABLE made_up AS FROM people",
+    "DELETE FROM made_up",
+    "DELETE FROM sdc.settings WHERE starts_with(name, 'preview')",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_rows_that_came_later_are_not_shown(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, change: str, asked_before: bool
+) -> None:
+    """They may be records."""
+    if asked_before:
+        assert guarded.sql("FROM people LIMIT 3").num_rows == 3
+    con.execute(change)
+    for question in ("FROM people LIMIT 3", "SELECT region FROM people LIMIT 50"):
+        with pytest.raises(
+            Refused, match=r"SDC060: .*its preview has other rows than it was declared with, sdc_protect"
+        ):
+            guarded.sql(question)
+    assert guarded.sql("SELECT count(*) AS n FROM people").num_rows == 1
+
+
+def test_what_is_not_shown_of_a_preview_may_change(con: duckdb.DuckDBPyConnection, guarded: Guard) -> None:
+    con.execute("UPDATE made_up SET remark = 'of 2026', id = NULL")
+    assert guarded.sql("FROM people LIMIT 3").num_rows == 3
+
+
+def test_a_file_with_a_preview(tmp_path: Path) -> None:
+    file = tmp_path / "people.duckdb"
+    with declared() as con:
+        con.execute(f"ATTACH '{file}' AS kept; COPY FROM DATABASE memory TO kept; DETACH kept")
+    opened = sdcduck.open_guard(file)
+    for _ in range(2):
+        assert opened.sql("FROM people LIMIT 3").num_rows == 3
+    opened.close()

@@ -29,7 +29,9 @@ def answer_previews(draft: Draft) -> None:
     made_up = frozenset((policy.name, PREVIEW) for policy in draft.named)
     columns = tuple(Origin(name, made_up, computed=True) for name in draft.names)
     tables = tuple(policy.name for policy in draft.named)
-    draft.answer = Rewritten(sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes)
+    draft.answer = Rewritten(
+        sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes, preview=draft.named[0]
+    )  # fmt: skip
 
 
 def preview_of(
