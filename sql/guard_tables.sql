@@ -44,7 +44,7 @@ CREATE OR REPLACE MACRO sdc_protect(
     SELECT * FROM query(_sdc_with_python(_sdc_plan_protect(
         tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
         ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units::VARCHAR, base::VARCHAR, publication::VARCHAR, population::VARCHAR,
-        role::VARCHAR, preview::VARCHAR, [current_database(), current_schema()])));
+        role::VARCHAR, preview::VARCHAR, list_value(current_database(), current_schema()))));
 
 --| sdc_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely. A view that fails for some of its rows is refused.
@@ -62,7 +62,7 @@ CREATE OR REPLACE MACRO sdc_protect(
 --| @source this project
 CREATE OR REPLACE MACRO sdc_public(tbl, role := '') AS TABLE
     SELECT * FROM query(_sdc_with_python(
-        _sdc_plan_public(tbl::VARCHAR, role::VARCHAR, [current_database(), current_schema()])));
+        _sdc_plan_public(tbl::VARCHAR, role::VARCHAR, list_value(current_database(), current_schema()))));
 
 --| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.

@@ -28,12 +28,11 @@ CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
     CASE
         WHEN _sdc_with_python('') IS NULL THEN NULL
         ELSE coalesce(
-            _sdc_hmac_keys(unit_id::VARCHAR, CASE WHEN digits = digits::INTEGER THEN digits::INTEGER END),
+            _sdc_hmac_keys(unit_id::VARCHAR, CASE WHEN digits = digits::INTEGER THEN digits::INTEGER ELSE NULL END),
             CASE
                 WHEN unit_id IS NULL THEN NULL
-                WHEN (digits BETWEEN 5 AND 18 AND digits = digits::INTEGER) IS NOT TRUE
-                    THEN error('sdc_record_key: digits must be between 5 and 18')
-                ELSE error(_sdc_secret_problem('sdc_record_key'))
+                WHEN digits BETWEEN 5 AND 18 AND digits = digits::INTEGER THEN error(_sdc_secret_problem('sdc_record_key'))
+                ELSE error('sdc_record_key: digits must be between 5 and 18')
             END)
     END;
 

@@ -186,6 +186,40 @@ def test_what_another_sdcduck_stored_makes_room(file: Path) -> None:
             sdcduck.install(con)
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(
+    ("replaced", "drop"),
+    [
+        ("sdc_record_key(unit_id, digits := 8) AS 3", "MACRO sdc_record_key"),
+        ("SDC_Protect(tbl, unit := NULL) AS TABLE SELECT 'people' AS name", "MACRO TABLE sdc_protect"),
+        ("_sdc_with_python(plan) AS replace(plan, 'people', 'others')", "MACRO _sdc_with_python"),
+    ],
+)
+def test_a_macro_that_somebody_replaced_is_noticed(file: Path, replaced: str, drop: str, read_only: bool) -> None:
+    with duckdb.connect(str(file)) as con:
+        con.execute(f"CREATE OR REPLACE MACRO {replaced}")
+    with pytest.raises(sdcduck.SDCError, match="somebody replaced sdcduck's") as caught:
+        sdcduck.connect(file, read_only=read_only)
+    assert f"DROP {drop}".casefold() in str(caught.value).replace('"', "").casefold()
+    del caught
+    gc.collect()
+    with duckdb.connect(str(file)) as con:
+        con.execute(f"DROP {drop}")
+    with sdcduck.connect(file, read_only=read_only, secret=SECRET) as con:
+        assert con.execute(KEY).fetchall() == [(22362356,)]
+        if not read_only:
+            assert con.cursor().execute(KEY).fetchall() == [(22362356,)]
+
+
+def test_macros_of_ours_are_not_taken_for_replaced(file: Path) -> None:
+    """However this DuckDB spells them: as they were created, and as they were read from a file."""
+    with duckdb.connect(str(file)) as con:
+        assert stored.has_all(con)
+    with sdcduck.connect() as con:
+        assert stored.has_all(con)
+    assert stored.names() - stored._pure_names() - set(stored._called()) == stored._IN_OTHER_WORDS
+
+
 # --- At once ---------------------------------------------------------------------------------------------------------
 
 

@@ -234,7 +234,7 @@ def install(
 
     Raises:
         SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck, or by
-            `sdc_export`; a macro of yours that is called like one of ours.
+        `sdc_export`; a macro of yours that is called like one of ours, or that replaced one.
     """
     _check_duckdb()
     if secret is not None:
@@ -260,7 +260,8 @@ def _install(
         current = not new and stored.is_current(con)
         in_transaction = not new and _in_transaction(con)
         # What fails in a transaction ends it, so nothing is tried there.
-        session = (None if in_transaction else _new_session(con)) or _known_session(con)
+        first = None if in_transaction else _new_session(con)
+        session = first or _known_session(con)
         if session is None or (in_transaction and not current):
             raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
         session.add(con)
@@ -270,7 +271,7 @@ def _install(
         if progress is not None:
             session.progress = progress
         _set_scheduler(con, on=True)
-        if current:
+        if current and (first is None or stored.has_all(con)):
             return con
         if catalog.is_read_only(con):
             session.temporary = stored.temporary(con)

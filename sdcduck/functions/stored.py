@@ -34,6 +34,7 @@ FAMILIES: tuple[Family, ...] = tuple(
 
 VERSION = version("sdcduck")
 _MACRO = re.compile(r"^CREATE (?:OR REPLACE )?MACRO (?:IF NOT EXISTS )?(\w+)", re.MULTILINE)
+_BODY = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\((?:[^()]|\([^()]*\))*\) AS(?: TABLE)?\b(.*?);$", re.M | re.S)
 _CREATE_MACRO = re.compile(r"^CREATE( OR REPLACE)? MACRO( IF NOT EXISTS)?", re.MULTILINE)
 TEMPORARY = "CREATE OR REPLACE TEMP MACRO"
 _CATALOG_IN_MEMORY = "sdc"
@@ -105,6 +106,52 @@ def _ours(con: duckdb.DuckDBPyConnection) -> frozenset[str]:
         return frozenset()
     written = catalog.setting(con, "macros")
     return _pure_names() if written is None else frozenset(written.split())
+
+
+_WORD = re.compile(r"\w+")
+_LAYOUT = frozenset(["as", "cast", "main"])
+"""Words that DuckDB puts in or leaves out."""
+_IN_OTHER_WORDS = frozenset([
+    "_sdc_apriori_in", "_sdc_combined", "_sdc_variance_between", "sdc_class_risk", "sdc_combine", "sdc_draw_count",
+    "sdc_rounding_ptable",
+])  # fmt: skip
+"""Macros that DuckDB spells with other expressions than we do. None decides what is protected, or how."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _WORD.findall(folded(text)) if word not in _LAYOUT)
+
+
+@cache
+def _called() -> dict[str, tuple[str, ...]]:
+    """The words of the macros that call Python, by their names."""
+    texts = "\n".join(sql_of(file) for one in FAMILIES for file in one.temporary)
+    return {name: _words(body) for name, body in _BODY.findall(texts) if name not in _IN_OTHER_WORDS}
+
+
+def has_all(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the macros that call Python are all there; at those of protected answers looks the guard.
+
+    What one stands for is compared word by word: DuckDB spells it with brackets and casts of its own.
+
+    Raises:
+        SDCError: one is not what this sdcduck stores.
+    """
+    rows = con.execute(
+        "SELECT function_name, macro_definition, function_type FROM duckdb_functions() WHERE NOT internal AND "
+        "database_name = current_database() AND schema_name = 'main' AND function_type IN ('macro', 'table_macro')"
+    ).fetchall()
+    found: set[str] = set()
+    for name, definition, kind in rows:
+        if folded(name) in _called():
+            found.add(folded(name))
+            if _words(definition) != _called()[folded(name)]:
+                what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
+                raise SDCError(
+                    f"somebody replaced sdcduck's {name} in this database: DROP {what} {identifier(name)} there, with "
+                    "plain DuckDB, and connect again: that stores ours"
+                )
+    return found == set(_called())
 
 
 def _there(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str]]:

@@ -168,6 +168,7 @@ def test_a_name_is_declared_where_it_means_the_table_of_the_main_schema(
         CREATE TABLE elsewhere.info AS FROM other.info;
     """)
     con.execute(use)
+    sdcduck.install(con)  # there is none of its functions in another database
     with pytest.raises(duckdb.Error, match=r'USE "memory"\."main" first; for a table of another schema make a view'):
         con.execute(f"FROM {declare}")
     with pytest.raises(Refused, match="SDC020"):
