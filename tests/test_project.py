@@ -17,20 +17,15 @@ MODULES = {"sdcduck.sql"}
 """What looks like a file, and is the name of a package."""
 LONGEST_MODULE, LONGEST_FUNCTION = 600, 80  # lines
 LONG_MODULES = {
-    "sdcduck/catalog/audit_log.py",
-    "sdcduck/guard/block.py",
-    "sdcduck/guard/guard.py",
-    "sdcduck/guard/known.py",
-    "udfs/reconstruction.py",
-    "udfs/synthetic_records.py",
+    "sdcduck/ibis/functions.py",  # written by `make examples`
+    "udfs/risk/reconstruction.py",
+    "udfs/synthesis/records.py",
 }
-"""What was longer when the limit came. Whoever splits one takes it off; none is added."""
+"""What was longer when the limit came, and what nobody writes. Whoever splits one takes it off; none is added."""
 LONG_FUNCTIONS = {
     "sdcduck/cli/gateway.py: serve",
-    "sdcduck/guard/guard.py: _protected",
-    "udfs/guard.py: plan_protect",
-    "udfs/record_swapping.py: _read_households",
-    "udfs/synthetic_plan.py: read_plan",
+    "udfs/synthesis/plan.py: read_plan",
+    "udfs/synthesis/record_swapping.py: _read_households",
 }
 _NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|sql|md|toml)|/))`")
 _LINKED = re.compile(r"\]\(([\w./-]+\.md)(#[\w-]+)?\)")
@@ -83,7 +78,7 @@ def modules() -> Iterator[tuple[str, str]]:
 
 def test_no_module_is_long() -> None:
     long = {name for name, text in modules() if len(text.splitlines()) > LONGEST_MODULE}
-    assert sorted(long - LONG_MODULES) == []
+    assert long == LONG_MODULES
 
 
 def test_no_function_is_long() -> None:
@@ -95,4 +90,4 @@ def test_no_function_is_long() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     }
-    assert sorted(long - LONG_FUNCTIONS) == []
+    assert long == LONG_FUNCTIONS

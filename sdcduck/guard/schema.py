@@ -78,7 +78,7 @@ class Schema:
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._previews: set[tuple[str, str]] = set()
-        self._checks = {name: method.checks(self) for name, method in METHODS.items()}
+        self._checks = {name: method.checks() for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
         self._first_names: dict[int, str] = {}
@@ -412,9 +412,9 @@ class Schema:
                     self._check_records(policy)
                 except _FAILS:  # which tells of a record
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
-            checks.of_records(policy, rows)
+            checks.of_records(self, policy, rows)
             self._rows[asked] = rows
-        checks.each_time(policy)
+        checks.each_time(self, policy)
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
 

@@ -26,26 +26,25 @@ _MENDED = {
 class _PTables(Checks):
     """The p-tables of a policy are stored, as they were, and make noise."""
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
+    def __init__(self) -> None:
         self._ptables: dict[str, int] = {}
 
-    def each_time(self, policy: Policy) -> None:
+    def each_time(self, facts: Facts, policy: Policy) -> None:
         """Refuse to answer with a p-table that is not stored any more, or not as it was: the macros have its numbers.
 
         All rows are looked at once, and again when the fingerprint of all p-tables is another.
         """
         every = f"{policy.name}: all p-tables were removed, sdcduck.uninstall and install, sdc_store_ptable"
-        fingerprint = self.facts.value(FINGERPRINT, every)
+        fingerprint = facts.value(FINGERPRINT, every)
         if fingerprint is None:
             raise Refused("SDC060", every)
         for name in (policy.ptable, policy.magnitude_ptable):
             if name is None or self._ptables.get(name) == fingerprint:
                 continue
             try:
-                with self.facts.alone:
-                    found = is_as_stored(self.facts.con, name)
-                    noise = makes_noise(self.facts.con, name)
+                with facts.alone:
+                    found = is_as_stored(facts.con, name)
+                    noise = makes_noise(facts.con, name)
             except duckdb.Error:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None

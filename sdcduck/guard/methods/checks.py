@@ -27,13 +27,10 @@ class Facts(Protocol):
 class Checks:
     """Nothing, beyond what is asked of the records of every table."""
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-
-    def of_records(self, policy: Policy, rows: int) -> None:
+    def of_records(self, facts: Facts, policy: Policy, rows: int) -> None:
         """Refuse a table that has another number of records than when it was looked at last."""
 
-    def each_time(self, policy: Policy) -> None:
+    def each_time(self, facts: Facts, policy: Policy) -> None:
         """Refuse what the method must not answer with."""
 
     def is_settled(self, policy: Policy) -> bool:

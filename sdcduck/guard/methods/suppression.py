@@ -26,12 +26,11 @@ _LARGEST = "1e27"  # of floating-point numbers, so that the sum of all cells is 
 class _Publications(Checks):
     """The publication of a policy is of the data as they are."""
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
+    def __init__(self) -> None:
         self._publications: dict[str, Publication] = {}
         self._up_to_date: set[str] = set()
 
-    def of_records(self, policy: Policy, rows: int) -> None:
+    def of_records(self, facts: Facts, policy: Policy, rows: int) -> None:
         """Refuse to answer from a publication that counts other records than a table has.
 
         Raises:
@@ -39,10 +38,10 @@ class _Publications(Checks):
         """
         other = f"{policy.name}: its publication is not of these data, sdc_publish"
         counted = f"SELECT coalesce(sum({identifier(str(policy.count_column))}), 0)::BIGINT"
-        if self.facts.value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
+        if facts.value(f"{counted} FROM {stencil_table(str(policy.publication))}", other) != rows:
             raise Refused("SDC060", other)
 
-    def each_time(self, policy: Policy) -> None:
+    def each_time(self, facts: Facts, policy: Policy) -> None:
         """Refuse to answer from a publication that is not of the data as they are now, or has other columns by now.
 
         DuckDB has no number that changes with every write and is cheaper to look up: the fingerprint is compared for
@@ -54,11 +53,11 @@ class _Publications(Checks):
         other = f"{policy.name}: its publication is not of these data, sdc_publish"
         columns = f"{policy.name}: its publication has other columns, sdc_protect"
         try:
-            with self.facts.alone:
-                stored = catalog.publication(self.facts.con, name)
+            with facts.alone:
+                stored = catalog.publication(facts.con, name)
                 known = self._publications.get(stored.query)
                 if known is None:
-                    known = self._publications[stored.query] = read_publication(self.facts.con, stored.query)
+                    known = self._publications[stored.query] = read_publication(facts.con, stored.query)
         except (SDCError, duckdb.CatalogException):
             raise Refused("SDC060", other) from None
         kinds = {kind: {one.name for one in known.measures if one.kind == kind} for kind in ("count", "sum")}
@@ -70,16 +69,16 @@ class _Publications(Checks):
         ):
             raise Refused("SDC060", columns)
         needed = ", ".join(map(identifier, (*policy.dimensions, *policy.measures, str(policy.count_column), "stencil")))
-        self.facts.value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
-        with self.facts.alone:
-            stencil = catalog.stencil_digest(self.facts.con, stored.name)
+        facts.value(f"SELECT count(*) FROM (SELECT {needed} FROM {stencil_table(name)} LIMIT 0)", other)
+        with facts.alone:
+            stencil = catalog.stencil_digest(facts.con, stored.name)
         digests = [(digest_query(known), stored.fingerprint)]
         if stencil is not None:
             digests.append((catalog.stencil_digest_query(stored.name, known.columns), stencil))
         now = " || '; ' || ".join(f"({query})" for query, _ in digests)
-        if self.facts.value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
+        if facts.value(f"SELECT {now}", other) != "; ".join(str(kept) for _, kept in digests):
             raise Refused("SDC060", other)
-        if self.facts.unchanging and self.facts.is_unchanging(stored.query):
+        if facts.unchanging and facts.is_unchanging(stored.query):
             self._up_to_date.add(name)
 
     def is_settled(self, policy: Policy) -> bool:
