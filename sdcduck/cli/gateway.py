@@ -8,8 +8,9 @@ import getpass
 import logging
 import os
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import duckdb
 import typer
@@ -102,34 +103,53 @@ def serve(
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:
-            how = "TLS only" if required else "TLS if clients ask for it" if certificate is not None else "without TLS"
-            typer.echo(f"sdcduck: serving {file} on {host}:{ports.postgres}, {how}", err=True)
-            if ports.flight is not None:
-                how = "TLS only" if certificate is not None else "without TLS"
-                how += "" if issuer is None else ", clients with a certificate only"
-                typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
-            if ports.metrics is not None:
-                typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
+            _say_where(
+                file, host, metrics_host, ports, certificate, required=required, by_certificate=issuer is not None
+            )
             if custodian_raw:
                 seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
                 typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
-            if certificate is not None and certificate.fingerprint:
-                typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
-        # What is there now stays: the collector need not look at it again while questions are rewritten.
-        gc.collect()
-        gc.freeze()
-        try:
-            asyncio.run(serve_clients(opened, options, ready, flight=flight, metrics=metrics))
-        finally:
-            gc.unfreeze()
-        if flight is not None:
-            # Everything is written and closed. While a Flight client does not read what it asked for, Arrow's server
-            # cannot end; pyarrow would end it once more as the interpreter ends, and wait for ever or abort.
-            logging.shutdown()
-            sys.stderr.flush()
-            os._exit(0)
+        _run(serve_clients(opened, options, ready, flight=flight, metrics=metrics), at_once=flight is not None)
+
+
+def _say_where(
+    file: Path, host: str, metrics_host: str, ports: Ports, certificate: Certificate | None, *, required: bool,
+    by_certificate: bool,
+) -> None:  # fmt: skip
+    """Tell on standard error what listens where, and how it is encrypted."""
+    how = "TLS only" if required else "TLS if clients ask for it" if certificate is not None else "without TLS"
+    typer.echo(f"sdcduck: serving {file} on {host}:{ports.postgres}, {how}", err=True)
+    if ports.flight is not None:
+        how = "TLS only" if certificate is not None else "without TLS"
+        how += ", clients with a certificate only" if by_certificate else ""
+        typer.echo(f"sdcduck: Arrow Flight SQL on {host}:{ports.flight}, {how}", err=True)
+    if ports.metrics is not None:
+        typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
+    if certificate is not None and certificate.fingerprint:
+        typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
+
+
+def _run(serving: Coroutine[Any, Any, None], *, at_once: bool) -> None:
+    """Serve until the end.
+
+    Args:
+        at_once: end the process then, whatever still runs in it.
+    """
+    # What is there now stays: the collector need not look at it again while questions are rewritten.
+    gc.collect()
+    gc.freeze()
+    try:
+        asyncio.run(serving)
+    finally:
+        gc.unfreeze()
+    if at_once:
+        # Everything is written and closed. While a Flight client does not read what it asked for, Arrow's server
+        # cannot end; pyarrow would end it once more as the interpreter ends, and wait for ever or abort.
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _audit_log(path: Path | None, quota: int | None, size: int | None) -> AuditLog | None:

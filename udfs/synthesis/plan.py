@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -327,6 +327,60 @@ ARGUMENT_NAMES = (
 )  # fmt: skip
 
 
+def _outputs(cursor: duckdb.DuckDBPyConnection, relation: Source, formulas: Mapping[int, object]) -> tuple[Output, ...]:
+    """The columns, with the formulas of those that are computed from others."""
+    outputs = tuple(
+        Output(name, sql_type, None if formulas.get(place) is None else str(formulas[place]))
+        for place, (name, sql_type) in enumerate(relation.columns.items())
+    )
+    others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
+    relation.check_names(tuple(relation.columns))
+    if not others:
+        raise SDCError("argument 'derived' leaves no column to be drawn")
+    for output in outputs:
+        if output.derived is not None:
+            what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
+            _check_formula(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
+    return outputs
+
+
+def _visited(
+    names: _Names, visit: str | None, asked: Sequence[int], together: Sequence[int]
+) -> tuple[bool, tuple[int, ...]]:
+    """Whether columns are drawn in the order of their size, and else in which."""
+    named = json.loads(visit or "[]") or []
+    by_size = named == _BY_SIZE
+    if not by_size and not isinstance(named, list):
+        raise wrong("visit", f"be a list of columns, or '{_BY_SIZE}'")
+    first = [] if by_size else names.places(named, "visit")
+    for place in first:
+        if place not in asked:
+            raise SDCError(f"argument 'visit' names '{names.all[place]}', which is not drawn")
+    order = (*together, *(place for place in first if place not in together))
+    return by_size, order + tuple(place for place in asked if place not in order)
+
+
+def _weighed_by(relation: Source, names: _Names, weight: str, formulas: Mapping[int, object]) -> int:
+    """The column of weights."""
+    relation.number(weight, "weight")
+    place = names.place(weight, "weight")
+    if place in formulas:
+        raise SDCError(f"argument 'weight' names '{names.all[place]}', which is computed ('derived')")
+    return place
+
+
+def _bases(names: _Names, outputs: Sequence[Output], order: Sequence[int], round_to: str | None) -> dict[int, float]:
+    """To multiples of what columns are rounded."""
+    bases: dict[int, float] = {}
+    for place, base in names.by_place(struct(round_to, "round_to", "{'income': 100}"), "round_to").items():
+        _check_changeable(outputs[place], order, place, "round_to")
+        scale = outputs[place].encoding.scale
+        if scale is None or not is_finite(base) or not 0 < base * scale < math.inf:
+            raise wrong("round_to", "hold positive numbers, for columns of numbers", "{'income': 100}")
+        bases[place] = float(base) * scale
+    return bases
+
+
 def read_plan(
     session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
     seed: int | None, by: list[str] | None, method: str | None, visit: str | None, predictors: str | None,
@@ -347,18 +401,7 @@ def read_plan(
     relation = source(cursor, text, "source")
     names = _Names(relation)
     formulas = names.by_place(struct(derived, "derived", "{'total': 'wages + interest'}"), "derived")
-    outputs = tuple(
-        Output(name, sql_type, None if formulas.get(place) is None else str(formulas[place]))
-        for place, (name, sql_type) in enumerate(relation.columns.items())
-    )
-    others = ", ".join(identifier(output.name) for output in outputs if output.derived is None)
-    relation.check_names(tuple(relation.columns))
-    if not others:
-        raise SDCError("argument 'derived' leaves no column to be drawn")
-    for output in outputs:
-        if output.derived is not None:
-            what = f"argument 'derived': '{output.name}' must be computed from columns that are not derived"
-            _check_formula(cursor, f"({output.derived})::{output.sql_type}", others, relation, what)
+    outputs = _outputs(cursor, relation, formulas)
     strata = names.places(by, "by")
     not_drawn = {*strata, *formulas}
     asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
@@ -371,27 +414,13 @@ def read_plan(
             raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
     if len(together) == 1 or (together and how == "bootstrap-noise"):
         raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
-    named = json.loads(visit or "[]") or []
-    by_size = named == _BY_SIZE
-    if not by_size and not isinstance(named, list):
-        raise wrong("visit", f"be a list of columns, or '{_BY_SIZE}'")
-    first = [] if by_size else names.places(named, "visit")
-    for place in first:
-        if place not in asked:
-            raise SDCError(f"argument 'visit' names '{outputs[place].name}', which is not drawn")
-    order = (*together, *(place for place in first if place not in together))
-    order += tuple(place for place in asked if place not in order)
+    by_size, order = _visited(names, visit, asked, together)
     kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
     if weight is not None and not by_size:
         raise SDCError(
             f"argument 'weight' is for visit := '{_BY_SIZE}': make weights equal with sdc_synth_equal_weights"
         )
-    weighed_by = None
-    if weight is not None:
-        relation.number(weight, "weight")
-        weighed_by = names.place(weight, "weight")
-        if weighed_by in formulas:
-            raise SDCError(f"argument 'weight' names '{names.all[weighed_by]}', which is computed ('derived')")
+    weighed_by = None if weight is None else _weighed_by(relation, names, weight, formulas)
     if not order:
         raise SDCError("there is no column left to be drawn")
     if subset is not None:
@@ -403,13 +432,6 @@ def read_plan(
             _ = output.encoding
     outputs = _with_rules(cursor, names, relation, outputs, order, bounds_where)
     ordinary = _bounds(cursor, names, outputs, order, bounds, non_negative)
-    bases: dict[int, float] = {}
-    for place, base in names.by_place(struct(round_to, "round_to", "{'income': 100}"), "round_to").items():
-        _check_changeable(outputs[place], order, place, "round_to")
-        scale = outputs[place].encoding.scale
-        if scale is None or not is_finite(base) or not 0 < base * scale < math.inf:
-            raise wrong("round_to", "hold positive numbers, for columns of numbers", "{'income': 100}")
-        bases[place] = float(base) * scale
     return Plan(
         relation=relation,
         outputs=outputs,
@@ -427,7 +449,7 @@ def read_plan(
         groups=whole(groups, "groups", least=1),
         exclude=tuple(value for value in exclude or () if value is not None),
         bounds=ordinary,
-        bases=bases,
+        bases=_bases(names, outputs, order, round_to),
         redraws=whole(redraws, "redraws", least=0),
         train_rows=None if train_rows is None else whole(train_rows, "train_rows", least=1),
         max_categories=None if max_categories is None else whole(max_categories, "max_categories", least=1),

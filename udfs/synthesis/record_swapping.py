@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -125,6 +126,17 @@ def _names(prefix: str, columns: tuple[str, ...]) -> list[str]:
     return [f"_{prefix}{place}" for place in range(len(columns))]
 
 
+def _make_units(cursor: duckdb.DuckDBPyConnection, equal: Sequence[Sequence[str]]) -> None:
+    """Number the households, and in each profile those that are alike."""
+    profiles = "".join(
+        f", dense_rank() OVER (ORDER BY {', '.join(profile)}) - 1 AS _p{place}" for place, profile in enumerate(equal)
+    )
+    cursor.execute(
+        "CREATE TEMP TABLE _units AS SELECT _household, _key, _area, row_number() OVER (ORDER BY _key, _household) - 1 "
+        f"AS _unit{profiles} FROM _homes"
+    )
+
+
 def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Households:
     """Reads the source once, into temporary tables of the cursor.
 
@@ -181,13 +193,7 @@ def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Househo
         ],
     )  # fmt: skip
     equal = [[similars[alike_in.index(column)] for column in profile] for profile in call.similar]
-    profiles = "".join(
-        f", dense_rank() OVER (ORDER BY {', '.join(profile)}) - 1 AS _p{place}" for place, profile in enumerate(equal)
-    )
-    cursor.execute(
-        "CREATE TEMP TABLE _units AS SELECT _household, _key, _area, row_number() OVER (ORDER BY _key, _household) - 1 "
-        f"AS _unit{profiles} FROM _homes"
-    )
+    _make_units(cursor, equal)
     check()
     same = " AND ".join(f"p.{name} IS NOT DISTINCT FROM a.{name}" for name in risks) or "true"
     cursor.execute(

@@ -1,0 +1,243 @@
+"""Drawing synthetic records from a model, chunk by chunk, while a statement reads them."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Session
+from sdcduck.methods.synthesis.records import (
+    CLIPPED,
+    Model,
+    draw,
+    stratum_of,
+)
+from sdcduck.methods.synthesis.trees import INFINITY, MINUS_INFINITY, NAN, NULL
+from sdcduck.udfs.synthesis.columns import LARGEST
+from sdcduck.udfs.synthesis.plan import (
+    Output,
+)
+
+Dictionary: TypeAlias = NDArray[Any] | pa.Array
+"""The distinct values of a column, in the order of their codes."""
+_BLOCK, _BLOCKS_KEPT = 2**15, 4
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Records that have been drawn: what they are, whether they were chosen, and what `draw` says of them."""
+
+    codes: NDArray[np.int32]
+    chosen: NDArray[np.bool_]
+    results: NDArray[np.float64]
+    changed: NDArray[np.uint8]
+    different: NDArray[np.int32]
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All of it, record by record."""
+        return self.codes, self.chosen, self.results, self.changed, self.different
+
+
+@dataclass
+class Generator:
+    """A model at work for one statement.
+
+    Attributes:
+        kept: codes of all columns of the original records, of a partial synthesis; else None.
+        chosen, strata, numbers: by original record, of a partial synthesis.
+        served: how many records have been drawn.
+    """
+
+    model: Model
+    outputs: tuple[Output, ...]
+    dictionaries: tuple[Dictionary | None, ...]
+    rows: int
+    stream: int
+    redraws: int
+    details: bool
+    kept: NDArray[np.int32] | None = None
+    chosen: NDArray[np.bool_] | None = None
+    strata: NDArray[np.int64] | None = None
+    numbers: NDArray[np.int64] | None = None
+    served: int = 0
+    blocks: OrderedDict[int, Future[Drawn]] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def records(self, numbers: NDArray[np.int64]) -> Drawn:
+        """Some records; a block of neighbours is drawn at once, because a tree that is at hand is walked faster."""
+        first, last = int(numbers.min()), int(numbers.max())
+        block = first // _BLOCK
+        if last - first != len(numbers) - 1 or last // _BLOCK != block:
+            return self._draw(numbers)
+        with self.lock:
+            if block not in self.blocks:
+                self._begin(block, beside=False)
+            drawing = self.blocks[block]
+            # Whoever reads on wants the next block too: it is drawn while this one goes through the statement.
+            if block - 1 in self.blocks and block + 1 not in self.blocks and (block + 1) * _BLOCK < self.rows:
+                self._begin(block + 1, beside=True)
+            while len(self.blocks) > _BLOCKS_KEPT:
+                self.blocks.popitem(last=False)
+            drawn = drawing.result()
+        return Drawn(*(array[numbers - block * _BLOCK] for array in drawn.arrays))
+
+    def _begin(self, block: int, *, beside: bool) -> None:
+        """Draw a block: now, or in a thread beside, which the interpreter waits for at its end."""
+        drawing = self.blocks[block] = Future[Drawn]()
+
+        def run() -> None:
+            try:
+                drawing.set_result(self._draw(np.arange(block * _BLOCK, min((block + 1) * _BLOCK, self.rows))))
+            except BaseException as problem:  # it belongs to the statement, which asks for the block
+                drawing.set_exception(problem)
+
+        if beside:
+            threading.Thread(target=run, name="sdcduck", daemon=False).start()
+        else:
+            run()
+
+    def _draw(self, numbers: NDArray[np.int64]) -> Drawn:
+        model = self.model
+        if self.kept is None:
+            strata = stratum_of(model, numbers, self.rows)
+            codes = model.strata_codes.reshape(len(model.strata_sizes), -1)[strata].copy()
+            chosen, streams = np.ones(len(numbers), bool), numbers
+        else:
+            assert self.strata is not None
+            assert self.chosen is not None
+            assert self.numbers is not None
+            codes, strata = self.kept[numbers].copy(), self.strata[numbers]
+            chosen, streams = self.chosen[numbers], self.numbers[numbers]
+        return Drawn(codes, chosen, *draw(model, streams, strata, codes, chosen, self.stream, self.redraws))
+
+
+_MOST_GENERATORS = 16
+_GENERATORS: OrderedDict[str, Generator] = OrderedDict()
+"""Of the statements that are running, and of a few that ended early: nobody says when a statement ends."""
+_LOCK = threading.Lock()
+
+
+def remember(generator: Generator) -> pa.Table:
+    """Keep a generator for the statement that reads its records; answers with its handle."""
+    handle = secrets.token_hex(16)
+    with _LOCK:
+        _GENERATORS[handle] = generator
+        while len(_GENERATORS) > _MOST_GENERATORS:
+            _GENERATORS.popitem(last=False)
+    return pa.table({"model": [handle], "records": [generator.rows]})
+
+
+def drawn_records(session: Session, handles: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.Array:
+    """The synthetic records with these numbers: for each the lists of its doubles, whole numbers and texts."""
+    handle = handles[0].as_py()
+    with _LOCK:
+        generator = _GENERATORS.get(handle)
+        if generator is None:
+            raise SDCError("too many statements draw synthetic records at the same time")
+        _GENERATORS.move_to_end(handle)
+        generator.served += len(numbers)
+        if generator.served >= generator.rows:
+            del _GENERATORS[handle]
+    return _records(generator, numbers.to_numpy())
+
+
+def _records(generator: Generator, numbers: NDArray[np.int64]) -> pa.Array:
+    drawn = generator.records(numbers)
+    codes, results, changed, different = drawn.codes, drawn.results, drawn.changed, drawn.different
+    places = places_by_kind(generator.outputs, partial=generator.kept is not None)
+    lists = [
+        _doubles(generator, places["d"], codes, results, changed),
+        _whole_numbers(generator, places["i"], codes, results, changed),
+        _texts(generator, places["s"], codes),
+        pa.array(drawn.chosen),
+    ]
+    if generator.details:
+        lists += [
+            _list(pa.array(different.ravel().astype(np.int64), mask=(different < 0).ravel()), len(numbers)),
+            _list(pa.array((changed == CLIPPED).ravel()), len(numbers)),
+        ]
+    else:
+        nothing = pa.nulls(len(numbers))
+        lists += [nothing.cast(pa.list_(pa.int64())), nothing.cast(pa.list_(pa.bool_()))]
+    return pa.StructArray.from_arrays(lists, [name for name, _ in DRAWN])
+
+
+DRAWN = (
+    ("d", "DOUBLE[]"), ("i", "BIGINT[]"), ("s", "VARCHAR[]"), ("chosen", "BOOLEAN"), ("diversity", "BIGINT[]"),
+    ("clipped", "BOOLEAN[]"),
+)  # fmt: skip
+
+
+def places_by_kind(outputs: Sequence[Output], *, partial: bool) -> dict[str, list[int]]:
+    """The columns of each list of a drawn record."""
+    found: dict[str, list[int]] = {"d": [], "i": [], "s": []}
+    for place, output in enumerate(outputs):
+        if partial or output.derived is None:
+            kind = output.encoding.kind
+            found["s" if kind == "t" else kind].append(place)
+    return found
+
+
+def _list(flat: pa.Array, rows: int) -> pa.ListArray:
+    """The rows of a matrix as lists."""
+    width = len(flat) // rows if rows else 0
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32) * width), flat)
+
+
+def _doubles(
+    generator: Generator, places: list[int], codes: NDArray[np.int32], results: NDArray[np.float64],
+    changed: NDArray[np.uint8],
+) -> pa.ListArray:  # fmt: skip
+    values = np.zeros((len(codes), len(places)))
+    for at, place in enumerate(places):
+        code = codes[:, place]
+        taken = _taken(generator.dictionaries[place], code).astype(np.float64)
+        taken = np.where(changed[:, place] > 0, results[:, place], taken)
+        for special, number in ((NAN, np.nan), (MINUS_INFINITY, -np.inf), (INFINITY, np.inf)):
+            taken[code == special] = number
+        values[:, at] = taken
+    missing = codes[:, places] == NULL
+    return _list(pa.array(values.ravel(), mask=missing.ravel()), len(codes))
+
+
+def _whole_numbers(
+    generator: Generator, places: list[int], codes: NDArray[np.int32], results: NDArray[np.float64],
+    changed: NDArray[np.uint8],
+) -> pa.ListArray:  # fmt: skip
+    values = np.zeros((len(codes), len(places)), np.int64)
+    for at, place in enumerate(places):
+        code = codes[:, place]
+        rounded = np.rint(np.clip(results[:, place], -9.2e18, 9.2e18)).astype(np.int64)
+        taken = np.where(changed[:, place] > 0, rounded, _taken(generator.dictionaries[place], code))
+        taken[code == MINUS_INFINITY] = -LARGEST
+        taken[code == INFINITY] = LARGEST
+        values[:, at] = taken
+    missing = codes[:, places] == NULL
+    return _list(pa.array(values.ravel(), mask=missing.ravel()), len(codes))
+
+
+def _taken(dictionary: Dictionary | None, codes: NDArray[np.int32]) -> NDArray[Any]:
+    assert isinstance(dictionary, np.ndarray)
+    if not len(dictionary):
+        return np.zeros(len(codes), dictionary.dtype)
+    return dictionary[np.maximum(codes, 0)]
+
+
+def _texts(generator: Generator, places: list[int], codes: NDArray[np.int32]) -> pa.ListArray:
+    dictionaries = [generator.dictionaries[place] for place in places]
+    starts = np.cumsum([0, *(0 if dictionary is None else len(dictionary) for dictionary in dictionaries)])
+    chosen = codes[:, places]
+    flat = pa.array((chosen + starts[:-1]).ravel().astype(np.int64), mask=(chosen < 0).ravel())
+    texts = pa.concat_arrays([pa.array([], pa.string()), *(d for d in dictionaries if d is not None)])
+    return _list(texts.take(flat), len(codes))
