@@ -214,6 +214,7 @@ def connect(
             duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
         con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
+        catalog.check_name(con)
         return _install(con, secret=secret, progress=progress, new=new)
     except BaseException:
         con.close()
