@@ -214,7 +214,6 @@ def connect(
             duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
         con = duckdb.connect(str(path), read_only=read_only, config=config)
     try:
-        catalog.check_name(con)
         return _install(con, secret=secret, progress=progress, new=new)
     except BaseException:
         con.close()
@@ -241,10 +240,6 @@ def install(
     if secret is not None:
         _checked_secret(secret)
     con = _of_duckdb(con)
-    catalog.check_name(con)
-    if catalog.is_export(con):
-        # Its functions have the same names, and its numbers mean something to them only.
-        raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")
     return _install(con, secret=secret, progress=progress, new=False)
 
 
@@ -257,6 +252,10 @@ def _install(
     con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None, progress: bool | Show | None, new: bool
 ) -> duckdb.DuckDBPyConnection:
     """Put the functions on a connection; ``new``: nothing is in the database yet."""
+    catalog.check_name(con)
+    if not new and catalog.is_export(con):
+        # Its functions have the same names, and its numbers mean something to them only.
+        raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")
     with _INSTALLING:
         current = not new and stored.is_current(con)
         in_transaction = not new and _in_transaction(con)
