@@ -33,9 +33,9 @@ TRIED = 2000
 ATTACKS = {
     "singling out, one column": "sdc_attack_singling_out({tables}, seed := 1)",
     "singling out, 3 columns": "sdc_attack_singling_out({tables}, mode := 'multivariate', seed := 1)",
-    "linkability": f"sdc_attack_linkability({{tables}}, aux := {LINKED}, neighbours := 10, seed := 1)",
-    "inference of a number": "sdc_attack_inference({tables}, secret := 'income', seed := 1)",
-    "inference of a category": "sdc_attack_inference({tables}, secret := 'job', seed := 1)",
+    "linkability": f"sdc_attack_linkability({{tables}}, keys := {LINKED}, neighbours := 10, seed := 1)",
+    "inference of a number": "sdc_attack_inference({tables}, sensitive := 'income', seed := 1)",
+    "inference of a category": "sdc_attack_inference({tables}, sensitive := 'job', seed := 1)",
 }
 """As many attacks each, `TRIED`, as is the default."""
 PEER = {

@@ -45,7 +45,7 @@ def make(file: Path) -> None:
     )
     con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
     con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'])").fetchall()
-    con.execute("FROM sdc_public('numbers')").fetchall()
+    con.execute("FROM sdc_declare_public('numbers')").fetchall()
     con.execute(f"FROM sdc_create_user('ann', '{PASSWORD}')").fetchall()
     con.close()
 

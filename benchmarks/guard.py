@@ -70,7 +70,7 @@ def prepare(con: duckdb.DuckDBPyConnection, rows: int) -> None:
     con.execute(f"""FROM sdc_protect('persons', unit := 'person_id', dimensions := {columns},
         measures := ['income', 'turnover'])""").fetchall()
     for name in ("regions", "sectors"):
-        con.execute(f"FROM sdc_public('{name}')").fetchall()
+        con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
     con.execute("""FROM sdc_publish('firms', '
         SELECT r2, r3, i2, sex, count(*) AS n, sum(turnover) AS turnover FROM owners
         GROUP BY GROUPING SETS ((r3, i2), (r3, sex), (r2, i2, sex), (i2, sex), ())', max_count := 75)""").fetchall()

@@ -90,7 +90,7 @@ OURS = {
         SELECT matches FROM sdc_identical_matches('list', 'people', columns := {list(KEYS)})""",
     "replicated uniques": f"SELECT replicated FROM sdc_replicated_uniques('people', 'list', {GIVEN})",
     "TCAP with its baselines": f"""
-        SELECT tcap, modal_baseline, baseline FROM sdc_tcap('people', 'list', {GIVEN}, targets := ['illness'])""",
+        SELECT tcap, modal_baseline, baseline FROM sdc_tcap('people', 'list', {GIVEN}, sensitive := ['illness'])""",
 }
 LARGE = ("k-anonymity", "l-diversity, distinct and entropy", "t-closeness, unordered")
 ALONE = {
@@ -99,7 +99,7 @@ ALONE = {
     "global risk of a weighted sample": f"FROM sdc_global_risk('people', {GIVEN}, weight := 'weight')",
     "the same with households": f"FROM sdc_global_risk('people', {GIVEN}, weight := 'weight', household := 'home')",
     "rare combinations of up to 3 keys": f"FROM sdc_unsafe_combinations('people', {GIVEN})",
-    "disclosure, all measures": f"FROM sdc_disclosure('people', 'list', {GIVEN}, targets := ['illness'])",
+    "disclosure, all measures": f"FROM sdc_disclosure('people', 'list', {GIVEN}, sensitive := ['illness'])",
 }
 
 

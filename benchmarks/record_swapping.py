@@ -19,7 +19,7 @@ from rich.table import Table
 import sdcduck
 
 CALL = """'persons', household := 'household', hierarchy := ['region', 'county', 'municipality'],
-    similar := [['size', 'kind'], ['size']], risk_variables := {}, swaprate := 0.1, seed := 1"""
+    similar := [['size', 'kind'], ['size']], keys := {}, swaprate := 0.1, seed := 1"""
 
 
 def make_persons(con: duckdb.DuckDBPyConnection, households: int) -> None:

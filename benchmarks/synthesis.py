@@ -32,7 +32,7 @@ from sdcduck.methods.synthesis.laws import Law
 from sdcduck.methods.synthesis.tau import Histogram, Synthesis, expected_tau
 
 console = Console(width=max(110, Console().width))
-BY = "by := ['school', 'year', 'ethnic', 'language', 'sex']"
+BY = "dimensions := ['school', 'year', 'ethnic', 'language', 'sex']"
 
 
 def make_cells(con: duckdb.DuckDBPyConnection, cells: int) -> None:
@@ -135,9 +135,7 @@ def main() -> None:
 
         for name, model in (("poisson", 0), ("nbi", 1), ("pig", 2), ("delaporte", 3)):
             line(f"draw, {name}, sigma = 0.5", draw(model, 0.5), 0.1 if name == "nbi" else None)
-        sql = (
-            f"CREATE OR REPLACE TEMP TABLE drawn AS FROM sdc_synth_table('cells', {BY}, count := 'n', seed := 1, {{}})"
-        )
+        sql = f"CREATE OR REPLACE TEMP TABLE drawn AS FROM sdc_synth_table('cells', {BY}, freq := 'n', seed := 1, {{}})"
         for name, arguments, goal in (
             ("SQL, nbi", "sigma := 0.5", 0.5),
             ("SQL, multinomial", "model := 'multinomial'", None),
@@ -172,7 +170,7 @@ def main() -> None:
             line(f"records: {rows:,} from it", lambda sql=some: con.execute(sql), goals[1], 1)
         con.execute("DROP TABLE drawn; DROP TABLE records; DELETE FROM sdc.synth_models; CHECKPOINT")
         con.close()
-        query = f"FROM sdc_synth_table('cells', {BY}, count := 'n', seed := 1, sigma := 0.5, m := {{}})"
+        query = f"FROM sdc_synth_table('cells', {BY}, freq := 'n', seed := 1, sigma := 0.5, m := {{}})"
         for m in (1, 50):
             seconds, mib = peak_memory(file, query.format(m))
             table.add_row(f"m = {m}, fetched as Arrow, peak {mib:.0f} MiB", f"{seconds:.2f}", "", "")

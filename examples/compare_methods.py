@@ -75,12 +75,12 @@ LARGEST = f"list_position([{', '.join(PARTS)}], greatest({', '.join(PARTS)}))"
 
 SWAP = """
     sdc_record_swap('persons', household := 'person', hierarchy := ['state', 'district', 'municipality', 'grid'],
-        similar := ['household', 'job', 'largest'], risk_variables := ['size_class'], k_anonymity := 3,
+        similar := ['household', 'job', 'largest'], keys := ['size_class'], k := 3,
         swaprate := 0.1, seed := {}, return_swapped_id := true)
 """
 SYNTHESISE = f"""
     SELECT * REPLACE ({SIZE_CLASS} AS size_class) FROM sdc_synth_records('(FROM flagged)',
-        targets := {[*PARTS, "x0"]}, {{}})
+        columns := {[*PARTS, "x0"]}, {{}})
 """
 # Wider areas than the grid cell would tell the trees nothing more.
 PREDICTORS = ["grid", "household", "job", "largest", "size_class"]
@@ -160,8 +160,8 @@ def measured(table: str) -> str:
     return f"""
         SELECT {list(METHODS).index(table)} AS place, '{METHODS[table]}' AS method,
             split_part(level, ' ', 1) AS variable, split_part(level, ' ', 2) AS level, U, U_single, R_pert, R, hellinger
-        FROM sdc_table_risk_utility('original', '{table}', keys := ['what', 'area', 'size_class'], x := 'x',
-            x_hat := 'x', level := 'what')
+        FROM sdc_table_risk_utility('original', '{table}', dimensions := ['what', 'area', 'size_class'], value := 'x',
+            protected_value := 'x', by := 'what')
     """
 
 

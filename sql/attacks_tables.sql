@@ -1,17 +1,17 @@
 -- Attacks on synthetic data, with a control group, what guessing would bring, and intervals.
 
---| sdc_attack_singling_out(original, synthetic, control := NULL, columns := [], mode := 'univariate', terms := 3, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
+--| sdc_attack_singling_out(original, synthetic, holdout := NULL, columns := [], mode := 'univariate', terms := 3, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Singling out: how often predicates that one synthetic record meets are met by exactly one original record.
 --|
 --| "There is exactly one person who is at least 98 years old and lives in the North." With 'univariate' the attacker says this of values that occur
 --| once in a column of the synthetic data, and of its ends; with 'multivariate' of random columns of random synthetic records, where numbers are
---| compared outwards from the median. Where the control is of another size, the control rate is that of a control as large as the original table.
+--| compared outwards from the median. Where the holdout is of another size, the control rate is that of a holdout as large as the original table.
 --| Predicates that single out the same person count as one finding in the intervals.
 --| NULL is a value, NaN is NULL, infinite values are refused.
 --|
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records, all that the attacker has
---| @arg control VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
+--| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
 --| @arg columns VARCHAR[]: columns that are used; none: all that the tables share. Leave identifiers out
 --| @arg mode VARCHAR: 'univariate' or 'multivariate'
 --| @arg terms BIGINT: columns of a predicate, for 'multivariate'
@@ -19,14 +19,15 @@
 --| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
 --| @arg confidence DOUBLE: of the intervals
 --| @arg seed BIGINT: the seed of what is drawn; NULL is 0
+--| @was control: holdout
 --| @column mode VARCHAR: as given
 --| @column terms BIGINT: columns of a predicate
 --| @column attacks BIGINT: attacks on the originals
 --| @column attack_rate DOUBLE: share of them that succeed
 --| @column attack_low DOUBLE: lower end of its interval (Wilson)
 --| @column attack_high DOUBLE: upper end
---| @column control_attacks BIGINT: attacks on the control; NULL without one, as all that needs it
---| @column control_rate DOUBLE: how often the same predicates single out one record of a control as large as the original
+--| @column control_attacks BIGINT: attacks on the holdout; NULL without one, as all that needs it
+--| @column control_rate DOUBLE: how often the same predicates single out one record of a holdout as large as the original
 --| @column control_low DOUBLE: lower end of its interval
 --| @column control_high DOUBLE: upper end
 --| @column baseline_rate DOUBLE: the same for predicates with random columns, operators and values
@@ -45,7 +46,7 @@
 --|       5 |         1.0 |          0.4 |  1.0 |    -0.01 |       1.0
 --| @source Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PoPETs; Francis (2022), PSD (modal guess)
 
---| sdc_attack_linkability(original, synthetic, control := NULL, aux := [], neighbours := 1, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
+--| sdc_attack_linkability(original, synthetic, holdout := NULL, keys := [], neighbours := 1, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Linkability: how often the synthetic data tell that two halves of a record belong to the same person.
 --|
 --| The attacker has some columns of a person from one file and others from another one. He finds the nearest synthetic records of both halves, by
@@ -53,19 +54,21 @@
 --|
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records, all that the attacker has
---| @arg control VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
---| @arg aux VARCHAR[][]: two lists of columns, those of the two halves: [['age', 'sex'], ['income']]
+--| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
+--| @arg keys VARCHAR[][]: two lists of columns, those of the two halves: [['age', 'sex'], ['income']]
 --| @arg neighbours BIGINT: how many synthetic records count as nearest
 --| @arg attacks BIGINT: how many people of each table are attacked, at most
 --| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
 --| @arg confidence DOUBLE: of the intervals
 --| @arg seed BIGINT: the seed of what is drawn; NULL is 0
+--| @was control: holdout
+--| @was aux: keys
 --| @column neighbours BIGINT: as given
 --| @column attacks BIGINT: attacks on the originals
 --| @column attack_rate DOUBLE: share of them that succeed
 --| @column attack_low DOUBLE: lower end of its interval (Wilson)
 --| @column attack_high DOUBLE: upper end
---| @column control_attacks BIGINT: attacks on the control; NULL without one, as all that needs it
+--| @column control_attacks BIGINT: attacks on the holdout; NULL without one, as all that needs it
 --| @column control_rate DOUBLE: share of those that succeed
 --| @column control_low DOUBLE: lower end of its interval
 --| @column control_high DOUBLE: upper end
@@ -78,35 +81,38 @@
 --| @example
 --| SELECT attacks, attack_rate, control_rate, round(baseline_rate, 3) AS baseline_rate, round(modal_rate, 3) AS modal_rate, risk
 --| FROM sdc_attack_linkability('(FROM people WHERE person_id <= 6)', '(FROM people WHERE person_id <= 6)',
---|     '(FROM people WHERE person_id > 6)', aux := [['age', 'region'], ['income']], seed := 1);
+--|     '(FROM people WHERE person_id > 6)', keys := [['age', 'region'], ['income']], seed := 1);
 --| @output
 --| attacks | attack_rate | control_rate | baseline_rate | modal_rate | risk
 --| --------+-------------+--------------+---------------+------------+-----
 --|       6 |         1.0 |          0.0 |         0.167 |      0.167 |  1.0
 --| @source Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PoPETs; Francis (2022), PSD (modal guess)
 
---| sdc_attack_inference(original, synthetic, control := NULL, secret := NULL, aux := [], tolerance := 0.05, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
+--| sdc_attack_inference(original, synthetic, holdout := NULL, sensitive := NULL, keys := [], tolerance := 0.05, attacks := 2000, categorical := [], confidence := 0.95, seed := NULL) -> TABLE
 --| Inference: how often the nearest synthetic record tells a secret of a person of whom other columns are known.
 --|
 --| The nearest by Gower's distance on the known columns. NULL is a value: a secret that is NULL is inferred by NULL.
 --|
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records, all that the attacker has
---| @arg control VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
---| @arg secret VARCHAR: the column that is inferred
---| @arg aux VARCHAR[]: what the attacker knows; none: all other columns that the tables share
+--| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
+--| @arg sensitive VARCHAR: the column that is inferred
+--| @arg keys VARCHAR[]: what the attacker knows; none: all other columns that the tables share
 --| @arg tolerance DOUBLE: a number is right if it is off by at most this share of the true value; all else must be equal
 --| @arg attacks BIGINT: how many people of each table are attacked, at most
 --| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
 --| @arg confidence DOUBLE: of the intervals
 --| @arg seed BIGINT: the seed of what is drawn; NULL is 0
+--| @was control: holdout
+--| @was secret: sensitive
+--| @was aux: keys
 --| @column secret VARCHAR: the column
 --| @column tolerance DOUBLE: for numbers; NULL for all else
 --| @column attacks BIGINT: attacks on the originals
 --| @column attack_rate DOUBLE: share of them that succeed
 --| @column attack_low DOUBLE: lower end of its interval (Wilson)
 --| @column attack_high DOUBLE: upper end
---| @column control_attacks BIGINT: attacks on the control; NULL without one, as all that needs it
+--| @column control_attacks BIGINT: attacks on the holdout; NULL without one, as all that needs it
 --| @column control_rate DOUBLE: share of those that succeed
 --| @column control_low DOUBLE: lower end of its interval
 --| @column control_high DOUBLE: upper end
@@ -120,7 +126,7 @@
 --| @example
 --| SELECT attacks, attack_rate, control_rate, round(baseline_rate, 3) AS baseline_rate, round(modal_rate, 3) AS modal_rate, risk
 --| FROM sdc_attack_inference('(FROM people WHERE person_id <= 6)', '(FROM people WHERE person_id <= 6)',
---|     '(FROM people WHERE person_id > 6)', secret := 'income', aux := ['age', 'sex'], seed := 1);
+--|     '(FROM people WHERE person_id > 6)', sensitive := 'income', keys := ['age', 'sex'], seed := 1);
 --| @output
 --| attacks | attack_rate | control_rate | baseline_rate | modal_rate | risk
 --| --------+-------------+--------------+---------------+------------+-----

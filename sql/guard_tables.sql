@@ -24,6 +24,7 @@
 --| @arg role VARCHAR: whom the policy is for (`sdcduck.open_guard(con, role=..)`); '': everybody without a policy of their own
 --| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
 --|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does
+--| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered
 --| @column rows BIGINT: its records
@@ -36,33 +37,23 @@
 --| -------+----------+------+-------+-----------------
 --| people | cell_key |   12 |    12 |             true
 --| @source this project
-CREATE OR REPLACE MACRO sdc_protect(
-    tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key',
-    ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL,
-    population := NULL, role := '', preview := NULL
-) AS TABLE
-    SELECT * FROM query(_sdc_with_python(_sdc_plan_protect(
-        tbl::VARCHAR, unit::VARCHAR, record_key::VARCHAR, dimensions::VARCHAR[], measures::VARCHAR[], method::VARCHAR,
-        ptable::VARCHAR, magnitude_ptable::VARCHAR, min_units::VARCHAR, base::VARCHAR, publication::VARCHAR, population::VARCHAR,
-        role::VARCHAR, preview::VARCHAR, list_value(current_database(), current_schema()))));
 
---| sdc_public(tbl, role := '') -> TABLE
+--| sdc_declare_public(tbl, role := '') -> TABLE
 --| Declares a table or view as public: analysts read it freely. A view that fails for some of its rows is refused.
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg role VARCHAR: for whom; '': for everybody without a policy of their own
+--| @also place VARCHAR[]: list_value(current_database(), current_schema())
+--| @was sdc_public
 --| @column name VARCHAR: the table or view
 --| @column columns BIGINT: its columns
 --| @example
---| FROM sdc_public('visits');
+--| FROM sdc_declare_public('visits');
 --| @output
 --| name   | columns
 --| -------+--------
 --| visits |       3
 --| @source this project
-CREATE OR REPLACE MACRO sdc_public(tbl, role := '') AS TABLE
-    SELECT * FROM query(_sdc_with_python(
-        _sdc_plan_public(tbl::VARCHAR, role::VARCHAR, list_value(current_database(), current_schema()))));
 
 --| sdc_unprotect(tbl, role := '') -> TABLE
 --| Takes a policy back: analysts do not see the table or view any more.

@@ -1,7 +1,7 @@
 -- Hierarchies: trees of codes, and the files of tau-Argus. The table functions call Python while a statement is
 -- bound.
 
---| sdc_levels(tbl, child := 'child', parent := 'parent', prefix := 'level_') -> TABLE
+--| sdc_levels(source, child := 'child', parent := 'parent', prefix := 'level_') -> TABLE
 --| A (child, parent) table as one row a leaf, with a column for every level: what a publication joins.
 --|
 --| `level_1` is the top. Where branches are not equally long, a leaf that stands higher repeats itself downwards, so that
@@ -13,10 +13,11 @@
 --|
 --| Refused: a code with two parents, a cycle, a child that is NULL or its own parent, more than 100 levels.
 --|
---| @arg tbl VARCHAR: table, view or query in parentheses
+--| @arg source VARCHAR: table, view or query in parentheses
 --| @arg child VARCHAR: its column of codes
 --| @arg parent VARCHAR: its column of the codes above them
 --| @arg prefix VARCHAR: with which the names of the level columns begin
+--| @was tbl: source
 --| @column code VARCHAR: the leaf, of the type of the codes, as are the levels
 --| @column level_1 VARCHAR: the top above it
 --| @column level_2 VARCHAR: the code below; and so on, down to the leaf

@@ -74,7 +74,7 @@
 --| sd        |    12 |      12 | pass   | NULL
 --| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs
 
---| sdc_check_submit(name, checked, by, exception := NULL) -> TABLE
+--| sdc_check_submit(name, checked, requested_by, exception := NULL) -> TABLE
 --| Runs a check and stores what came of it, for somebody else to decide.
 --|
 --| The check runs here and now, and its verdict is stored with the call itself. Where a rule of the call is laxer than it is
@@ -83,8 +83,9 @@
 --|
 --| @arg name VARCHAR: of the output
 --| @arg checked VARCHAR: one call of `sdc_check_table`, `sdc_check_statistics` or `sdc_check_regression` in parentheses: '(FROM sdc_check_regression(120, 4))'
---| @arg by VARCHAR: who asks, in plain letters (ASCII)
+--| @arg requested_by VARCHAR: who asks, in plain letters (ASCII)
 --| @arg exception VARCHAR: why it should go though it does not pass
+--| @was by: requested_by
 --| @column name VARCHAR: of the output
 --| @column kind VARCHAR: the check
 --| @column status VARCHAR: the worst of its cells: 'pass', 'review' or 'fail'; 'review' also for laxer rules
@@ -92,14 +93,14 @@
 --| @column failed BIGINT: those that fail
 --| @column review BIGINT: those that somebody has to look at
 --| @example
---| FROM sdc_check_submit('wage regression', '(FROM sdc_check_regression(120, 4))', by := 'ann');
+--| FROM sdc_check_submit('wage regression', '(FROM sdc_check_regression(120, 4))', requested_by := 'ann');
 --| @output
 --| name            | kind                 | status | cells | failed | review
 --| ----------------+----------------------+--------+-------+--------+-------
 --| wage regression | sdc_check_regression | pass   |     1 |      0 |      0
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
 
---| sdc_check_decide(name, decision, by, reason := NULL, fingerprint := NULL) -> TABLE
+--| sdc_check_decide(name, decision, decided_by, reason := NULL, fingerprint := NULL) -> TABLE
 --| Approves or rejects an output that was submitted: once, by somebody else, and with a reason unless it passed.
 --|
 --| With the fingerprint that `sdc_outputs` shows, nothing else is decided that was submitted under the name since. Where
@@ -107,29 +108,31 @@
 --|
 --| @arg name VARCHAR: of the output
 --| @arg decision VARCHAR: 'approve' or 'reject'
---| @arg by VARCHAR: who decides, in plain letters (ASCII); `Ann` and `ann` are one person
+--| @arg decided_by VARCHAR: who decides, in plain letters (ASCII); `Ann` and `ann` are one person
 --| @arg reason VARCHAR: why
 --| @arg fingerprint VARCHAR: of what was seen, from `sdc_outputs`
+--| @was by: decided_by
 --| @column name VARCHAR: of the output
 --| @column status VARCHAR: what the check said
 --| @column decision VARCHAR: what was decided
 --| @column by VARCHAR: who decided
 --| @column fingerprint VARCHAR: of what was decided
 --| @example
---| SELECT * EXCLUDE (fingerprint) FROM sdc_check_decide('wage regression', 'approve', by := 'bob');
+--| SELECT * EXCLUDE (fingerprint) FROM sdc_check_decide('wage regression', 'approve', decided_by := 'bob');
 --| @output
 --| name            | status | decision | by
 --| ----------------+--------+----------+----
 --| wage regression | pass   | approve  | bob
 --| @source this project; ideas of ACRO (Green, Ritchie and Smith 2021)
 
---| sdc_check_drop(name) -> TABLE
+--| sdc_drop_output(name) -> TABLE
 --| Takes an output off the record.
 --|
 --| @arg name VARCHAR: of the output
+--| @was sdc_check_drop
 --| @column name VARCHAR: of the output
 --| @example
---| FROM sdc_check_drop('wage regression');
+--| FROM sdc_drop_output('wage regression');
 --| @output
 --| name
 --| ---------------

@@ -58,13 +58,14 @@ CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
 --| record_key |    5 |     3 |           0
 --| @source this project
 
---| sdc_check_keys(tbl, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
+--| sdc_check_keys(source, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
 --| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.
 --|
---| @arg tbl VARCHAR: a table or view, or a query in parentheses
+--| @arg source VARCHAR: a table or view, or a query in parentheses
 --| @arg record_key VARCHAR: the key column
 --| @arg unit VARCHAR: the column that identifies the unit, if known
 --| @arg digits INTEGER: number of decimal digits of the keys
+--| @was tbl: source
 --| @column rows BIGINT: records
 --| @column null_keys BIGINT: records without a key (an error in every protected query)
 --| @column keys_out_of_range BIGINT: keys below 0 or of more than `digits` digits
@@ -236,7 +237,7 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| 5.0 |    0.0 | 1.99999996 | 0.28193748 | true
 --| @source R package ptable
 
---| sdc_table_risk_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', x := NULL, x_hat := NULL, level := NULL) -> TABLE
+--| sdc_table_risk_utility(original, protected, dimensions := [], freq := 'n', protected_freq := 'n', value := NULL, protected_value := NULL, by := NULL) -> TABLE
 --| What a perturbed table gives away about single units, and what it lost, beside its original.
 --|
 --| Cells are those of either table; where one side lacks a cell it is 0 there. Measures whose denominator is empty are
@@ -244,15 +245,22 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| How far the counts of single cells moved, tell `sdc_count_utility` and `sdc_noise_distribution`.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg perturbed VARCHAR: the same cells after perturbation
---| @arg keys VARCHAR[]: the columns that identify a cell, in both (NULL matches NULL)
---| @arg n VARCHAR: column of the original counts
---| @arg n_hat VARCHAR: column of the perturbed counts
---| @arg x VARCHAR: column of the original sums, if any
---| @arg x_hat VARCHAR: column of the perturbed sums
---| @arg level VARCHAR: one of the keys, to break the measures down by
+--| @arg protected VARCHAR: the same cells after perturbation
+--| @arg dimensions VARCHAR[]: the columns that identify a cell, in both (NULL matches NULL)
+--| @arg freq VARCHAR: column of the original counts
+--| @arg protected_freq VARCHAR: column of the perturbed counts
+--| @arg value VARCHAR: column of the original sums, if any
+--| @arg protected_value VARCHAR: column of the perturbed sums
+--| @arg by VARCHAR: one of the dimensions, to break the measures down by
+--| @was perturbed: protected
+--| @was keys: dimensions
+--| @was n: freq
+--| @was n_hat: protected_freq
+--| @was x: value
+--| @was x_hat: protected_value
+--| @was level: by
 --| @column variable VARCHAR: the column measured
---| @column level VARCHAR: value of the key named by `level`
+--| @column level VARCHAR: value of the dimension named by `by`
 --| @column cells BIGINT: number of cells
 --| @column U DOUBLE: sum of |x_hat - x| over sum of |x|
 --| @column U_single DOUBLE: the same over cells that are 1 before and after
@@ -267,25 +275,29 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| SELECT cells, round(R_pert, 4) AS R_pert, R_true, round(hellinger, 4) AS hellinger, false_zero
 --| FROM sdc_table_risk_utility(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', dimensions := ['region', 'sex']);
 --| @output
 --| cells | R_pert | R_true | hellinger | false_zero
 --| ------+--------+--------+-----------+-----------
 --|     6 | 0.6667 |    1.0 |     0.091 |          0
 --| @source Geyer et al. (2022)
 
---| sdc_count_utility(original, perturbed, keys := [], n := 'n', n_hat := 'n', exclude_zeros := false) -> TABLE
+--| sdc_count_utility(original, protected, dimensions := [], freq := 'n', protected_freq := 'n', exclude_zeros := false) -> TABLE
 --| Distances between original and perturbed counts, cell by cell, as quantiles.
 --|
 --| d1 = |n_hat - n|, d2 = d1 / n (0 where both are 0, infinite where only n is), d3 = |sqrt n_hat - sqrt n|. Quantiles of
 --| type 7, rounded to 3 decimals.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg perturbed VARCHAR: the same cells after perturbation
---| @arg keys VARCHAR[]: the columns that identify a cell, in both
---| @arg n VARCHAR: column of the original counts
---| @arg n_hat VARCHAR: column of the perturbed counts
+--| @arg protected VARCHAR: the same cells after perturbation
+--| @arg dimensions VARCHAR[]: the columns that identify a cell, in both
+--| @arg freq VARCHAR: column of the original counts
+--| @arg protected_freq VARCHAR: column of the perturbed counts
 --| @arg exclude_zeros BOOLEAN: leave out cells whose perturbed count is 0
+--| @was perturbed: protected
+--| @was keys: dimensions
+--| @was n: freq
+--| @was n_hat: protected_freq
 --| @column measure VARCHAR: d1, d2 or d3
 --| @column cells BIGINT: number of cells
 --| @column min DOUBLE: smallest
@@ -305,7 +317,7 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| @example
 --| SELECT measure, cells, median, q90, max, mean FROM sdc_count_utility(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', dimensions := ['region', 'sex']);
 --| @output
 --| measure | cells | median |   q90 |   max |  mean
 --| --------+-------+--------+-------+-------+------
@@ -314,21 +326,25 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| d3      |     6 |    0.0 | 0.366 | 0.414 | 0.122
 --| @source R package cellKey (ck_cnt_measures)
 
---| sdc_noise_distribution(original, perturbed, keys := [], n := 'n', n_hat := 'n') -> TABLE
+--| sdc_noise_distribution(original, protected, dimensions := [], freq := 'n', protected_freq := 'n') -> TABLE
 --| How often each noise occurs between original and perturbed counts.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg perturbed VARCHAR: the same cells after perturbation
---| @arg keys VARCHAR[]: the columns that identify a cell, in both
---| @arg n VARCHAR: column of the original counts
---| @arg n_hat VARCHAR: column of the perturbed counts
+--| @arg protected VARCHAR: the same cells after perturbation
+--| @arg dimensions VARCHAR[]: the columns that identify a cell, in both
+--| @arg freq VARCHAR: column of the original counts
+--| @arg protected_freq VARCHAR: column of the perturbed counts
+--| @was perturbed: protected
+--| @was keys: dimensions
+--| @was n: freq
+--| @was n_hat: protected_freq
 --| @column noise BIGINT: n_hat - n
 --| @column cells BIGINT: cells with this noise
 --| @column share DOUBLE: their share
 --| @example
 --| SELECT noise, cells, round(share, 4) AS share FROM sdc_noise_distribution(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region', 'sex']);
+--|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)', dimensions := ['region', 'sex']);
 --| @output
 --| noise | cells |  share
 --| ------+-------+-------

@@ -1,6 +1,6 @@
 -- Differentially private synthesis of tables.
 
---| sdc_synth_dp(source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL, rounded := false, tol := 1e-4, max_iter := 5000, zeros := false, records := false) -> TABLE
+--| sdc_synth_dp(source, dimensions := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', freq := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL, rounded := false, tol := 1e-4, max_iter := 5000, zeros := false, records := false) -> TABLE
 --| A differentially private synthetic table: noise from OpenDP on the counts, then synthetic records drawn from them.
 --|
 --| 'catall' puts noise on all cells, 'ipf' on margins, which are then reconciled by iterative proportional fitting. Noisy
@@ -16,16 +16,16 @@
 --| the table should not be used. A NULL category is a category. Needs the package opendp: pip install 'sdcduck[dp]'.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: unit records, or cells with counts
---| @arg by VARCHAR[]: the columns whose combinations are the cells
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
 --| @arg epsilon DOUBLE: what the whole table costs in privacy, above 0
 --| @arg method VARCHAR: 'ipf' (noise on margins) or 'catall' (noise on all cells)
 --| @arg margins VARCHAR or VARCHAR[][]: for 'ipf': 'twoway', 'oneway', or lists of columns
 --| @arg mechanism VARCHAR: 'geometric' (whole numbers) or 'laplace'
 --| @arg neighbours VARCHAR: 'add_remove' (a record is there or not) or 'replace' (a record is another; twice the noise, and the number of records is public)
---| @arg count VARCHAR: column of the counts; NULL: each row is a record
+--| @arg freq VARCHAR: column of the counts; NULL: each row is a record
 --| @arg domains STRUCT of lists: the categories of each column, e.g. {'sex': ['f', 'm']}
 --| @arg public_domains BOOLEAN: whether the categories of other columns may be read from the data, because all know them
---| @arg structural_zeros VARCHAR: condition on the columns of `by` under which a cell cannot exist; it is taken to be public
+--| @arg structural_zeros VARCHAR: condition on the columns of `dimensions` under which a cell cannot exist; it is taken to be public
 --| @arg prior_n DOUBLE: records added to each noisy table, spread evenly over its cells
 --| @arg total BIGINT: number of synthetic records, if it is public; NULL: estimated from the noisy tables
 --| @arg rounded BOOLEAN: round the fitted table to whole numbers, instead of drawing from it
@@ -33,11 +33,13 @@
 --| @arg max_iter BIGINT: sweeps of the fit after which it is given up
 --| @arg zeros BOOLEAN: whether cells with count 0 are shown
 --| @arg records BOOLEAN: one row for each synthetic record, shuffled, instead of counts
---| @column .. as in `source`: the columns of `by`, and `count` BIGINT (not with `records`)
+--| @was by: dimensions
+--| @was count: freq
+--| @column .. as in `source`: the columns of `dimensions`, and `freq` BIGINT (not with `records`)
 --| @column converged BOOLEAN: whether the fit has settled; the same in all rows
 --| @example
 --| SELECT region, sex, count = original AS as_it_was, converged
---| FROM sdc_synth_dp('people', by := ['region', 'sex'], epsilon := 1e6, method := 'catall', rounded := true,
+--| FROM sdc_synth_dp('people', dimensions := ['region', 'sex'], epsilon := 1e6, method := 'catall', rounded := true,
 --|     domains := {'region': ['North', 'South', 'East'], 'sex': ['f', 'm']})
 --| JOIN (SELECT region, sex, count(*) AS original FROM people GROUP BY ALL) USING (region, sex) ORDER BY ALL;
 --| @output
@@ -51,31 +53,33 @@
 --| South  | m   |      true |      true
 --| @source Raab (2022), PSD; Dwork, McSherry, Nissim & Smith (2006); Ghosh, Roughgarden & Sundararajan (2009); OpenDP
 
---| sdc_synth_dp_statement(source, by := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', count := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL) -> TABLE
+--| sdc_synth_dp_statement(source, dimensions := [], epsilon := NULL, method := 'ipf', margins := 'twoway', mechanism := 'geometric', neighbours := 'add_remove', freq := NULL, domains := NULL, public_domains := false, structural_zeros := NULL, prior_n := 0, total := NULL) -> TABLE
 --| What `sdc_synth_dp` with the same arguments promises, table by table, and all that is not private.
 --|
 --| It looks at the arguments only and spends nothing. `epsilon` of a table is what OpenDP certifies for its noise.
 --|
 --| @arg source VARCHAR: as in `sdc_synth_dp`
---| @arg by VARCHAR[]: the columns whose combinations are the cells
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
 --| @arg epsilon DOUBLE: what the whole table costs in privacy
 --| @arg method VARCHAR: 'ipf' or 'catall'
 --| @arg margins VARCHAR or VARCHAR[][]: for 'ipf': 'twoway', 'oneway', or lists of columns
 --| @arg mechanism VARCHAR: 'geometric' or 'laplace'
 --| @arg neighbours VARCHAR: 'add_remove' or 'replace'
---| @arg count VARCHAR: column of the counts
+--| @arg freq VARCHAR: column of the counts
 --| @arg domains STRUCT of lists: the categories of each column
 --| @arg public_domains BOOLEAN: whether the categories of other columns are read from the data
 --| @arg structural_zeros VARCHAR: condition under which a cell cannot exist
 --| @arg prior_n DOUBLE: records added to each noisy table
 --| @arg total BIGINT: number of synthetic records, if it is public
+--| @was by: dimensions
+--| @was count: freq
 --| @column item VARCHAR: what is spoken of
 --| @column value VARCHAR: what holds of it
 --| @column epsilon DOUBLE: what it costs, where it costs
 --| @column private BOOLEAN: true: it is protected; false: it is not, and has to be public
 --| @example
 --| SELECT item, value, round(epsilon, 3) AS epsilon, private
---| FROM sdc_synth_dp_statement('people', by := ['region', 'sex'], epsilon := 1, margins := 'oneway',
+--| FROM sdc_synth_dp_statement('people', dimensions := ['region', 'sex'], epsilon := 1, margins := 'oneway',
 --|     domains := {'sex': ['f', 'm']}, public_domains := true);
 --| @output
 --| item                 | value                                                                            | epsilon | private
@@ -93,7 +97,7 @@
 --| repetition           | every call draws new noise and spends epsilon again, see sdc_synth_dp_ledger     |    NULL |    NULL
 --| @source Raab (2022), PSD; OpenDP
 
---| sdc_synth_dp_preflight(source, by := [], epsilon := NULL, margins := 'twoway', neighbours := 'add_remove', count := NULL, domains := NULL, structural_zeros := NULL) -> TABLE
+--| sdc_synth_dp_preflight(source, dimensions := [], epsilon := NULL, margins := 'twoway', neighbours := 'add_remove', freq := NULL, domains := NULL, structural_zeros := NULL) -> TABLE
 --| How much of a differentially private table would be data, and how much noise: one row a method, before anything is drawn.
 --|
 --| Noise that is cut off at 0 makes records out of empty cells, half its scale each. `signal_share` is the share of real
@@ -101,13 +105,15 @@
 --| and a method chosen because of them is not chosen blindly.
 --|
 --| @arg source VARCHAR: as in `sdc_synth_dp`
---| @arg by VARCHAR[]: the columns whose combinations are the cells
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
 --| @arg epsilon DOUBLE: what the whole table costs in privacy
 --| @arg margins VARCHAR or VARCHAR[][]: for 'ipf': 'twoway', 'oneway', or lists of columns
 --| @arg neighbours VARCHAR: 'add_remove' or 'replace'
---| @arg count VARCHAR: column of the counts
+--| @arg freq VARCHAR: column of the counts
 --| @arg domains STRUCT of lists: the categories of columns; those of the data where a column is left out
 --| @arg structural_zeros VARCHAR: condition under which a cell cannot exist
+--| @was by: dimensions
+--| @was count: freq
 --| @column method VARCHAR: 'catall' or 'ipf'
 --| @column tables BIGINT: number of tables that share epsilon
 --| @column scale DOUBLE: scale of the noise of a count
@@ -121,7 +127,7 @@
 --| @column advice VARCHAR: 'good' from 0.95 on, or what to expect
 --| @example
 --| SELECT method, tables, scale, cells, empty, round(signal_share, 3) AS signal_share, advice
---| FROM sdc_synth_dp_preflight('people', by := ['region', 'sex', 'age'], epsilon := 1);
+--| FROM sdc_synth_dp_preflight('people', dimensions := ['region', 'sex', 'age'], epsilon := 1);
 --| @output
 --| method | tables | scale | cells | empty | signal_share | advice
 --| -------+--------+-------+-------+-------+--------------+--------------------------

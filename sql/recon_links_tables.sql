@@ -1,21 +1,22 @@
 -- Names for reconstructed records, and the luck in them.
 
---| sdc_recon_link(records, external, match := [], near := NULL, tolerance := 1, id := 'id', order := [], slot := 'slot', draw := 'draw') -> TABLE
+--| sdc_recon_link(records, external, keys := [], near := NULL, tolerance := 1, id := 'id', order := [], slot := 'slot', draw := 'draw') -> TABLE
 --| Gives every record of every reconstruction the name of a person, as an attacker with a list of people would.
 --|
---| First each record, in the order of `slot`, gets the first person who agrees in the columns of `match` and in the number
+--| First each record, in the order of `slot`, gets the first person who agrees in the columns of `keys` and in the number
 --| `near`, such as block, sex and age; then those without a name get the first person whose number is at most `tolerance`
 --| off. Nobody is named twice in a draw. What is NULL agrees with nobody. Ask `sdc_recon_agreement` how far the draws agree.
 --|
 --| @arg records VARCHAR: a table, view or query in parentheses: one row a record and draw, as of `sdc_reconstruct`
 --| @arg external VARCHAR: people with their names: a table, view or query in parentheses
---| @arg match VARCHAR[]: columns that both have, in which a record and its person agree
+--| @arg keys VARCHAR[]: columns that both have, in which a record and its person agree
 --| @arg near VARCHAR: column of numbers that both have, which may be off; NULL: there is none
 --| @arg tolerance DOUBLE: by how much
 --| @arg id VARCHAR: column of the names in `external`: one of each, no NULL
 --| @arg order VARCHAR[]: columns by which the people are gone through, before the name
 --| @arg slot VARCHAR: column of the number of the record
 --| @arg draw VARCHAR: column of the number of the reconstruction
+--| @was match: keys
 --| @column .. as in `external`: the name; NULL: the record got none
 --| @column draw BIGINT: number of the reconstruction
 --| @column slot BIGINT: number of the record
@@ -23,7 +24,7 @@
 --| @example
 --| FROM sdc_recon_link(
 --|     '(FROM (VALUES (1, 1, ''b1'', 30), (1, 2, ''b1'', 31), (1, 3, ''b2'', 30)) v(draw, slot, block, age))',
---|     '(FROM (VALUES (''ann'', ''b1'', 31), (''bob'', ''b1'', 31)) v(id, block, age))', match := ['block'], near := 'age');
+--|     '(FROM (VALUES (''ann'', ''b1'', 31), (''bob'', ''b1'', 31)) v(id, block, age))', keys := ['block'], near := 'age');
 --| @output
 --| id   | draw | slot | exact
 --| -----+------+------+------
@@ -32,12 +33,13 @@
 --| NULL |    1 |    3 |  NULL
 --| @source Muralidhar (2022), PSD
 
---| sdc_recon_designations(links, attribute := NULL, id := 'id') -> TABLE
+--| sdc_recon_designations(links, sensitive := NULL, id := 'id') -> TABLE
 --| What every person is taken to be in the reconstructions: an attacker's harvest, by person and value.
 --|
 --| @arg links VARCHAR: a table, view or query in parentheses: one row a record that got a name, with what the record says
---| @arg attribute VARCHAR: column of what the record says, such as race
+--| @arg sensitive VARCHAR: column of what the record says, such as race
 --| @arg id VARCHAR: column of the names; rows without one are left out
+--| @was attribute: sensitive
 --| @column .. as in `links`: the name, and the value of the attribute
 --| @column draws BIGINT: draws in which the person is said to have it
 --| @column share DOUBLE: their share of the draws in which the person was found
@@ -45,7 +47,7 @@
 --| @example
 --| FROM sdc_recon_designations(
 --|     '(FROM (VALUES (1, ''ann'', ''W''), (2, ''ann'', ''B''), (3, ''ann'', ''W''), (1, ''bob'', ''W'')) v(draw, id, race))',
---|     attribute := 'race');
+--|     sensitive := 'race');
 --| @output
 --| id  | race | draws |              share | modal
 --| ----+------+-------+--------------------+------
@@ -73,28 +75,30 @@
 --|    2 | eve | []      |        0
 --| @source Muralidhar (2022), PSD
 
---| sdc_chance_match(source, unit := NULL, keys := [], near := NULL, tolerance := 0, attribute := NULL) -> TABLE
---| How much of a reconstruction is right by luck: what a file drawn at random, that knows only the sizes of the units, hits.
+--| sdc_chance_match(source, area := NULL, keys := [], near := NULL, tolerance := 0, sensitive := NULL) -> TABLE
+--| How much of a reconstruction is right by luck: what a file drawn at random, that knows only the sizes of the areas, hits.
 --|
---| Two files are filled with people drawn from the whole, unit by unit; the expected hits are computed, not drawn. An attack on
---| a table has to be compared with this: in a large unit somebody of every common age and sex is always there.
+--| Two files are filled with people drawn from the whole, area by area; the expected hits are computed, not drawn. An attack on
+--| a table has to be compared with this: in a large area somebody of every common age and sex is always there.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: one row a person
---| @arg unit VARCHAR: column of the units, such as blocks; no NULL
+--| @arg area VARCHAR: column of the areas, such as blocks; no NULL
 --| @arg keys VARCHAR[]: columns that are reconstructed, such as sex and age; NULL is a value
 --| @arg near VARCHAR: column of numbers that is reconstructed too, and may be off, such as age; NULL: there is none
 --| @arg tolerance DOUBLE: by how much
---| @arg attribute VARCHAR: column that is guessed besides, always as the most frequent value of the unit; NULL: none
+--| @arg sensitive VARCHAR: column that is guessed besides, always as the most frequent value of the area; NULL: none
+--| @was unit: area
+--| @was attribute: sensitive
 --| @column persons BIGINT: people
---| @column units BIGINT: units
+--| @column units BIGINT: areas
 --| @column combinations BIGINT: different combinations of the keys
 --| @column matched DOUBLE: share of people for whom somebody alike is in the random file
 --| @column matched_once DOUBLE: the same, where each one of the random file counts for one person only; NULL: not with a tolerance
---| @column modal_share DOUBLE: share of people whose attribute is the most frequent of their unit
+--| @column modal_share DOUBLE: share of people whose attribute is the most frequent of their area
 --| @column by_luck DOUBLE: `matched` times `modal_share`: all right, keys and attribute
 --| @example
 --| SELECT persons, units, combinations, round(matched, 4) AS matched, round(matched_once, 4) AS matched_once, by_luck
---| FROM sdc_chance_match('people', unit := 'region', keys := ['sex']);
+--| FROM sdc_chance_match('people', area := 'region', keys := ['sex']);
 --| @output
 --| persons | units | combinations | matched | matched_once | by_luck
 --| --------+-------+--------------+---------+--------------+--------

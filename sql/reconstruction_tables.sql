@@ -77,31 +77,36 @@
 --| South  | 5 |         1 | [1, 2, 3] | [1, 2, 3] | disclosed
 --| @source Derrick, Green, Ritchie and White (2022), PSD
 
---| sdc_modal_guess(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
+--| sdc_modal_guess(protected, original, area := NULL, sensitive := NULL, freq := 'n', min_modal := 5, gate := 'truth') -> TABLE
 --| How well somebody does who only reads the released table and guesses the most frequent category of everybody's area.
 --|
 --| The yardstick of every attack: what is told about people by the statistics that were meant to be told. `precision` is the
---| chance that a person of the unit is guessed right.
+--| chance that a person of the area is guessed right.
 --|
---| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
---| @arg truth VARCHAR: the original counts, with the same columns
---| @arg unit VARCHAR: column of the units, such as blocks; no NULL
---| @arg category VARCHAR: column of the categories; NULL is one
---| @arg n VARCHAR: column of the counts; those that are released may be noisy, and negative
+--| @arg protected VARCHAR: the released counts: a table, view or query in parentheses, one row an area and category
+--| @arg original VARCHAR: the original counts, with the same columns
+--| @arg area VARCHAR: column of the areas, such as blocks; no NULL
+--| @arg sensitive VARCHAR: column of the categories; NULL is one
+--| @arg freq VARCHAR: column of the counts; those that are released may be noisy, and negative
 --| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
 --| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
---| @column .. as in `truth`: the unit
+--| @was released: protected
+--| @was truth: original
+--| @was unit: area
+--| @was category: sensitive
+--| @was n: freq
+--| @column .. as in `original`: the area
 --| @column modal_category VARCHAR: the most frequent category in the release; the first in order among equals
 --| @column is_tie BOOLEAN: whether there were equals
 --| @column modal_released DOUBLE: its released count
 --| @column modal_true DOUBLE: its original count
---| @column unit_true DOUBLE: people of the unit
+--| @column unit_true DOUBLE: people of the area
 --| @column predicted BOOLEAN: whether a guess is made
 --| @column precision DOUBLE: the share of people guessed right; 0 where no guess is made
 --| @example
 --| FROM sdc_modal_guess(
 --|     '(SELECT region, sex, sdc_count(record_key) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', area := 'region', sensitive := 'sex', min_modal := 2);
 --| @output
 --| region | modal_category | is_tie | modal_released | modal_true | unit_true | predicted | precision
 --| -------+----------------+--------+----------------+------------+-----------+-----------+----------
@@ -110,26 +115,31 @@
 --| South  | f              |  false |            2.0 |        3.0 |       5.0 |      true |       0.6
 --| @source Francis (2022), PSD
 
---| sdc_modal_guess_curve(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) -> TABLE
+--| sdc_modal_guess_curve(protected, original, area := NULL, sensitive := NULL, freq := 'n', min_modal := 5, gate := 'truth', grid := [0.5, 0.75, 0.9, 0.95, 1.0]) -> TABLE
 --| For how many people the guess of the most frequent category is at least so good.
 --|
---| The last point, precision 1, is people in units of one category only: whoever knows where they live knows it.
+--| The last point, precision 1, is people in areas of one category only: whoever knows where they live knows it.
 --|
---| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
---| @arg truth VARCHAR: the original counts, with the same columns
---| @arg unit VARCHAR: column of the units, such as blocks; no NULL
---| @arg category VARCHAR: column of the categories; NULL is one
---| @arg n VARCHAR: column of the counts
+--| @arg protected VARCHAR: the released counts: a table, view or query in parentheses, one row an area and category
+--| @arg original VARCHAR: the original counts, with the same columns
+--| @arg area VARCHAR: column of the areas, such as blocks; no NULL
+--| @arg sensitive VARCHAR: column of the categories; NULL is one
+--| @arg freq VARCHAR: column of the counts
 --| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
 --| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
 --| @arg grid DOUBLE[]: the precisions asked for
+--| @was released: protected
+--| @was truth: original
+--| @was unit: area
+--| @was category: sensitive
+--| @was n: freq
 --| @column precision_at_least DOUBLE: a precision
 --| @column persons DOUBLE: people who are guessed with that precision or a higher one
 --| @column recall DOUBLE: their share of all
 --| @example
 --| FROM sdc_modal_guess_curve(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', area := 'region', sensitive := 'sex', min_modal := 2);
 --| @output
 --| precision_at_least | persons |             recall
 --| -------------------+---------+-------------------
@@ -140,48 +150,57 @@
 --|                1.0 |     0.0 |                0.0
 --| @source Francis (2022), PSD
 
---| sdc_modal_guess_summary(released, truth, unit := NULL, category := NULL, n := 'n', min_modal := 5, gate := 'truth') -> TABLE
+--| sdc_modal_guess_summary(protected, original, area := NULL, sensitive := NULL, freq := 'n', min_modal := 5, gate := 'truth') -> TABLE
 --| How well the guess of the most frequent category does over all people.
 --|
---| @arg released VARCHAR: the released counts: a table, view or query in parentheses, one row a unit and category
---| @arg truth VARCHAR: the original counts, with the same columns
---| @arg unit VARCHAR: column of the units, such as blocks; no NULL
---| @arg category VARCHAR: column of the categories; NULL is one
---| @arg n VARCHAR: column of the counts
+--| @arg protected VARCHAR: the released counts: a table, view or query in parentheses, one row an area and category
+--| @arg original VARCHAR: the original counts, with the same columns
+--| @arg area VARCHAR: column of the areas, such as blocks; no NULL
+--| @arg sensitive VARCHAR: column of the categories; NULL is one
+--| @arg freq VARCHAR: column of the counts
 --| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
 --| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
+--| @was released: protected
+--| @was truth: original
+--| @was unit: area
+--| @was category: sensitive
+--| @was n: freq
 --| @column persons DOUBLE: people
 --| @column guessed DOUBLE: those for whom a guess is made
 --| @column right DOUBLE: those guessed right
 --| @column precision DOUBLE: of the guesses, the share that is right
 --| @column recall DOUBLE: of the people, the share for whom a guess is made
 --| @column accuracy DOUBLE: of the people, the share guessed right
---| @column unmatched_units BIGINT: units of the release without people in truth
+--| @column unmatched_units BIGINT: areas of the release without people in truth
 --| @example
 --| FROM sdc_modal_guess_summary(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
---|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', min_modal := 2);
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', area := 'region', sensitive := 'sex', min_modal := 2);
 --| @output
 --| persons | guessed | right | precision |             recall | accuracy | unmatched_units
 --| --------+---------+-------+-----------+--------------------+----------+----------------
 --|    12.0 |    10.0 |   6.0 |       0.6 | 0.8333333333333334 |      0.5 |               0
 --| @source Francis (2022), PSD
 
---| sdc_attack_score(attack, released, unit := NULL, category := NULL, n := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) -> TABLE
+--| sdc_attack_score(attack, protected, area := NULL, sensitive := NULL, freq := 'n', linked := 'linked', predicted := 'predicted', actual := 'actual', size_bins := [1, 10, 50, 100, 250, 500, 1000]) -> TABLE
 --| An attack beside the guess of the most frequent category, on the same people.
 --|
---| An attack that is right no more often than the guess has learned nothing about anybody. Look at small units apart, and at
+--| An attack that is right no more often than the guess has learned nothing about anybody. Look at small areas apart, and at
 --| the people whom the guess always gets wrong (`precision_nonmodal`): there an attack has to prove itself.
 --|
 --| @arg attack VARCHAR: a table, view or query in parentheses: one row a person who was attacked
---| @arg released VARCHAR: the released counts that the guess is made from, one row a unit and category
---| @arg unit VARCHAR: column of the units, in both
---| @arg category VARCHAR: column of the categories in `released`
---| @arg n VARCHAR: column of the counts in `released`
+--| @arg protected VARCHAR: the released counts that the guess is made from, one row an area and category
+--| @arg area VARCHAR: column of the areas, in both
+--| @arg sensitive VARCHAR: column of the categories in `protected`
+--| @arg freq VARCHAR: column of the counts in `protected`
 --| @arg linked VARCHAR: BOOLEAN column of `attack`: whether it says anything about the person
 --| @arg predicted VARCHAR: column of `attack`: what it says
 --| @arg actual VARCHAR: column of `attack`: what is so
---| @arg size_bins BIGINT[]: the smallest size of each class of units, in people attacked
+--| @arg size_bins BIGINT[]: the smallest size of each class of areas, in people attacked
+--| @was released: protected
+--| @was unit: area
+--| @was category: sensitive
+--| @was n: freq
 --| @column size_from BIGINT: smallest size of the class; NULL in the first row: all
 --| @column targets BIGINT: people attacked
 --| @column linked BIGINT: those about whom it says something
@@ -197,7 +216,7 @@
 --| SELECT targets, linked, correct, precision, baseline_precision, lift
 --| FROM sdc_attack_score(
 --|     '(SELECT region, true AS linked, sex AS actual, ''m'' AS predicted FROM people)',
---|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', category := 'sex', size_bins := [1]);
+--|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', area := 'region', sensitive := 'sex', size_bins := [1]);
 --| @output
 --| targets | linked | correct | precision | baseline_precision |                 lift
 --| --------+--------+---------+-----------+--------------------+---------------------
@@ -205,19 +224,22 @@
 --|      12 |     12 |       6 |       0.5 | 0.5833333333333334 | -0.08333333333333337
 --| @source Francis (2022), PSD
 
---| sdc_recon_bounds(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
---| Between what the cells must lie that two published tables leave open: units by detail.
+--| sdc_recon_bounds(fine, coarse, area := NULL, detail := NULL, dimensions := [], freq := 'n') -> TABLE
+--| Between what the cells must lie that two published tables leave open: areas by detail.
 --|
---| One table has small units by group, the other a wider area by group and detail, such as blocks by race, and the tract by race
+--| One table has small areas by group, the other a wider area by group and detail, such as blocks by race, and the tract by race
 --| and year of age. A cell with equal bounds is determined: published, whatever was meant.
 --|
---| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg fine VARCHAR: counts by small area and group: a table, view or query in parentheses
 --| @arg coarse VARCHAR: counts of the wider area by group and detail
---| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg area VARCHAR: column of the small areas, in `fine`
 --| @arg detail VARCHAR: column of the detail, in `coarse`
---| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
---| @arg n VARCHAR: column of the counts, in both
---| @column .. as in `fine`: the columns of `by`, the unit, and the detail as in `coarse`
+--| @arg dimensions VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg freq VARCHAR: column of the counts, in both
+--| @was unit: area
+--| @was n: freq
+--| @was by: dimensions
+--| @column .. as in `fine`: the columns of `dimensions`, the area, and the detail as in `coarse`
 --| @column low BIGINT: the least that the cell can be
 --| @column high BIGINT: the most
 --| @column determined BOOLEAN: whether they are the same
@@ -226,7 +248,7 @@
 --| FROM sdc_recon_bounds(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
---|     unit := 'region', detail := 'band', by := ['sex']) LIMIT 4;
+--|     area := 'region', detail := 'band', dimensions := ['sex']) LIMIT 4;
 --| @output
 --| sex | region | band | low | high | determined |           posterior
 --| ----+--------+------+-----+------+------------+--------------------
@@ -236,28 +258,31 @@
 --| f   | North  |    1 |   0 |    2 |      false |                 0.5
 --| @source Muralidhar (2022), PSD; Fréchet bounds
 
---| sdc_recon_count(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n') -> TABLE
+--| sdc_recon_count(fine, coarse, area := NULL, detail := NULL, dimensions := [], freq := 'n') -> TABLE
 --| How many files of records fit two published tables, and how many persons are determined all the same.
 --|
 --| Many files are no protection for a person who is the same in all of them: look at `determined_persons` too.
 --|
---| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg fine VARCHAR: counts by small area and group: a table, view or query in parentheses
 --| @arg coarse VARCHAR: counts of the wider area by group and detail
---| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg area VARCHAR: column of the small areas, in `fine`
 --| @arg detail VARCHAR: column of the detail, in `coarse`
---| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
---| @arg n VARCHAR: column of the counts, in both
---| @column .. as in `fine`: the columns of `by`
+--| @arg dimensions VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg freq VARCHAR: column of the counts, in both
+--| @was unit: area
+--| @was n: freq
+--| @was by: dimensions
+--| @column .. as in `fine`: the columns of `dimensions`
 --| @column persons BIGINT: of the group
 --| @column log10_assignments DOUBLE: logarithm of the ways to deal the details out to the persons
---| @column distinct_tables DOUBLE: different files, order within a unit aside; NULL: too many to count
---| @column determined_persons BIGINT: persons of units whose cells are all determined
+--| @column distinct_tables DOUBLE: different files, order within an area aside; NULL: too many to count
+--| @column determined_persons BIGINT: persons of areas whose cells are all determined
 --| @example
 --| SELECT sex, persons, round(log10_assignments, 3) AS log10_assignments, distinct_tables, determined_persons
 --| FROM sdc_recon_count(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
---|     unit := 'region', detail := 'band', by := ['sex']);
+--|     area := 'region', detail := 'band', dimensions := ['sex']);
 --| @output
 --| sex | persons | log10_assignments | distinct_tables | determined_persons
 --| ----+---------+-------------------+-----------------+-------------------
@@ -265,28 +290,31 @@
 --| m   |       6 |             1.778 |            12.0 |                  0
 --| @source Muralidhar (2022), PSD
 
---| sdc_reconstruct(fine, coarse, unit := NULL, detail := NULL, by := [], n := 'n', draws := 10, seed := NULL) -> TABLE
+--| sdc_reconstruct(fine, coarse, area := NULL, detail := NULL, dimensions := [], freq := 'n', draws := 10, seed := NULL) -> TABLE
 --| Files of records that fit two published tables: what an attacker takes for the data.
 --|
---| The details are dealt out at random to the persons of the units, every way being as likely. Link each draw to names, and see
+--| The details are dealt out at random to the persons of the areas, every way being as likely. Link each draw to names, and see
 --| whether the same record gets the same name: `sdc_recon_stability`.
 --|
---| @arg fine VARCHAR: counts by unit and group: a table, view or query in parentheses
+--| @arg fine VARCHAR: counts by small area and group: a table, view or query in parentheses
 --| @arg coarse VARCHAR: counts of the wider area by group and detail
---| @arg unit VARCHAR: column of the small units, in `fine`
+--| @arg area VARCHAR: column of the small areas, in `fine`
 --| @arg detail VARCHAR: column of the detail, in `coarse`
---| @arg by VARCHAR[]: columns that both have; several areas at once: the area is one of them
---| @arg n VARCHAR: column of the counts, in both
+--| @arg dimensions VARCHAR[]: columns that both have; several areas at once: the area is one of them
+--| @arg freq VARCHAR: column of the counts, in both
 --| @arg draws BIGINT: files wanted
 --| @arg seed BIGINT: the same seed draws the same files; NULL: others each time
---| @column .. as in `fine`: the columns of `by`, the unit, and the detail as in `coarse`
+--| @was unit: area
+--| @was n: freq
+--| @was by: dimensions
+--| @column .. as in `fine`: the columns of `dimensions`, the area, and the detail as in `coarse`
 --| @column draw BIGINT: number of the file, from 1
---| @column slot BIGINT: number of the record: the same unit and group in all files
+--| @column slot BIGINT: number of the record: the same area and group in all files
 --| @example
 --| FROM sdc_reconstruct(
 --|     '(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)',
 --|     '(SELECT sex, age // 20 AS band, count(*) AS n FROM people GROUP BY ALL)',
---|     unit := 'region', detail := 'band', by := ['sex'], draws := 2, seed := 1) LIMIT 3;
+--|     area := 'region', detail := 'band', dimensions := ['sex'], draws := 2, seed := 1) LIMIT 3;
 --| @output
 --| sex | region | band | draw | slot
 --| ----+--------+------+------+-----

@@ -1,9 +1,9 @@
 -- Targeted record swapping.
 
---| sdc_record_swap(source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05, carry_along := [], return_swapped_id := false, seed := NULL) -> TABLE
+--| sdc_record_swap(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], return_swapped_id := false, seed := NULL) -> TABLE
 --| Households that stand out change place with similar households of other areas.
 --|
---| A person is at risk in an area where fewer than `k_anonymity` persons have the same risk variables, and the household
+--| A person is at risk in an area where fewer than `k` persons have the same risk variables, and the household
 --| with them. All households at risk are swapped if there is anybody to swap with, across the widest level of the
 --| geography at which they are at risk; others follow until the share `swaprate` of the households has moved. A donor
 --| agrees in the first list of `similar`, or else in the next one; the riskier, the likelier it is chosen. The columns of
@@ -19,19 +19,21 @@
 --| @arg household VARCHAR: the column that tells which records move together
 --| @arg hierarchy VARCHAR[]: the columns of the geography, the widest first; areas must nest
 --| @arg similar VARCHAR[] or VARCHAR[][]: what must be equal in two households, such as their size; several lists: in order of preference
---| @arg risk_variables VARCHAR[]: the columns whose rare combinations make a person stand out
---| @arg k_anonymity BIGINT: how many persons must be alike in an area; 0: nobody is at risk
+--| @arg keys VARCHAR[]: the columns whose rare combinations make a person stand out
+--| @arg k BIGINT: how many persons must be alike in an area; 0: nobody is at risk
 --| @arg swaprate DOUBLE: share of the households that is to change place; more do if more are at risk
 --| @arg carry_along VARCHAR[]: further columns of the place, such as a grid cell
 --| @arg return_swapped_id BOOLEAN: whether to add the columns that tell what was done; keep them to yourself
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @was risk_variables: keys
+--| @was k_anonymity: k
 --| @column .. as in `source`: its columns, and `swapped_with`: the household it changed place with, or NULL (only with `return_swapped_id`)
 --| @column swap_level VARCHAR: the column of `hierarchy` across whose areas it moved (only with `return_swapped_id`)
 --| @column at_risk_level VARCHAR: the widest one at which it is at risk (only with `return_swapped_id`)
 --| @example
 --| SELECT person_id, p.region AS was, s.region, swapped_with, at_risk_level
 --| FROM sdc_record_swap('people', household := 'person_id', hierarchy := ['region'], similar := ['sex'],
---|     risk_variables := ['sex'], k_anonymity := 2, swaprate := 0.3, seed := 20240917, return_swapped_id := true) s
+--|     keys := ['sex'], k := 2, swaprate := 0.3, seed := 20240917, return_swapped_id := true) s
 --| JOIN people p USING (person_id)
 --| WHERE swapped_with IS NOT NULL ORDER BY person_id;
 --| @output
@@ -45,7 +47,7 @@
 --|        12 | East  | South  |            8 | region
 --| @source De Wolf et al. (2019); Geyer, Tent, Reiffert & Giessing (2022), PSD; behaviour as recordSwap of R package sdcMicro
 
---| sdc_record_swap_report(source, household := NULL, hierarchy := [], similar := [], risk_variables := [], k_anonymity := 3, swaprate := 0.05, carry_along := [], seed := NULL) -> TABLE
+--| sdc_record_swap_report(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], seed := NULL) -> TABLE
 --| What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not.
 --|
 --| One row for each level of the geography, and one for all (`level` is NULL). At risk are `at_risk_swapped + no_similar +
@@ -55,11 +57,13 @@
 --| @arg household VARCHAR: the column that tells which records move together
 --| @arg hierarchy VARCHAR[]: the columns of the geography, the widest first
 --| @arg similar VARCHAR[] or VARCHAR[][]: what must be equal in two households
---| @arg risk_variables VARCHAR[]: the columns whose rare combinations make a person stand out
---| @arg k_anonymity BIGINT: how many persons must be alike in an area
+--| @arg keys VARCHAR[]: the columns whose rare combinations make a person stand out
+--| @arg k BIGINT: how many persons must be alike in an area
 --| @arg swaprate DOUBLE: share of the households that is to change place
 --| @arg carry_along VARCHAR[]: further columns of the place
 --| @arg seed BIGINT: the seed of the swap
+--| @was risk_variables: keys
+--| @was k_anonymity: k
 --| @column level VARCHAR: column of `hierarchy`, or NULL for all levels together
 --| @column households BIGINT: number of households
 --| @column at_risk BIGINT: households for which this is the widest level at which they are at risk
@@ -71,7 +75,7 @@
 --| @column rate DOUBLE: share of the households that changed place across this level
 --| @example
 --| FROM sdc_record_swap_report('people', household := 'person_id', hierarchy := ['region'], similar := ['sex'],
---|     risk_variables := ['sex'], k_anonymity := 2, swaprate := 0.3, seed := 20240917);
+--|     keys := ['sex'], k := 2, swaprate := 0.3, seed := 20240917);
 --| @output
 --| level  | households | at_risk | at_risk_swapped | no_similar | no_donor_left | swapped | wanted | rate
 --| -------+------------+---------+-----------------+------------+---------------+---------+--------+-----

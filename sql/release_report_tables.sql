@@ -1,10 +1,10 @@
 -- The report of a release: it asks the functions of risk and utility.
 
---| sdc_report(original, release, holdout := NULL, keys := [], targets := [], columns := [], seed := NULL) -> TABLE
+--| sdc_assess(original, release, holdout := NULL, keys := [], sensitive := [], columns := [], seed := NULL) -> TABLE
 --| Who could be found in a release, what could be learned, what was lost: every measure that applies, with its baseline.
 --|
 --| It asks the functions of risk and utility one after the other: with `keys` how special records are, with `keys` and
---| `targets` what the keys tell of the targets, copies and closest records in any case, and what tables, columns and
+--| `sensitive` what the keys tell of the targets, copies and closest records in any case, and what tables, columns and
 --| correlations lost. `holdout` is what makes copies and distances mean something: records of the same population that the
 --| release was not made from. What a function refuses is a row without a value that says why. `sdcduck.assess` and
 --| `sdcduck assess` write the same as a page with pictures.
@@ -13,9 +13,11 @@
 --| @arg release VARCHAR: as `original`: the synthetic or otherwise protected records
 --| @arg holdout VARCHAR: as `original`: records that the release was not made from; NULL: there are none
 --| @arg keys VARCHAR[]: what somebody may know of a person; []: nothing is asked that needs keys
---| @arg targets VARCHAR[]: what nobody should learn
+--| @arg sensitive VARCHAR[]: what nobody should learn
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that every table has
 --| @arg seed BIGINT: of what is random in the measures; NULL: 0
+--| @was targets: sensitive
+--| @was sdc_report
 --| @column section VARCHAR: 're-identification', 'copies', 'attributes', 'attacks' (with a holdout only) or 'utility'
 --| @column measure VARCHAR: what was measured
 --| @column about VARCHAR: of which table, column or columns; NULL: of the whole
@@ -28,7 +30,7 @@
 --| @column function VARCHAR: the function that says more
 --| @example
 --| SELECT section, measure, about, round(value, 2) AS value, round(baseline, 2) AS baseline, baseline_is
---| FROM sdc_report('people', '(FROM people WHERE person_id > 3)', keys := ['region', 'sex'], targets := ['age'])
+--| FROM sdc_assess('people', '(FROM people WHERE person_id > 3)', keys := ['region', 'sex'], sensitive := ['age'])
 --| WHERE section <> 'utility';
 --| @output
 --| section           | measure                                                   | about    | value | baseline | baseline_is

@@ -247,23 +247,24 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --|      12 |    0.355 | 0.0296 |      6 |       2
 --| @source Benedetti and Franconi (1998); Hundepool et al., mu-ARGUS manual
 
---| sdc_unsafe_combinations(source, keys := [], k := 3, dimensions := 3, nulls := 'category') -> TABLE
+--| sdc_unsafe_combinations(source, keys := [], k := 3, max_size := 3, nulls := 'category') -> TABLE
 --| Which variable makes records rare: how many are in a combination of few variables that fewer than k share.
 --|
---| For each variable and each number of variables up to `dimensions`: records that are in at least one rare combination of
+--| For each variable and each number of variables up to `max_size`: records that are in at least one rare combination of
 --| so many variables, this one among them. The variable with the most is the one to recode first.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg k BIGINT: a combination of fewer records is rare
---| @arg dimensions BIGINT: variables in a combination, at most
+--| @arg max_size BIGINT: variables in a combination, at most
 --| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @was dimensions: max_size
 --| @column variable VARCHAR: the variable
 --| @column dimension BIGINT: number of variables in the combinations
 --| @column unsafe BIGINT: records in a rare one
 --| @column share DOUBLE: their share
 --| @example
---| FROM sdc_unsafe_combinations('people', keys := ['region', 'sex', 'age'], dimensions := 2);
+--| FROM sdc_unsafe_combinations('people', keys := ['region', 'sex', 'age'], max_size := 2);
 --| @output
 --| variable | dimension | unsafe |               share
 --| ---------+-----------+--------+--------------------

@@ -1,6 +1,6 @@
 -- Synthesis of tables: the functions that need Python.
 
---| sdc_synth_table(source, by := [], count := NULL, model := 'nbi', sigma := NULL, alpha := 0, nu := NULL, m := 1, size := 1, domains := NULL, structural_zeros := NULL, seed := NULL, zeros := false, records := false) -> TABLE
+--| sdc_synth_table(source, dimensions := [], freq := NULL, model := 'nbi', sigma := NULL, alpha := 0, nu := NULL, m := 1, size := 1, domains := NULL, structural_zeros := NULL, seed := NULL, zeros := false, records := false) -> TABLE
 --| Synthetic counts: each cell drawn from a law whose mean is the count of the cell.
 --|
 --| No model is fitted: `sigma` says how noisy a cell is, `alpha` lets empty cells become positive, `m` how many
@@ -10,8 +10,8 @@
 --| stay empty and are never made. A NULL category is a category. Rows come chunk by chunk, in no order.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: unit records, or cells with counts
---| @arg by VARCHAR[]: the columns whose combinations are the cells
---| @arg count VARCHAR: column of the counts; NULL: each row is a record
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
+--| @arg freq VARCHAR: column of the counts; NULL: each row is a record
 --| @arg model VARCHAR: 'nbi' (negative binomial), 'poisson', 'pig' (Poisson, inverse Gaussian), 'delaporte', or 'multinomial' (as many records as the original has)
 --| @arg sigma DOUBLE: dispersion: a count of n has variance n + sigma n^2 (times (1 - nu)^2 for Delaporte)
 --| @arg alpha DOUBLE: mean of an empty cell
@@ -19,15 +19,17 @@
 --| @arg m BIGINT: number of synthetic tables
 --| @arg size DOUBLE: expected number of records, as a multiple of the original one
 --| @arg domains STRUCT of lists: categories by column, e.g. {'sex': ['f', 'm']}; those of the data where a column is left out
---| @arg structural_zeros VARCHAR: condition on the columns of `by` under which a cell cannot exist
+--| @arg structural_zeros VARCHAR: condition on the columns of `dimensions` under which a cell cannot exist
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @arg zeros BOOLEAN: whether cells that became 0 are shown
 --| @arg records BOOLEAN: one row for each synthetic record, shuffled, instead of counts
---| @column .. as in `source`: the columns of `by`
+--| @was by: dimensions
+--| @was count: freq
+--| @column .. as in `source`: the columns of `dimensions`
 --| @column replicate BIGINT: 1 to m
 --| @column count BIGINT: the synthetic count (not with `records`)
 --| @example
---| FROM sdc_synth_table('people', by := ['region', 'sex'], sigma := 0.5, m := 2, seed := 20240917)
+--| FROM sdc_synth_table('people', dimensions := ['region', 'sex'], sigma := 0.5, m := 2, seed := 20240917)
 --| ORDER BY replicate, region, sex;
 --| @output
 --| region | sex | replicate | count
@@ -78,7 +80,7 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
             sigma::DOUBLE, coalesce(nu, 0)::DOUBLE, cell_key::UBIGINT, replicate::BIGINT, seed::BIGINT, true)
     END;
 
---| sdc_tau(source, by := [], count := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL, model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, k := 1, d := 0, method := 'exact') -> TABLE
+--| sdc_tau(source, dimensions := [], freq := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL, model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, k := 1, d := 0, method := 'exact') -> TABLE
 --| Risk and utility of a synthesis before it is drawn: tau1 to tau4 for every combination of sigma, m, k and d.
 --|
 --| Take one of all cells at random: f is its original count, F the mean of its m synthetic counts. tau3(1) is the chance
@@ -87,12 +89,12 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| too: every combination of categories of the columns, less the structural zeros, or `cells_total`.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: unit records, cells with counts, or a histogram
---| @arg by VARCHAR[]: the columns whose combinations are the cells
---| @arg count VARCHAR: column of the counts; NULL: each row is a record
---| @arg cells VARCHAR: histogram: column that tells how many cells have the count (then without `by`)
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
+--| @arg freq VARCHAR: column of the counts; NULL: each row is a record
+--| @arg cells VARCHAR: histogram: column that tells how many cells have the count (then without `dimensions`)
 --| @arg cells_total BIGINT: number of all cells that can exist, if it does not follow from the data
 --| @arg domains STRUCT of lists: categories by column, e.g. {'sex': ['f', 'm']}; those of the data where a column is left out
---| @arg structural_zeros VARCHAR: condition on the columns of `by` under which a cell cannot exist
+--| @arg structural_zeros VARCHAR: condition on the columns of `dimensions` under which a cell cannot exist
 --| @arg model VARCHAR: 'nbi', 'poisson', 'pig' or 'delaporte'
 --| @arg sigma DOUBLE or DOUBLE[]: dispersion
 --| @arg nu DOUBLE: Delaporte: share of the Poisson part
@@ -102,6 +104,8 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| @arg k BIGINT or BIGINT[]: the count that is asked about
 --| @arg d DOUBLE or DOUBLE[]: how near to it counts
 --| @arg method VARCHAR: 'exact', or 'clt' for the normal approximation of the paper
+--| @was by: dimensions
+--| @was count: freq
 --| @column model VARCHAR: the law
 --| @column sigma DOUBLE: its dispersion
 --| @column nu DOUBLE: its share of the Poisson part
@@ -118,7 +122,7 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| @column squared_distance DOUBLE: expected sum of (F - f)^2 over all cells
 --| @example
 --| SELECT sigma, m, d, round(tau3, 4) AS tau3, round(tau4, 4) AS tau4, round(squared_distance, 1) AS distance
---| FROM sdc_tau('people', by := ['region', 'sex'], sigma := [0, 0.5, 2], m := [1, 20], d := 0.5) ORDER BY ALL;
+--| FROM sdc_tau('people', dimensions := ['region', 'sex'], sigma := [0, 0.5, 2], m := [1, 20], d := 0.5) ORDER BY ALL;
 --| @output
 --| sigma |  m |   d |   tau3 |   tau4 | distance
 --| ------+----+-----+--------+--------+---------
@@ -130,7 +134,7 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --|   2.0 | 20 | 0.5 | 0.8387 | 0.7254 |      3.4
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD; exact law of the mean: this project
 
---| sdc_tune(target, source, by := [], count := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL, parameter := 'sigma', model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, method := 'exact') -> TABLE
+--| sdc_tune(target, source, dimensions := [], freq := NULL, cells := NULL, cells_total := NULL, domains := NULL, structural_zeros := NULL, parameter := 'sigma', model := 'nbi', sigma := NULL, nu := NULL, alpha := 0, m := 1, size := 1, method := 'exact') -> TABLE
 --| The mildest synthesis that keeps a promise, such as "at most half of what looks like a unique is one".
 --|
 --| Of `sigma` and `alpha` the smallest value is found; of `m` the largest number of releases up to which the promise
@@ -138,8 +142,8 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --|
 --| @arg target VARCHAR: 'tau4(1) <= 0.5', 'tau3(1, 0.5) >= 0.9': one of tau1, tau3, tau4 of k, or of k and d
 --| @arg source VARCHAR: as in `sdc_tau`
---| @arg by VARCHAR[]: the columns whose combinations are the cells
---| @arg count VARCHAR: column of the counts; NULL: each row is a record
+--| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
+--| @arg freq VARCHAR: column of the counts; NULL: each row is a record
 --| @arg cells VARCHAR: histogram: column that tells how many cells have the count
 --| @arg cells_total BIGINT: number of all cells that can exist, if it does not follow from the data
 --| @arg domains STRUCT of lists: categories by column
@@ -152,6 +156,8 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| @arg m BIGINT: number of synthetic tables, where it is not looked for
 --| @arg size DOUBLE: expected number of records, as a multiple of the original one
 --| @arg method VARCHAR: 'exact' or 'clt'
+--| @was by: dimensions
+--| @was count: freq
 --| @column parameter VARCHAR: what was looked for
 --| @column value DOUBLE: its value
 --| @column target VARCHAR: the target
@@ -162,27 +168,30 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| @column m BIGINT: number of synthetic tables
 --| @example
 --| SELECT parameter, round(value, 4) AS value, round(attained, 4) AS attained
---| FROM sdc_tune('tau4(1) <= 0.4', 'people', by := ['region', 'sex']);
+--| FROM sdc_tune('tau4(1) <= 0.4', 'people', dimensions := ['region', 'sex']);
 --| @output
 --| parameter |  value | attained
 --| ----------+--------+---------
 --| sigma     | 0.5202 |      0.4
 --| @source Jackson, Mitra, Francis & Dove (2022), PSD
 
---| sdc_tau_observed(original, synthetic, by := [], count := NULL, synthetic_count := 'count', m := NULL, cells_total := NULL, k := 1, d := 0) -> TABLE
+--| sdc_tau_observed(original, synthetic, dimensions := [], freq := NULL, synthetic_freq := 'count', m := NULL, cells_total := NULL, k := 1, d := 0) -> TABLE
 --| The measures of `sdc_tau`, counted in a synthesis that has been drawn.
 --|
 --| F is the mean over the replicates; a cell that a table does not list is 0 in it.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: what `sdc_synth_table` made of it: the columns of `by`, the count, and `replicate` if there are several
---| @arg by VARCHAR[]: the columns that identify a cell, in both
---| @arg count VARCHAR: column of the original counts; NULL: each row is a record
---| @arg synthetic_count VARCHAR: column of the synthetic counts
+--| @arg synthetic VARCHAR: what `sdc_synth_table` made of it: the columns of `dimensions`, the count, and `replicate` if there are several
+--| @arg dimensions VARCHAR[]: the columns that identify a cell, in both
+--| @arg freq VARCHAR: column of the original counts; NULL: each row is a record
+--| @arg synthetic_freq VARCHAR: column of the synthetic counts
 --| @arg m BIGINT: number of synthetic tables; NULL: the largest number in column `replicate`
 --| @arg cells_total BIGINT: number of all cells that can exist; NULL: all combinations of the categories of the original
 --| @arg k BIGINT or BIGINT[]: the count that is asked about
 --| @arg d DOUBLE or DOUBLE[]: how near to it counts
+--| @was by: dimensions
+--| @was count: freq
+--| @was synthetic_count: synthetic_freq
 --| @column k BIGINT: the count
 --| @column d DOUBLE: how near
 --| @column cells BIGINT: number of all cells
@@ -192,8 +201,8 @@ CREATE OR REPLACE MACRO sdc_draw_count(n, sigma, cell_key, replicate, seed, mode
 --| @column tau4 DOUBLE: share with f = k among the cells with |F - k| <= d; NULL if there are none
 --| @example
 --| FROM sdc_tau_observed('people',
---|     '(FROM sdc_synth_table(''people'', by := [''region'', ''sex''], sigma := 0.5, m := 2, seed := 20240917))',
---|     by := ['region', 'sex'], k := [1, 3], d := 1);
+--|     '(FROM sdc_synth_table(''people'', dimensions := [''region'', ''sex''], sigma := 0.5, m := 2, seed := 20240917))',
+--|     dimensions := ['region', 'sex'], k := [1, 3], d := 1);
 --| @output
 --| k |   d | cells |               tau1 |               tau2 | tau3 | tau4
 --| --+-----+-------+--------------------+--------------------+------+-----
@@ -219,7 +228,7 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
     'high_s': q + _sdc_t_quantile(0.5 + level / 2, 'infinity'::DOUBLE) * sqrt(t_s)
 };
 
---| sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) -> STRUCT
+--| sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL) -> STRUCT
 --| One estimate with its interval from the analyses of m synthetic tables.
 --|
 --| An aggregate: one row for each release, with an estimate and its variance. `t_p = b / m + v`, with Student's t of
@@ -235,8 +244,9 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
 --| @arg v DOUBLE column: its variance there; of tables that were added up, times m
 --| @arg sigma DOUBLE: dispersion of the synthesis; `t_s` is given for 0
 --| @arg size DOUBLE: records of one release, as a multiple of the original number
---| @arg level DOUBLE: of the intervals
+--| @arg confidence DOUBLE: of the intervals
 --| @arg pooled BIGINT: number of releases that the one row is an analysis of; NULL: each row is one release
+--| @was level: confidence
 --| @column m BIGINT: number of releases
 --| @column q DOUBLE: the mean of the estimates
 --| @column b DOUBLE: the variance between the releases
@@ -257,7 +267,7 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
 --| --+--------+--------+------+--------+-------
 --| 3 | 1.0333 | 0.0478 | 75.5 | 0.5979 | 1.4687
 --| @source Raab, Nowok & Dibben (2016); Reiter (2003); Jackson, Mitra, Francis & Dove (2022)
-CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.95, pooled := NULL) AS
+CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL, level := NULL) AS
     CASE
         WHEN _sdc_with_python('') IS NULL THEN NULL
         WHEN count(*) <> count(q) OR count(*) <> count(v) THEN error('sdc_combine: an estimate or its variance is NULL')
@@ -265,7 +275,8 @@ CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.9
         WHEN NOT isfinite(max(abs(q))::DOUBLE) OR NOT isfinite(max(v)::DOUBLE)
             THEN error('sdc_combine: an estimate or its variance is NaN or infinite')
         WHEN max(abs(q)) > 1e140 OR max(v) > 1e280 THEN error('sdc_combine: an estimate or its variance is too large')
-        WHEN (level > 0 AND level < 1) IS NOT TRUE THEN error('sdc_combine: level must lie between 0 and 1')
+        WHEN (coalesce(level, confidence) > 0 AND coalesce(level, confidence) < 1) IS NOT TRUE
+            THEN error('sdc_combine: confidence must lie between 0 and 1')
         WHEN (size > 0 AND isfinite(size::DOUBLE)) IS NOT TRUE THEN error('sdc_combine: size must be above 0')
         WHEN pooled IS NOT NULL AND count(*) <> 1 THEN error('sdc_combine: pooled is for one row, the only analysis')
         WHEN (pooled >= 1 AND pooled::DOUBLE = round(pooled::DOUBLE)) = false
@@ -279,5 +290,5 @@ CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, level := 0.9
                 ELSE (count(*) - 1) * (1 + count(*) * avg(v) / _sdc_variance_between(q)) ** 2
             END,
             CASE WHEN sigma = 0 THEN avg(v) * (size + 1 / coalesce(pooled::BIGINT, count(*))) END,
-            level::DOUBLE)
+            coalesce(level, confidence)::DOUBLE)
     END;

@@ -1,6 +1,6 @@
 -- Synthetic records: the functions that need Python.
 
---| sdc_synth_records(source := NULL, targets := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, columns := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
@@ -8,12 +8,12 @@
 --| there is no formal guarantee. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
 --| predictors, such as the first, is drawn on its own. NULL, NaN and infinities are drawn first, by a tree of their own.
 --|
---| With `targets`, `subset` or `share` the synthesis is partial: other columns and other records stay as they are. With
+--| With `columns`, `subset` or `share` the synthesis is partial: other columns and other records stay as they are. With
 --| `model` the records come from a stored model, and only `rows`, `details` and `seed` can be given. A record depends on
 --| the secret, the seed and its number, at any number of threads. Rows come chunk by chunk, in no order.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg targets VARCHAR[]: the columns to be synthesised; []: all
+--| @arg columns VARCHAR[]: the columns to be synthesised; []: all
 --| @arg rows BIGINT: number of synthetic records; NULL: as many as the original ones
 --| @arg subset VARCHAR: condition on the records to be synthesised, e.g. a column of flags; the others stay
 --| @arg share DOUBLE: share of the records (of `subset`) to be synthesised, chosen by chance
@@ -40,6 +40,7 @@
 --| @arg weight VARCHAR: 'weighted_abs': column of weights in these sums
 --| @arg near_constant BOOLEAN: false: no predictors that hardly vary, which have one value, or so few (at most one to a hundred records) that the first is more than 19 times as frequent as the second
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @was targets: columns
 --| @column .. as in `source`: its columns
 --| @example
 --| SELECT region, sex, age, income

@@ -238,7 +238,7 @@
 --|                2 |                 3 |          2 | 16.7 | 16.7 |    100.0
 --| @source Raab (2022), PSD; R package synthpop
 
---| sdc_tcap(original, synthetic, keys := [], targets := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
+--| sdc_tcap(original, synthetic, keys := [], sensitive := [], tau := 1.0, weighting := 'original', key_sizes := NULL) -> TABLE
 --| Targeted correct attribution probability: how often a target is inferred rightly where all synthetic records with the same keys agree.
 --|
 --| Guessing is right at times too. `baseline` is what drawing from the distribution of the original brings, and `marginal_tcap` puts TCAP between it
@@ -248,10 +248,11 @@
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records
 --| @arg keys VARCHAR[]: what somebody may know of a person
---| @arg targets VARCHAR[]: what nobody should learn; a row each
+--| @arg sensitive VARCHAR[]: what nobody should learn; a row each
 --| @arg tau DOUBLE: share of the records with the same keys that have to agree
 --| @arg weighting VARCHAR: 'original': mean over the original records; 'synthetic': over the synthetic ones that have a match (Taub and Elliot)
 --| @arg key_sizes BIGINT[]: numbers of keys: the first of them are known; NULL: all
+--| @was targets: sensitive
 --| @column target VARCHAR: the target
 --| @column n_keys BIGINT: number of keys known
 --| @column originals BIGINT: original records
@@ -268,7 +269,7 @@
 --| SELECT target, n_keys, hits, correct, tcap, round(baseline, 3) AS baseline, round(marginal_tcap, 3) AS marginal_tcap, lift
 --| FROM sdc_tcap('(SELECT region, sex, CASE WHEN income < 3000 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
 --|     '(SELECT region, sex, CASE WHEN person_id % 4 = 0 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
---|     keys := ['region', 'sex'], targets := ['pay'], key_sizes := [1, 2]);
+--|     keys := ['region', 'sex'], sensitive := ['pay'], key_sizes := [1, 2]);
 --| @output
 --| target | n_keys | hits | correct | tcap | baseline | marginal_tcap |   lift
 --| -------+--------+------+---------+------+----------+---------------+-------
@@ -276,7 +277,7 @@
 --| pay    |      2 |    8 |       2 | 0.25 |      0.5 |          -0.5 | -0.125
 --| @source Little, Elliot and Allmendinger (2022), PSD; Taub and Elliot (2019); Francis (2022), PSD (modal guess)
 
---| sdc_tcap_records(original, synthetic, keys := [], target := NULL, tau := 1.0) -> TABLE
+--| sdc_tcap_records(original, synthetic, keys := [], sensitive := NULL, tau := 1.0) -> TABLE
 --| Every original record with what the synthetic data say of its target: whose attribute can be inferred, and how surely.
 --|
 --| The records behind `sdc_tcap` and the CAP measures of `sdc_disclosure`: TCAP is the mean of `correct`, DCAP that of `cap`, with 0 for NULL. An
@@ -285,8 +286,9 @@
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records
 --| @arg keys VARCHAR[]: what somebody may know of a person
---| @arg target VARCHAR: what nobody should learn
+--| @arg sensitive VARCHAR: what nobody should learn
 --| @arg tau DOUBLE: share of the records with the same keys that have to agree
+--| @was target: sensitive
 --| @column .. as in `original`
 --| @column matches BIGINT: synthetic records with the same keys
 --| @column cap DOUBLE: share of them that have the same target; NULL without any
@@ -299,7 +301,7 @@
 --| SELECT person_id, region, sex, pay, matches, cap, guess, hit, correct, modal_correct
 --| FROM sdc_tcap_records('(SELECT person_id, region, sex, CASE WHEN income < 3000 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
 --|     '(SELECT region, sex, CASE WHEN person_id % 4 = 0 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
---|     keys := ['region', 'sex'], target := 'pay')
+--|     keys := ['region', 'sex'], sensitive := 'pay')
 --| ORDER BY hit DESC, person_id LIMIT 4;
 --| @output
 --| person_id | region | sex | pay  | matches | cap | guess |  hit | correct | modal_correct
@@ -310,7 +312,7 @@
 --|         6 | South  | f   | low  |       3 | 0.0 | high  | true |   false |         false
 --| @source Taub and Elliot (2019); Little, Elliot and Allmendinger (2022), PSD
 
---| sdc_disclosure(original, synthetic, keys := [], targets := [], tau := 1.0) -> TABLE
+--| sdc_disclosure(original, synthetic, keys := [], sensitive := [], tau := 1.0) -> TABLE
 --| What the keys give away, of identity and of a target: uniques, DiSCO, DCAP, WEAP, TCAP and their relatives, as shares.
 --|
 --| Shares of all original records are comparable between files; TCAP and its like are shares of those for whom there is an answer, and rise when
@@ -319,8 +321,9 @@
 --| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
 --| @arg synthetic VARCHAR: the synthetic records
 --| @arg keys VARCHAR[]: what somebody may know of a person
---| @arg targets VARCHAR[]: what nobody should learn; a row each
+--| @arg sensitive VARCHAR[]: what nobody should learn; a row each
 --| @arg tau DOUBLE: share of the records with the same keys that have to agree
+--| @was targets: sensitive
 --| @column target VARCHAR: the target
 --| @column original_records BIGINT: original records
 --| @column synthetic_records BIGINT: synthetic records
@@ -351,7 +354,7 @@
 --| SELECT target, uio, repu, is_share, dis, disco, round(dcap, 3) AS dcap, tcap, round(baseline, 3) AS baseline
 --| FROM sdc_disclosure('(SELECT region, sex, CASE WHEN income < 3000 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
 --|     '(SELECT region, sex, CASE WHEN person_id % 4 = 0 THEN ''low'' ELSE ''high'' END AS pay FROM people)',
---|     keys := ['region', 'sex'], targets := ['pay']);
+--|     keys := ['region', 'sex'], sensitive := ['pay']);
 --| @output
 --| target |                 uio |                repu | is_share |                dis |               disco |  dcap | tcap | baseline
 --| -------+---------------------+---------------------+----------+--------------------+---------------------+-------+------+---------

@@ -1,56 +1,47 @@
 -- Utility of protected records: what is pure SQL.
 
---| sdc_ci_overlap_raw(low_original, high_original, low_synthetic, high_synthetic) -> DOUBLE
---| The share of two confidence intervals that they have in common, averaged over both; negative for a gap between them.
+--| sdc_interval_overlap(low, high, synthetic_low, synthetic_high, raw := false) -> DOUBLE
+--| How far a confidence interval from synthetic data overlaps that from the original data: 1 is the same, 0 is disjoint.
 --|
---| Intervals without length: 1 if they are equal, 0.5 for one inside the other, else 0. An interval without bounds and one with
---| bounds have 0.5 in common, which says nothing.
+--| The share of each interval that they have in common, averaged over both. Intervals without length: 1 if they are equal, 0.5 for
+--| one inside the other, else 0. An interval without bounds and one with bounds have 0.5 in common, which says nothing: look at the
+--| widths, too. NULL where an end is.
 --|
---| @arg low_original DOUBLE: lower limit on the original records
---| @arg high_original DOUBLE: upper limit
---| @arg low_synthetic DOUBLE: lower limit on the synthetic records
---| @arg high_synthetic DOUBLE: upper limit
+--| @arg low DOUBLE: lower end of the interval from the original data
+--| @arg high DOUBLE: its upper end
+--| @arg synthetic_low DOUBLE: lower end of the interval from synthetic data
+--| @arg synthetic_high DOUBLE: its upper end
+--| @arg raw BOOLEAN: whether disjoint intervals get a negative number that tells how far apart they are, instead of 0
+--| @was sdc_ci_overlap
+--| @was sdc_ci_overlap_raw
 --| @example
---| SELECT sdc_ci_overlap_raw(0, 1, 0.25, 1.25) AS shifted, sdc_ci_overlap_raw(0, 1, -1, 3) AS wider, sdc_ci_overlap_raw(0, 1, 2, 3) AS apart;
+--| SELECT sdc_interval_overlap(0, 2, 1, 3) AS half, sdc_interval_overlap(0, 2, 0, 2) AS same, sdc_interval_overlap(0, 2, 1, 1) AS point,
+--|     sdc_interval_overlap(0, 1, 2, 3) AS disjoint, sdc_interval_overlap(0, 1, 2, 3, raw := true) AS apart;
 --| @output
---| shifted | wider | apart
---| --------+-------+------
---|    0.75 | 0.625 |  -1.0
---| @source Karr, Kohnen, Oganian, Reiter and Sanil (2006)
-CREATE OR REPLACE MACRO sdc_ci_overlap_raw(low_original, high_original, low_synthetic, high_synthetic) AS
+--| half | same | point | disjoint | apart
+--| -----+------+-------+----------+------
+--|  0.5 |  1.0 |   0.5 |      0.0 |  -1.0
+--| @source Karr, Kohnen, Oganian, Reiter and Sanil (2006); Jackson, Mitra, Francis & Dove (2022); Drechsler (2022), PSD
+CREATE OR REPLACE MACRO sdc_interval_overlap(low, high, synthetic_low, synthetic_high, raw := false) AS
     CASE
-        WHEN low_original IS NULL OR high_original IS NULL OR low_synthetic IS NULL OR high_synthetic IS NULL THEN NULL
-        WHEN low_original > high_original OR low_synthetic > high_synthetic
-            THEN error('sdc_ci_overlap: the lower limit of an interval is above the upper one')
-        WHEN low_original = high_original AND low_synthetic = high_synthetic
-            THEN CASE WHEN low_original = low_synthetic THEN 1.0 ELSE 0.0 END
-        WHEN isinf((high_original - low_original)::DOUBLE) AND isinf((high_synthetic - low_synthetic)::DOUBLE) THEN 1.0
-        WHEN isinf((high_original - low_original)::DOUBLE) OR isinf((high_synthetic - low_synthetic)::DOUBLE) THEN 0.5
-        WHEN low_original = high_original OR low_synthetic = high_synthetic
-            THEN CASE WHEN greatest(low_original, low_synthetic) <= least(high_original, high_synthetic)
-                THEN 0.5 ELSE 0.0 END
-        ELSE (least(high_original, high_synthetic) - greatest(low_original, low_synthetic))::DOUBLE / 2
-            * (1.0 / (high_original - low_original)::DOUBLE + 1.0 / (high_synthetic - low_synthetic)::DOUBLE)
+        WHEN isnan(low::DOUBLE) OR isnan(high::DOUBLE) OR isnan(synthetic_low::DOUBLE) OR isnan(synthetic_high::DOUBLE)
+            THEN error('sdc_interval_overlap: an end of an interval is NaN')
+        WHEN low > high OR synthetic_low > synthetic_high
+            THEN error('sdc_interval_overlap: the upper end of an interval lies below its lower end')
+        WHEN low IS NULL OR high IS NULL OR synthetic_low IS NULL OR synthetic_high IS NULL THEN NULL
+        WHEN low = high AND synthetic_low = synthetic_high THEN CASE WHEN low = synthetic_low THEN 1.0 ELSE 0.0 END
+        WHEN isinf((high - low)::DOUBLE) AND isinf((synthetic_high - synthetic_low)::DOUBLE) THEN 1.0
+        WHEN isinf((high - low)::DOUBLE) OR isinf((synthetic_high - synthetic_low)::DOUBLE) THEN 0.5
+        WHEN low = high OR synthetic_low = synthetic_high
+            THEN CASE WHEN greatest(low, synthetic_low) <= least(high, synthetic_high) THEN 0.5 ELSE 0.0 END
+        ELSE greatest(CASE WHEN raw THEN '-infinity'::DOUBLE ELSE 0 END,
+            (least(high, synthetic_high) - greatest(low, synthetic_low))::DOUBLE / 2
+                * (1 / (high - low)::DOUBLE + 1 / (synthetic_high - synthetic_low)::DOUBLE))
     END::DOUBLE;
-
---| sdc_ci_overlap(low_original, high_original, low_synthetic, high_synthetic) -> DOUBLE
---| As `sdc_ci_overlap_raw`, but 0 for a gap between the intervals, however wide.
---|
---| @arg low_original DOUBLE: lower limit on the original records
---| @arg high_original DOUBLE: upper limit
---| @arg low_synthetic DOUBLE: lower limit on the synthetic records
---| @arg high_synthetic DOUBLE: upper limit
---| @example
---| SELECT sdc_ci_overlap(0, 1, 0.25, 1.25) AS shifted, sdc_ci_overlap(0, 1, 2, 3) AS apart;
---| @output
---| shifted | apart
---| --------+------
---|    0.75 |   0.0
---| @source Karr, Kohnen, Oganian, Reiter and Sanil (2006); Drechsler (2022), PSD
 CREATE OR REPLACE MACRO sdc_ci_overlap(low_original, high_original, low_synthetic, high_synthetic) AS
-    CASE WHEN low_original IS NOT NULL AND high_original IS NOT NULL AND low_synthetic IS NOT NULL
-            AND high_synthetic IS NOT NULL
-        THEN greatest(sdc_ci_overlap_raw(low_original, high_original, low_synthetic, high_synthetic), 0.0) END;
+    sdc_interval_overlap(low_original, high_original, low_synthetic, high_synthetic);
+CREATE OR REPLACE MACRO sdc_ci_overlap_raw(low_original, high_original, low_synthetic, high_synthetic) AS
+    sdc_interval_overlap(low_original, high_original, low_synthetic, high_synthetic, raw := true);
 
 --| sdc_unreliable(p, se, n) -> BOOLEAN
 --| Whether an estimated proportion is too unreliable to be published, by the rule of the US survey on drug use and health.

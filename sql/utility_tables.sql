@@ -295,7 +295,7 @@
 --| sex=m     |   1695.7 |     622.7 | 0.717 | -0.87
 --| @source Karr et al. (2006); Drechsler (2022), PSD; Little, Elliot and Allmendinger (2022), PSD, for separated groups
 
---| sdc_quality(original, protected, keys := [], estimate := 'est', se := 'se', n := NULL, suppressed := NULL, percent := true) -> TABLE
+--| sdc_quality(original, protected, dimensions := [], estimate := 'est', se := 'se', freq := NULL, suppressed := NULL, percent := true) -> TABLE
 --| Estimates of a protected file beside those of the original: ratios of estimates and of standard errors, and the extreme ones.
 --|
 --| Give unrounded values. An estimate that is in one of the two only is listed without ratios, as is one suppressed in the original, or
@@ -303,13 +303,15 @@
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses: one row an estimate
 --| @arg protected VARCHAR: as `original`, with the same columns: the same estimates from the protected file
---| @arg keys VARCHAR[]: the columns that say what is estimated, such as measure, domain and year
+--| @arg dimensions VARCHAR[]: the columns that say what is estimated, such as measure, domain and year
 --| @arg estimate VARCHAR: the column of estimates
 --| @arg se VARCHAR: the column of standard errors
---| @arg n VARCHAR: column of `original` with the records that an estimate rests on; NULL: there is none
+--| @arg freq VARCHAR: column of `original` with the records that an estimate rests on; NULL: there is none
 --| @arg suppressed VARCHAR: column of truth values of `original`: not published; NULL: there is none
 --| @arg percent BOOLEAN: whether estimates are per cent, else proportions; for the reason only
---| @column .. as in `original`: the columns of `keys`
+--| @was keys: dimensions
+--| @was n: freq
+--| @column .. as in `original`: the columns of `dimensions`
 --| @column present_in VARCHAR: 'both', 'original' or 'protected'
 --| @column estimate_original DOUBLE: the estimate of the original
 --| @column estimate_protected DOUBLE: of the protected file
@@ -320,23 +322,24 @@
 --| @column extreme BOOLEAN: whether one of the ratios is below 0.5 or above 1.5
 --| @column reason VARCHAR: 'low prevalence or few contributors' (under 1 per cent, or of fewer than 1000 records), 'loss of precision' (of an estimate with a relative standard error below 0.3)
 --| @example
---| FROM sdc_quality('(SELECT ''nicotine'' AS topic, 0.1 AS est, 0.06 AS se)', '(SELECT ''nicotine'' AS topic, 0.3 AS est, 0.21 AS se)', keys := ['topic']);
+--| FROM sdc_quality('(SELECT ''nicotine'' AS topic, 0.1 AS est, 0.06 AS se)', '(SELECT ''nicotine'' AS topic, 0.3 AS est, 0.21 AS se)', dimensions := ['topic']);
 --| @output
 --| topic    | present_in | estimate_original | estimate_protected | se_original | se_protected |     ratio_estimate | ratio_se | extreme | reason
 --| ---------+------------+-------------------+--------------------+-------------+--------------+--------------------+----------+---------+-----------------------------------
 --| nicotine | both       |               0.1 |                0.3 |        0.06 |         0.21 | 2.9999999999999996 |      3.5 |    true | low prevalence or few contributors
 --| @source Sathe et al. (2022), PSD
 
---| sdc_quality_summary(original, protected, keys := [], by := [], estimate := 'est', se := 'se', suppressed := NULL) -> TABLE
+--| sdc_quality_summary(original, protected, dimensions := [], by := [], estimate := 'est', se := 'se', suppressed := NULL) -> TABLE
 --| The ratios of `sdc_quality` in short: mean, percentiles, extremes, and the correlation of the two files.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses: one row an estimate
 --| @arg protected VARCHAR: as `original`, with the same columns: the same estimates from the protected file
---| @arg keys VARCHAR[]: the columns that say what is estimated, such as measure, domain and year
+--| @arg dimensions VARCHAR[]: the columns that say what is estimated, such as measure, domain and year
 --| @arg by VARCHAR[]: those of the keys for each value of which there is a row; []: one for all
 --| @arg estimate VARCHAR: the column of estimates
 --| @arg se VARCHAR: the column of standard errors
 --| @arg suppressed VARCHAR: column of truth values of `original`: not published; NULL: there is none
+--| @was keys: dimensions
 --| @column .. as in `original`: the columns of `by`
 --| @column quantity VARCHAR: 'estimate' or 'se'
 --| @column ratios BIGINT: how many
@@ -354,7 +357,7 @@
 --| FROM sdc_quality_summary(
 --|     '(SELECT region, avg(income) AS est, stddev(income) / sqrt(count(*)) AS se FROM people GROUP BY ALL)',
 --|     '(SELECT region, avg(income) AS est, stddev(income) / sqrt(count(*)) AS se FROM people WHERE age < 60 GROUP BY ALL)',
---|     keys := ['region']);
+--|     dimensions := ['region']);
 --| @output
 --| quantity | ratios |  mean |   p10 | median | extreme
 --| ---------+--------+-------+-------+--------+--------
@@ -362,19 +365,20 @@
 --| se       |      3 | 0.961 | 0.822 |    1.0 |       0
 --| @source Sathe et al. (2022), PSD
 
---| sdc_trend_concordance(original, protected, keys := [], period := NULL, estimate := 'est', se := 'se', z := 1.959964) -> TABLE
+--| sdc_trend_concordance(original, protected, dimensions := [], period := NULL, estimate := 'est', se := 'se', z := 1.959964) -> TABLE
 --| Would a user of the protected file find the same trends? Every period against the last one, tested in both files.
 --|
 --| The estimates of two periods count as independent.
 --|
 --| @arg original VARCHAR: a table or view, or a query in parentheses: one row an estimate
 --| @arg protected VARCHAR: as `original`, with the same columns: the same estimates from the protected file
---| @arg keys VARCHAR[]: the columns that say what is estimated, such as measure and domain
+--| @arg dimensions VARCHAR[]: the columns that say what is estimated, such as measure and domain
 --| @arg period VARCHAR: the column of the period
 --| @arg estimate VARCHAR: the column of estimates
 --| @arg se VARCHAR: the column of standard errors
 --| @arg z DOUBLE: from which size on a difference is significant
---| @column .. as in `original`: the columns of `keys` and `period`
+--| @was keys: dimensions
+--| @column .. as in `original`: the columns of `dimensions` and `period`
 --| @column t_original DOUBLE: difference from the last period over its standard error, in the original
 --| @column t_protected DOUBLE: in the protected file
 --| @column significant_original BOOLEAN: whether it is significant in the original
@@ -386,7 +390,7 @@
 --| FROM sdc_trend_concordance(
 --|     '(SELECT * FROM (VALUES (''all'', 2017, 4.6, 0.2), (''all'', 2018, 4.9, 0.2), (''all'', 2019, 5.1, 0.1)) t(who, year, est, se))',
 --|     '(SELECT * FROM (VALUES (''all'', 2017, 4.7, 0.3), (''all'', 2018, 4.8, 0.2), (''all'', 2019, 5.2, 0.2)) t(who, year, est, se))',
---|     keys := ['who'], period := 'year');
+--|     dimensions := ['who'], period := 'year');
 --| @output
 --| year | t_original | t_protected | concordant
 --| -----+------------+-------------+-----------
@@ -430,7 +434,7 @@
 --| pairs   | ratio of counts, mean                  |  0.61 |    1.0 | NULL
 --| @source Drechsler (2022), PSD
 
---| sdc_sample_curve(original, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
+--| sdc_sample_curve(original, columns := [], metrics := [], keys := [], sensitive := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
 --| Utility and risk of simple samples of the original, by their size: a yardstick for synthetic files.
 --|
 --| Samples of samples understate the risk: who is in the original counts as known. The samples of one draw are nested.
@@ -439,7 +443,7 @@
 --| @arg columns VARCHAR[]: the columns to be compared; []: all
 --| @arg metrics VARCHAR[]: 'roc1' and 'roc2' (ratio of counts of columns and of pairs), 'cio' (overlap of intervals of regressions), 'utility' (mean of these), 'tcap' (correct attribution above the baseline: a risk); []: all for which there are arguments
 --| @arg keys VARCHAR[]: 'tcap': what is known of a person; with three of them, with four, and so on, in this order
---| @arg targets VARCHAR[]: 'tcap': what nobody should learn
+--| @arg sensitive VARCHAR[]: 'tcap': what nobody should learn
 --| @arg outcomes VARCHAR[]: 'cio': columns explained by the others and by `predictors`
 --| @arg predictors VARCHAR[]: 'cio': the columns that explain them
 --| @arg family VARCHAR: 'cio': 'binomial' (outcomes are 0 and 1, or truth values) or 'gaussian'
@@ -448,6 +452,7 @@
 --| @arg groups BIGINT: 'roc1' and 'roc2': groups of a column of numbers or dates; NULL: each value by itself
 --| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
 --| @arg seed BIGINT: of the samples
+--| @was targets: sensitive
 --| @column fraction DOUBLE: size of the samples, as a share
 --| @column metric VARCHAR: the measure
 --| @column repeats BIGINT: samples that have it
@@ -467,7 +472,7 @@
 --|      0.5 | utility | 0.66
 --| @source Little, Elliot and Allmendinger (2022), PSD
 
---| sdc_sample_equivalence(original, synthetic, columns := [], metrics := [], keys := [], targets := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
+--| sdc_sample_equivalence(original, synthetic, columns := [], metrics := [], keys := [], sensitive := [], outcomes := [], predictors := [], family := 'binomial', fractions := [], repeats := 10, groups := NULL, categorical := [], seed := NULL) -> TABLE
 --| The simple sample of the original that is as useful as a synthetic file, and the one that is as risky.
 --|
 --| Good is useful as a large sample and risky as a small one. The curve of `sdc_sample_curve` is made to rise (pooled adjacent
@@ -478,7 +483,7 @@
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
 --| @arg metrics VARCHAR[]: 'roc1' and 'roc2' (ratio of counts of columns and of pairs), 'cio' (overlap of intervals of regressions), 'utility' (mean of these), 'tcap' (correct attribution above the baseline: a risk); []: all for which there are arguments
 --| @arg keys VARCHAR[]: 'tcap': what is known of a person; with three of them, with four, and so on, in this order
---| @arg targets VARCHAR[]: 'tcap': what nobody should learn
+--| @arg sensitive VARCHAR[]: 'tcap': what nobody should learn
 --| @arg outcomes VARCHAR[]: 'cio': columns explained by the others and by `predictors`
 --| @arg predictors VARCHAR[]: 'cio': the columns that explain them
 --| @arg family VARCHAR: 'cio': 'binomial' (outcomes are 0 and 1, or truth values) or 'gaussian'
@@ -487,6 +492,7 @@
 --| @arg groups BIGINT: 'roc1' and 'roc2': groups of a column of numbers or dates; NULL: each value by itself
 --| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
 --| @arg seed BIGINT: of the samples
+--| @was targets: sensitive
 --| @column metric VARCHAR: the measure
 --| @column value DOUBLE: of the synthetic file
 --| @column lower DOUBLE: the largest sample that is no better; NULL: below the smallest

@@ -9,8 +9,8 @@ SHARES = {
     "confidence": "sdc_holdout_share('o', 's', 'o', confidence := {})",
     "max_share": "sdc_check_statistics('o', 'x', ['max'], max_share := {})",
     "threshold": "sdc_individual_risk('o', keys := ['k'], threshold := {})",
-    "tau": "sdc_tcap('o', 's', keys := ['k'], targets := ['x'], tau := {})",
-    "tolerance": "sdc_attack_inference('o', 's', secret := 'k', tolerance := {})",
+    "tau": "sdc_tcap('o', 's', keys := ['k'], sensitive := ['x'], tau := {})",
+    "tolerance": "sdc_attack_inference('o', 's', sensitive := 'k', tolerance := {})",
     "dis": "sdc_suda('o', keys := ['k', 'x'], dis := {})",
 }
 NUMBERS = {
@@ -36,7 +36,7 @@ MISSPELT_COLUMNS = {
     "sdc_dcr('long', 'long', weights := {'regoin': 2})": r"\(argument 'weights'\); did you mean 'region'?",
     "sdc_utility_columns('long', 'long', special := {'incom': [1]})": r"\(argument 'special'\); did you mean 'income'?",
     "sdc_model_risk('long', ['region'], fraction := 0.1, trends := ['regon'])": "did you mean 'region'?",
-    "sdc_sample_curve('long', metrics := ['roc1'], keys := ['regio'], targets := ['income'])": "did you mean 'region'?",
+    "sdc_sample_curve('long', metrics := ['roc1'], keys := ['regio'], sensitive := ['income'])": "did you mean 'region'?",
 }
 
 

@@ -100,7 +100,7 @@ def test_installed_from_another_schema_they_are_stored_in_main(tmp_path: Path) -
 _CALLS = (
     KEY, "SELECT sdc_class_risk(1, 165)", "SELECT sdc_combine(1.0, 2.0)", "SELECT sdc_draw_count(3, 0.1, 1, 1, 1)",
     "FROM sdc_classes('people', ['region'])", "FROM sdc_ptable(D := 2, V := 1)", "FROM sdc_protect('people')",
-    "FROM sdc_public('people')", "FROM sdc_suppress('FROM people')", "FROM sdc_functions()",
+    "FROM sdc_declare_public('people')", "FROM sdc_suppress('FROM people')", "FROM sdc_functions()",
 )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ import pytest
 import sdcduck
 from sdcduck.functions.reference import EXAMPLE_DATA, EXAMPLE_SECRET, render, run_example
 
+pytestmark = pytest.mark.filterwarnings("error:sdc_:DeprecationWarning")  # nobody learns old names here
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -15,6 +15,8 @@ from sdcduck.functions.install import FAMILIES
 from sdcduck.functions.reference import SQL_FILES, sql_functions
 from sdcduck.sql.builtin import with_built_in
 
+pytestmark = pytest.mark.filterwarnings("error:sdc_:DeprecationWarning")  # nobody learns old names here
+
 FUNCTIONS = {function.name: function for function in sql_functions()}
 TABLE_FUNCTIONS = [function for function in FUNCTIONS.values() if function.kind == "table"]
 
@@ -37,7 +39,7 @@ def parameters(examples: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
 
 
 def test_every_function_that_a_user_can_call_is_documented_and_no_other(parameters: dict[str, list[str]]) -> None:
-    assert set(FUNCTIONS) == set(parameters)
+    assert set(FUNCTIONS) | {old for one in FUNCTIONS.values() for old in one.former} == set(parameters)
     assert len(FUNCTIONS) == len(sql_functions()), "a function is documented twice"
 
 
@@ -51,7 +53,8 @@ def test_a_function_says_what_it_is_what_it_takes_and_where_it_comes_from(
     assert function.example
     assert function.output
     assert function.source
-    assert [argument for argument, _ in function.arguments] == parameters[name]
+    old = [argument for argument, _ in function.renamed]
+    assert [*(argument for argument, _ in function.arguments), *old] == parameters[name]
     assert all(meaning for _, meaning in function.arguments + function.columns)
     assert bool(function.columns) == function.signature.endswith(("-> TABLE", "-> STRUCT"))
 
@@ -63,7 +66,11 @@ def test_the_signature_has_the_defaults_of_the_macro(name: str) -> None:
     macro = re.search(rf"^CREATE OR REPLACE MACRO {name}(\(.*?\)) AS\b", text, re.M | re.S)
     assert macro is not None
     written = re.sub(r"\s+", " ", macro[1]).replace("( ", "(").replace(" )", ")").replace('"', "")
-    documented = FUNCTIONS[name].signature.split(" -> ")[0]
+    documented = FUNCTIONS[name].signature.split(" -> ")[0].removesuffix(")")
+    for old, new in FUNCTIONS[name].renamed:
+        # What had to be given may come by either name, behind the others.
+        documented = re.sub(rf"(?<=[(, ]){new}(?=,|$)", f"{new} := NULL", documented) + f", {old} := NULL"
+    documented += ")"
     # `epsilon` decides between the two forms of a macro, so that it has a default for users only.
     assert name + written in (documented, documented.replace("epsilon := [1.0]", "epsilon"))
 
@@ -71,15 +78,15 @@ def test_the_signature_has_the_defaults_of_the_macro(name: str) -> None:
 # Each table function on arguments that are right, to see the columns that it returns.
 _CELLS = (
     "'(SELECT region, count(*) AS n FROM people GROUP BY ALL)', "
-    "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region']"
+    "'(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', dimensions := ['region']"
 )
 _PUBLICATION = "'SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)', max_count := 1"
 _ESTIMATES = "'(SELECT region, 2020 AS year, avg(income) AS est, 1 AS se FROM people GROUP BY region)'"
 _TWO_TABLES = (
     "'(SELECT region, sex, count(*) AS n FROM people GROUP BY ALL)', "
-    "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', unit := 'region', detail := 'age', by := ['sex']"
+    "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', area := 'region', detail := 'age', dimensions := ['sex']"
 )
-_GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex'"
+_GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', area := 'region', sensitive := 'sex'"
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
@@ -93,10 +100,10 @@ CALLS = {
     "sdc_count_utility": f"sdc_count_utility({_CELLS})",
     "sdc_noise_distribution": f"sdc_noise_distribution({_CELLS})",
     "sdc_primary": f"sdc_primary({_PUBLICATION})",
-    "sdc_synth_table": "sdc_synth_table('people', by := ['region'], sigma := 1)",
-    "sdc_tau": "sdc_tau('people', by := ['region'], sigma := 1)",
-    "sdc_tune": "sdc_tune('tau3(1) <= 0.2', 'people', by := ['region'])",
-    "sdc_tau_observed": "sdc_tau_observed('people', '(SELECT region, 1 AS count FROM people)', by := ['region'])",
+    "sdc_synth_table": "sdc_synth_table('people', dimensions := ['region'], sigma := 1)",
+    "sdc_tau": "sdc_tau('people', dimensions := ['region'], sigma := 1)",
+    "sdc_tune": "sdc_tune('tau3(1) <= 0.2', 'people', dimensions := ['region'])",
+    "sdc_tau_observed": "sdc_tau_observed('people', '(SELECT region, 1 AS count FROM people)', dimensions := ['region'])",
     "sdc_classes": "sdc_classes('people', keys := ['region'])",
     "sdc_k_anonymity": "sdc_k_anonymity('people', keys := ['region'])",
     "sdc_l_diversity": "sdc_l_diversity('people', keys := ['region'], sensitive := 'sex')",
@@ -116,9 +123,9 @@ CALLS = {
     "sdc_check_regression": "sdc_check_regression(100, 3)",
     "sdc_check_table": "sdc_check_table('SELECT region, count(*) AS n FROM people GROUP BY region')",
     "sdc_check_statistics": "sdc_check_statistics('people', value := 'income', statistics := ['min'], by := ['region'])",
-    "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', by := 'ann')",
-    "sdc_check_decide": "sdc_check_decide('columns', 'approve', by := 'bob')",
-    "sdc_check_drop": "sdc_check_drop('columns')",
+    "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', requested_by := 'ann')",
+    "sdc_check_decide": "sdc_check_decide('columns', 'approve', decided_by := 'bob')",
+    "sdc_drop_output": "sdc_drop_output('columns')",
     "sdc_moment_solutions": "sdc_moment_solutions(3, mean := 4, sd := 2)",
     "sdc_unique_share": "sdc_unique_share(3, 3)",
     "sdc_summary_risk": "sdc_summary_risk('people', value := 'age', by := ['region'])",
@@ -127,16 +134,16 @@ CALLS = {
     "sdc_modal_guess_summary": f"sdc_modal_guess_summary({_GUESS})",
     "sdc_attack_score": (
         "sdc_attack_score('(SELECT *, true AS linked, sex AS predicted, sex AS actual FROM people)', "
-        "'(SELECT *, 1 AS n FROM people)', unit := 'region', category := 'sex')"
+        "'(SELECT *, 1 AS n FROM people)', area := 'region', sensitive := 'sex')"
     ),
     "sdc_recon_bounds": f"sdc_recon_bounds({_TWO_TABLES})",
     "sdc_recon_count": f"sdc_recon_count({_TWO_TABLES})",
     "sdc_reconstruct": f"sdc_reconstruct({_TWO_TABLES})",
     "sdc_recon_stability": "sdc_recon_stability('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
-    "sdc_recon_link": "sdc_recon_link('(SELECT 1 AS slot, 1 AS draw, 1 AS block)', '(SELECT 1 AS block, 1 AS id)', match := ['block'])",
-    "sdc_recon_designations": "sdc_recon_designations('(SELECT 1 AS draw, 1 AS id, 1 AS race)', attribute := 'race')",
+    "sdc_recon_link": "sdc_recon_link('(SELECT 1 AS slot, 1 AS draw, 1 AS block)', '(SELECT 1 AS block, 1 AS id)', keys := ['block'])",
+    "sdc_recon_designations": "sdc_recon_designations('(SELECT 1 AS draw, 1 AS id, 1 AS race)', sensitive := 'race')",
     "sdc_recon_refutations": "sdc_recon_refutations('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
-    "sdc_chance_match": "sdc_chance_match('people', unit := 'region', keys := ['sex'])",
+    "sdc_chance_match": "sdc_chance_match('people', area := 'region', keys := ['sex'])",
     "sdc_recon_agreement": "sdc_recon_agreement('(SELECT 1 AS slot, 1 AS draw, 1 AS id)')",
     "sdc_suppress": f"sdc_suppress({_PUBLICATION})",
     "sdc_publish": f"sdc_publish('columns', {_PUBLICATION})",
@@ -160,21 +167,21 @@ CALLS = {
     "sdc_record_swap_report": (
         "sdc_record_swap_report('people', household := 'person_id', hierarchy := ['region'], similar := ['sex'])"
     ),
-    "sdc_synth_dp": "sdc_synth_dp('people', by := ['region'], epsilon := 1, public_domains := true)",
-    "sdc_synth_dp_statement": "sdc_synth_dp_statement('people', by := ['sex'], epsilon := 1, public_domains := true)",
-    "sdc_synth_dp_preflight": "sdc_synth_dp_preflight('people', by := ['region'], epsilon := 1)",
+    "sdc_synth_dp": "sdc_synth_dp('people', dimensions := ['region'], epsilon := 1, public_domains := true)",
+    "sdc_synth_dp_statement": "sdc_synth_dp_statement('people', dimensions := ['sex'], epsilon := 1, public_domains := true)",
+    "sdc_synth_dp_preflight": "sdc_synth_dp_preflight('people', dimensions := ['region'], epsilon := 1)",
     "sdc_synth_dp_ledger": "sdc_synth_dp_ledger()",
     "sdc_synth_dp_budgets": "sdc_synth_dp_budgets()",
     "sdc_synth_dp_budget": "sdc_synth_dp_budget('visits', 1)",
     "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
-    "sdc_public": "sdc_public('visits')",
+    "sdc_declare_public": "sdc_declare_public('visits')",
     "sdc_unprotect": "sdc_unprotect('visits')",
     "sdc_policies": "sdc_policies()",
     "sdc_audit_log": f"sdc_audit_log('{_EMPTY_FILE}')",
     "sdc_users": "sdc_users()",
     "sdc_create_user": "sdc_create_user('ann', 'correct horse battery')",
     "sdc_drop_user": "sdc_drop_user('ann')",
-    "sdc_synth_records": "sdc_synth_records('people', bounds := {'age': [0, 99]}, targets := ['age'], details := true)",
+    "sdc_synth_records": "sdc_synth_records('people', bounds := {'age': [0, 99]}, columns := ['age'], details := true)",
     "sdc_synth_model": "sdc_synth_model('columns', '(SELECT region, age FROM people)')",
     "sdc_drop_synth_model": "sdc_drop_synth_model('columns')",
     "sdc_synth_models": "sdc_synth_models()",
@@ -190,9 +197,9 @@ CALLS = {
     "sdc_dcr_histogram": "sdc_dcr_histogram('people', 'people')",
     "sdc_holdout_share": "sdc_holdout_share('people', 'people', 'people')",
     "sdc_replicated_uniques": "sdc_replicated_uniques('people', 'people')",
-    "sdc_tcap_records": "sdc_tcap_records('people', 'people', keys := ['region'], target := 'sex')",
-    "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], targets := ['sex'])",
-    "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], targets := ['sex'])",
+    "sdc_tcap_records": "sdc_tcap_records('people', 'people', keys := ['region'], sensitive := 'sex')",
+    "sdc_tcap": "sdc_tcap('people', 'people', keys := ['region'], sensitive := ['sex'])",
+    "sdc_disclosure": "sdc_disclosure('people', 'people', keys := ['region'], sensitive := ['sex'])",
     "sdc_accuracy": "sdc_accuracy('people', 'people')",
     "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
     "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
@@ -206,15 +213,15 @@ CALLS = {
     "sdc_utility_profile": "sdc_utility_profile('people', 'people', permutations := 2)",
     "sdc_sample_curve": "sdc_sample_curve('people', repeats := 1, fractions := [0.5])",
     "sdc_sample_equivalence": "sdc_sample_equivalence('people', 'people', repeats := 1, fractions := [0.5])",
-    "sdc_quality": f"sdc_quality({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
-    "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, keys := ['region'])",
-    "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, keys := ['region'], period := 'year')",
+    "sdc_quality": f"sdc_quality({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'])",
+    "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'])",
+    "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'], period := 'year')",
     "sdc_microaggregate": "sdc_microaggregate('people', ['age', 'income'])",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
-    "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', aux := [['age'], ['income']])",
-    "sdc_attack_inference": "sdc_attack_inference('people', 'people', secret := 'income')",
+    "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
+    "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",
     "sdc_dcr_subsets": "sdc_dcr_subsets('people', 'people', 'people')",
-    "sdc_report": "sdc_report('people', 'people')",
+    "sdc_assess": "sdc_assess('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
 }

@@ -290,7 +290,7 @@ def test_a_read_only_file_without_the_functions_has_them_for_the_time_being(plai
         assert con.execute("SELECT bool_and(ok) FROM sdc_ptable_check('default')").fetchall() == [(True,)]
         paired = con.execute(
             """SELECT cells FROM sdc_table_risk_utility('(SELECT region, count(*) AS n FROM people GROUP BY ALL)',
-                '(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', keys := ['region'])"""
+                '(SELECT region, sdc_count(record_key) AS n FROM people GROUP BY ALL)', dimensions := ['region'])"""
         ).fetchall()
         assert paired == [(3,)]
         with pytest.raises(duckdb.Error, match="read-only mode"):
@@ -501,7 +501,7 @@ def test_what_cannot_be_opened_says_why(
             "sdc_decimals: argument 'k_disclosure' must be a whole number, not 0.5",
         ),
         ("sdc_protect('people', min_units := 1.5)", "sdc_protect: argument 'min_units' must be a whole number"),
-        ("sdc_public(3)", "sdc_public: argument 'tbl' must name a table or view"),
+        ("sdc_declare_public(3)", "sdc_declare_public: argument 'tbl' must name a table or view"),
     ],
 )
 def test_arguments_of_the_wrong_type_are_refused_in_the_name_of_the_function(
@@ -518,7 +518,7 @@ def test_a_file_that_is_called_as_the_schema_has_a_clear_error(tmp_path: Path, n
     with pytest.raises(sdcduck.SDCError, match=r"the database is called sdc.*give the file another name"):
         sdcduck.connect(tmp_path / name)
     with sdcduck.connect(tmp_path / "register.duckdb") as con:
-        con.execute("CREATE TABLE regions AS SELECT 1 AS n; FROM sdc_public('regions')")
+        con.execute("CREATE TABLE regions AS SELECT 1 AS n; FROM sdc_declare_public('regions')")
     (tmp_path / "register.duckdb").replace(tmp_path / name)
     with pytest.raises(sdcduck.SDCError, match="the database is called sdc"):
         sdcduck.open_guard(tmp_path / name)

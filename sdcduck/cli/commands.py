@@ -284,7 +284,7 @@ def assess(
 ) -> None:
     """Measure the risk and the utility of a release and write them as an HTML page with pictures.
 
-    The page has what sdc_report answers (sdcduck functions sdc_report). The file is only read.
+    The page has what sdc_assess answers (sdcduck functions sdc_assess). The file is only read.
     """
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

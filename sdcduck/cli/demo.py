@@ -257,7 +257,7 @@ def _load(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _measure(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
-    tables = f"'original_cube', 'published_cube', keys := {list(CUBE_KEYS)}, n := 'n', n_hat := 'n'"
+    tables = f"'original_cube', 'published_cube', dimensions := {list(CUBE_KEYS)}, freq := 'n', protected_freq := 'n'"
     demo.query(
         con,
         f"SELECT cells, R_pert, R_true, hellinger, false_zero, false_nonzero\nFROM sdc_table_risk_utility({tables})",
@@ -269,11 +269,14 @@ def _measure(con: duckdb.DuckDBPyConnection, demo: _Demo) -> None:
     demo.query(con, f"SELECT measure, cells, median, q90, q99, max, mean\nFROM sdc_count_utility({tables})")
     demo.say("d1: change of a count. d2: change over the count. d3: change of its square root.")
     demo.query(con, f"FROM sdc_noise_distribution({tables}) ORDER BY noise")
-    tables = f"'original_earnings', 'published_earnings', keys := {list(EARNINGS_KEYS)}, n := 'n', n_hat := 'n'"
+    tables = (
+        f"'original_earnings', 'published_earnings', dimensions := {list(EARNINGS_KEYS)}, "
+        "freq := 'n', protected_freq := 'n'"
+    )
     demo.query(
         con,
         "SELECT variable, cells, U, R_pert, R_true, R\n"
-        f"FROM sdc_table_risk_utility({tables}, x := 'earnings', x_hat := 'earnings')",
+        f"FROM sdc_table_risk_utility({tables}, value := 'earnings', protected_value := 'earnings')",
     )
     demo.say(
         "U: sum of the changes over sum of the cells. R: how well the earnings of one person can be told. Here no "

@@ -6,7 +6,15 @@ A comment without a macro stands for the one that hands all arguments on:
 >>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_k_anonymity")))
 CREATE OR REPLACE MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
     SELECT * FROM query(_sdc_with_python(
-        _sdc_plan_k_anonymity("source"::VARCHAR, "keys"::VARCHAR[], "k"::VARCHAR, "nulls"::VARCHAR)));
+        _sdc_plan_k_anonymity("source"::VARCHAR, to_json("keys")::VARCHAR, "k"::VARCHAR, "nulls"::VARCHAR)));
+
+What was called otherwise in an earlier release is taken by its old name, too, and the planner told so:
+
+>>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_recon_designations")))
+CREATE OR REPLACE MACRO sdc_recon_designations("links", "sensitive" := NULL, "id" := 'id', "attribute" := NULL) AS TABLE
+    SELECT * FROM query(_sdc_with_python(
+        _sdc_plan_recon_designations("links"::VARCHAR, coalesce("attribute"::VARCHAR, "sensitive"::VARCHAR),
+        "id"::VARCHAR, concat_ws(' ', CASE WHEN "attribute" IS NOT NULL THEN 'attribute' ELSE NULL END))));
 
 ``python -m sdcduck.functions.declared`` prints all that is made so.
 """
@@ -20,7 +28,7 @@ from importlib.resources import files
 
 from sdcduck.functions.reference import COMMENT, SQL_FILES, SQLFunction, sql_functions
 from sdcduck.functions.registry import Planner, Rows, Session
-from sdcduck.quoting import identifier
+from sdcduck.quoting import identifier, literal
 
 _ALONE = re.compile(rf"{COMMENT}(?!CREATE )", re.MULTILINE)
 _AS_IT_IS = ("DOUBLE", "BOOLEAN")
@@ -31,35 +39,69 @@ _TUPLES = re.compile(r"(list of pairs|pair)\b")
 def handed_on(name: str, kind: str) -> tuple[str, str]:
     """How an argument gets to a planner: SQL, and the type that the planner is given it in.
 
-    Whole numbers come as texts, so that none loses a digit and 2.5 is refused by name; what may be of several types, or
-    nested, as JSON, but for tuples, whose parts have no names.
+    Whole numbers come as texts, so that none loses a digit and 2.5 is refused by name; lists of names as JSON, so that
+    one name may stand for a list of one; what may be of several types, or nested, as JSON, too, but for tuples, whose
+    parts have no names.
 
     >>> handed_on("k", "INTEGER"), handed_on("domains", "STRUCT of lists"), handed_on("keys", "VARCHAR[]")
-    (('"k"::VARCHAR', 'BIGINT'), ('to_json("domains")::VARCHAR', 'VARCHAR'), ('"keys"::VARCHAR[]', 'VARCHAR[]'))
+    (('"k"::VARCHAR', 'BIGINT'), ('to_json("domains")::VARCHAR', 'VARCHAR'), ('to_json("keys")::VARCHAR', 'VARCHAR[]'))
     """
-    quoted = identifier(name)
+    return _handed_on(identifier(name), kind)
+
+
+def _handed_on(quoted: str, kind: str) -> tuple[str, str]:
     if kind in _AS_IT_IS:
         return quoted, kind
     if kind in ("BIGINT", "INTEGER"):
         return f"{quoted}::VARCHAR", "BIGINT"
     if kind == "VARCHAR" or _TUPLES.match(kind):
         return f"{quoted}::VARCHAR", "VARCHAR"
+    if kind == "VARCHAR[]":
+        return f"to_json({quoted})::VARCHAR", kind
     if _LIST.fullmatch(kind):
         return f"{quoted}::{kind}", kind
     return f"to_json({quoted})::VARCHAR", "VARCHAR"
 
 
 def macro_of(function: SQLFunction) -> str:
-    """The macro that hands all arguments of a table function on to its planner."""
+    """The macro that hands all arguments of a table function on to its planner; one more for each of its old names."""
+    new = dict(reversed(pair) for pair in function.renamed)
+    old = [name for name, _ in function.renamed]
+    # What must be given may come by its old name, so that DuckDB lets it be left out: the planner asks for it.
+    defaults = [(name, "NULL" if default is None and name in new else default) for name, default in function.parameters]
     taken = ", ".join(
-        identifier(name) + ("" if default is None else f" := {default}") for name, default in function.parameters
+        identifier(name) + ("" if default is None else f" := {default}")
+        for name, default in [*defaults, *((name, "NULL") for name in old)]
     )
-    given = ", ".join(handed_on(name, kind)[0] for name, kind in function.types)
-    return (
-        f"CREATE OR REPLACE MACRO {function.name}({taken}) AS TABLE\n"
-        "    SELECT * FROM query(_sdc_with_python(\n"
-        f"        _sdc_plan_{function.name[4:]}({given})));"
+    given = ", ".join(
+        [
+            *(_given(name, kind, new) for name, kind in function.types),
+            *(_handed_on(sql, kind)[0] for kind, sql in _also(function).values()),
+        ]
     )
+    used = [f"CASE WHEN {identifier(name)} IS NOT NULL THEN {literal(name)} ELSE NULL END" for name in old]
+
+    def macro(name: str) -> str:
+        parts = ", ".join([*used, *([literal(name)] if name != function.name else [])])
+        words = f"concat_ws(' ', {parts})" if parts else "''"
+        said = f",\n        {words}" if old or function.former else ""
+        return (
+            f"CREATE OR REPLACE MACRO {name}({taken}) AS TABLE\n"
+            "    SELECT * FROM query(_sdc_with_python(\n"
+            f"        _sdc_plan_{function.name[4:]}({given}{said})));"
+        )
+
+    return "\n".join(map(macro, (function.name, *function.former)))
+
+
+def _also(function: SQLFunction) -> dict[str, tuple[str, str]]:
+    """Type and SQL of what a planner is told beside the arguments, by name."""
+    return {name: (told.split(": ")[0], told.partition(": ")[2]) for name, told in function.also}
+
+
+def _given(name: str, kind: str, new: Mapping[str, str]) -> str:
+    here, _ = handed_on(name, kind)
+    return f"coalesce({handed_on(new[name], kind)[0]}, {here})" if name in new else here
 
 
 @cache
@@ -85,8 +127,9 @@ def planner(
             None.
     """
     function = next(one for one in sql_functions() if one.name == f"sdc_{plan.__name__.removeprefix('plan_')}")
-    names = tuple(name for name, _ in function.types)
-    arguments = tuple(handed_on(name, kind)[1] for name, kind in function.types)
+    types = [*function.types, *((name, kind) for name, (kind, _) in _also(function).items())]
+    names = tuple(name for name, _ in types)
+    arguments = tuple(handed_on(name, kind)[1] for name, kind in types)
     if columns is None:
         columns = dict(function.types_of_columns) if "Rows" in str(plan.__annotations__["return"]) else {}
 
@@ -94,7 +137,8 @@ def planner(
         by_name = dict(zip(names, given, strict=True))
         return plan(session, *map(by_name.get, order))
 
-    return Planner(function.name, arguments, in_order if order else plan, columns, names)
+    renamed = {**dict(function.renamed), **dict.fromkeys(function.former, function.name)}
+    return Planner(function.name, arguments, in_order if order else plan, columns, names, renamed)
 
 
 def planners(*plans: Callable[..., str | Rows]) -> tuple[Planner, ...]:

@@ -2,8 +2,10 @@
 
 A comment block of lines ``--|`` describes the macro that follows it: the signature, a one-line summary, a description,
 and the sections ``@arg``, ``@column``, ``@example``, ``@output`` and ``@source``. What an argument or a column means
-goes on in lines that begin with more spaces. The command line,
-``sdc_functions()``, the documentation site and the tests all read it from here.
+goes on in lines that begin with more spaces. ``@was old: new`` is what an argument was called in an earlier release,
+and ``@was sdc_old`` the function itself: both still work, with a warning. ``@also name VARCHAR[]: SQL`` is what a
+planner is told beside the arguments. The command line, ``sdc_functions()``, the documentation site and the tests all
+read it from here.
 """
 
 from __future__ import annotations
@@ -50,6 +52,9 @@ class SQLFunction:
         output: what it returns, as `render` shows it.
         source: where the method comes from.
         needs_python: whether it is one of those that need a connection with sdcduck.
+        renamed: what arguments were called in an earlier release, and what they are called now.
+        former: what the function was called.
+        also: what its planner is told beside the arguments: (name, type and SQL).
     """
 
     name: str
@@ -63,6 +68,9 @@ class SQLFunction:
     output: str
     source: str
     needs_python: bool
+    renamed: tuple[tuple[str, str], ...] = ()
+    former: tuple[str, ...] = ()
+    also: tuple[tuple[str, str], ...] = ()
 
     @property
     def parameters(self) -> tuple[tuple[str, str | None], ...]:
@@ -114,7 +122,7 @@ def _types(described: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 SQL_FILES = (
     "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql",
-    "suppression_exchange.sql", "synthesis.sql", "synthesis_tables.sql", "record_swapping_tables.sql",
+    "suppression_exchange.sql", "synthesis_tables.sql", "record_swapping_tables.sql",
     "private_synthesis.sql", "private_synthesis_tables.sql", "synthetic_records.sql", "synthetic_records_tables.sql",
     "risk.sql", "risk_tables.sql", "special_uniques_tables.sql", "output_checks.sql", "output_checks_tables.sql",
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
@@ -122,7 +130,7 @@ SQL_FILES = (
     "utility.sql", "utility_tables.sql", "release_report_tables.sql", "reference.sql",
 )  # fmt: skip
 PURE_SQL = frozenset([
-    "perturbation.sql", "suppression.sql", "synthesis.sql", "risk.sql", "output_checks.sql", "guard.sql", "users.sql",
+    "perturbation.sql", "suppression.sql", "risk.sql", "output_checks.sql", "guard.sql", "users.sql",
     "private_synthesis.sql", "synthetic_records.sql", "utility.sql",
 ])  # fmt: skip
 """Those of them that any DuckDB shell can read."""
@@ -151,7 +159,7 @@ def _blocks(text: str) -> Iterable[list[str]]:
 def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:
     signature, summary, *rest = lines
     sections: dict[str, list[str]] = {"description": []}
-    pairs: dict[str, list[tuple[str, str]]] = {"arg": [], "column": []}
+    pairs: dict[str, list[tuple[str, str]]] = {"arg": [], "column": [], "was": [], "also": []}
     current = "description"
     continued: list[tuple[str, str]] | None = None
     for line in rest:
@@ -186,6 +194,9 @@ def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:
         output=joined("output"),
         source=joined("source"),
         needs_python=needs_python,
+        renamed=tuple((name.removesuffix(":"), now) for name, now in pairs["was"] if now),
+        former=tuple(name for name, now in pairs["was"] if not now),
+        also=tuple(pairs["also"]),
     )
 
 

@@ -20,6 +20,7 @@ import hashlib
 import json
 import re
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -74,6 +75,8 @@ class Planner:
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
         names: of the arguments, where the planner calls them otherwise.
+        renamed: what arguments, or the function, were called in an earlier release, and are called now. If there is
+            any, the last argument names those of them that were used.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Planner:
     plan: Callable[..., str | Rows]
     columns: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ _KIND_OF_ERROR = re.compile(r"^[A-Z]\w*( \w+)* Error: ")
 
 def message_of(problem: BaseException, where: str) -> str:
     """The text a user of SQL sees for an exception: the one place where errors are mapped."""
+    if isinstance(problem, Warning):  # of an old name, where the user makes errors of warnings
+        return str(problem)
     if isinstance(problem, SDCError):
         return f"{where}: {problem}"
     if isinstance(problem, Stopped):
@@ -176,7 +182,8 @@ def create_functions(
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
             # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
-            taken = ["VARCHAR" if kind == "BIGINT" else kind for kind in planner.arguments]
+            taken = ["VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind for kind in planner.arguments]
+            taken += ["VARCHAR"] if planner.renamed else []
             create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
             if planner.columns:
                 name = planner.name[4:]
@@ -194,9 +201,12 @@ def create_functions(
 
 
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
-    def plan(*given: object) -> str:
+    def plan(*given: Any) -> str:
         try:
-            arguments = _whole_numbers(planner, given)
+            if planner.renamed:
+                *given, used = given
+                _say_new_names(planner, str(used).split())
+            arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
         except Exception as problem:
             # An error inside query() surfaces while binding, with our text alone and the place in the statement.
@@ -228,12 +238,30 @@ _EXACT = 2.0**53
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
-def _whole_numbers(planner: Planner, given: Sequence[object]) -> list[object]:
-    """The arguments of a planner, those that are BIGINT as whole numbers."""
+def _say_new_names(planner: Planner, used: Sequence[str]) -> None:
+    for name in used:
+        now = planner.renamed[name]
+        what = f"{name} is called {now} now" if now == planner.name else f"argument '{name}' is called '{now}' now"
+        # Between this and the statement of the user stand the planner's function, what counts calls, and DuckDB.
+        warnings.warn(f"{planner.name}: {what}", DeprecationWarning, stacklevel=5)
+
+
+def _read(planner: Planner, given: Sequence[Any]) -> list[Any]:
+    """The arguments of a planner: those that are BIGINT as whole numbers, those that are VARCHAR[] as lists."""
+    reading = {"BIGINT": _whole, "VARCHAR[]": _names}
     return [
-        _whole(planner, place, value) if kind == "BIGINT" and isinstance(value, str) else value
+        reading[kind](planner, place, value) if kind in reading and isinstance(value, str) else value
         for place, (kind, value) in enumerate(zip(planner.arguments, given, strict=True))
     ]
+
+
+def _names(planner: Planner, place: int, text: str) -> list[str | None]:
+    """A list of texts from its JSON; a single one is a list of one."""
+    given = json.loads(text)
+    names = given if isinstance(given, list) else [given]
+    if any(isinstance(name, list | dict) for name in names):
+        raise SDCError(f"{_called(planner, place)} must be a list of names, such as ['a', 'b']")
+    return [name if name is None or isinstance(name, str) else json.dumps(name) for name in names]
 
 
 def _whole(planner: Planner, place: int, text: str) -> int:

@@ -55,7 +55,7 @@ class Explanation:
 
 
 class Guard:
-    """Answers queries under the policies of a database (`sdc_protect`, `sdc_public`).
+    """Answers queries under the policies of a database (`sdc_protect`, `sdc_declare_public`).
 
     In one process with the data this protects from mistakes, not from somebody who holds the connection or the file.
 

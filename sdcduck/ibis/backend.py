@@ -247,7 +247,7 @@ def connect(
 
     >>> import sdcduck
     >>> con = sdcduck.connect()
-    >>> _ = con.execute("CREATE TABLE regions AS SELECT 'North' AS region; FROM sdc_public('regions')")
+    >>> _ = con.execute("CREATE TABLE regions AS SELECT 'North' AS region; FROM sdc_declare_public('regions')")
     >>> connect(con).table("regions").region.execute().tolist()
     ['North']
 

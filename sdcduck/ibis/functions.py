@@ -56,35 +56,6 @@ def sdc_cell_key(record_key: Column, *, where: Condition = True, digits: int = 8
     """
 
 
-@scalar("float64")
-def sdc_ci_overlap(
-    low_original: Value, high_original: Value, low_synthetic: Value, high_synthetic: Value
-) -> ir.FloatingValue:
-    """As `sdc_ci_overlap_raw`, but 0 for a gap between the intervals, however wide.
-
-    Args:
-        low_original: lower limit on the original records.
-        high_original: upper limit.
-        low_synthetic: lower limit on the synthetic records.
-        high_synthetic: upper limit.
-    """
-
-
-@scalar("float64")
-def sdc_ci_overlap_raw(
-    low_original: Value, high_original: Value, low_synthetic: Value, high_synthetic: Value
-) -> ir.FloatingValue:
-    """The share of two confidence intervals that they have in common, averaged over both; negative for a gap between
-    them.
-
-    Args:
-        low_original: lower limit on the original records.
-        high_original: upper limit.
-        low_synthetic: lower limit on the synthetic records.
-        high_synthetic: upper limit.
-    """
-
-
 @scalar("int64")
 def sdc_ckm_count(n: Value, key_sum: Value, *, ptable: str = "default", digits: int = 8) -> ir.IntegerValue:
     """The perturbed count of a cell whose count and key sum are already known.
@@ -156,7 +127,13 @@ def sdc_class_risk(records: Value, population: Value, *, approximate: Condition 
     "float64, t_s: float64, low_s: float64, high_s: float64>"
 )
 def sdc_combine(
-    q: Column, v: Column, *, sigma: float | None = None, size: float = 1, level: float = 0.95, pooled: int | None = None
+    q: Column,
+    v: Column,
+    *,
+    sigma: float | None = None,
+    size: float = 1,
+    confidence: float = 0.95,
+    pooled: int | None = None,
 ) -> ir.StructScalar:
     """One estimate with its interval from the analyses of m synthetic tables.
 
@@ -165,7 +142,7 @@ def sdc_combine(
         v: its variance there; of tables that were added up, times m.
         sigma: dispersion of the synthesis; `t_s` is given for 0.
         size: records of one release, as a multiple of the original number.
-        level: of the intervals.
+        confidence: of the intervals.
         pooled: number of releases that the one row is an analysis of; NULL: each row is one release.
     """
 
@@ -574,8 +551,6 @@ __all__ = [
     "sdc_apriori_forced",
     "sdc_apriori_primary",
     "sdc_cell_key",
-    "sdc_ci_overlap",
-    "sdc_ci_overlap_raw",
     "sdc_ckm_count",
     "sdc_ckm_sum",
     "sdc_class_risk",

@@ -28,7 +28,7 @@ def tau_curves(
 
     Args:
         con: a connection; the SQL functions are installed on it if they are not yet.
-        source: rows of ``sdc_tau``, such as ``(FROM sdc_tau('people', by := ['region'], sigma := [0, 1]))``.
+        source: rows of ``sdc_tau``, such as ``(FROM sdc_tau('people', dimensions := ['region'], sigma := [0, 1]))``.
         over: what runs along the lines, ``sigma`` or ``m``. Each combination of the others is a line.
         measures: ``tau1`` to ``tau4``.
 

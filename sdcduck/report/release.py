@@ -43,7 +43,7 @@ def assess(
 ) -> Path:
     """Write what is known of a release as an HTML page that needs no other file; returns its path.
 
-    The page has the rows of ``sdc_report`` and pictures: the release on a map of risk and utility, distances to the
+    The page has the rows of ``sdc_assess`` and pictures: the release on a map of risk and utility, distances to the
     closest original record, accuracy of tables of two columns, each column, every two columns, the cells that differ
     most. It tells of the original records: it is for the office, not for the public.
 
@@ -68,7 +68,7 @@ def assess(
     given = [original, release, holdout, list(columns)]
     rows = con.execute(
         "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
-        'FROM sdc_report($1, $2, $3, keys := $5, targets := $6, "columns" := $4, seed := $7)',
+        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7)',
         [*given, list(keys), list(targets), seed],
     ).fetchall()
     parts = [

@@ -55,9 +55,9 @@ POLICIES = (
     "FROM sdc_protect('stays', unit := 'person_id', dimensions := ['region', 'age'])",
     "FROM sdc_publish('tables', 'SELECT region, sector, count(*) AS n, sum(turnover) AS turnover FROM firms GROUP BY CUBE(region, sector)', max_count := 2)",
     "FROM sdc_protect('firms', unit := 'firm', dimensions := ['region', 'sector'], measures := ['turnover'], method := 'suppression', publication := 'tables')",
-    "FROM sdc_public('regions')",
-    "FROM sdc_public('codes')",
-    "FROM sdc_public('doubled')",
+    "FROM sdc_declare_public('regions')",
+    "FROM sdc_declare_public('codes')",
+    "FROM sdc_declare_public('doubled')",
 )
 PEOPLE_TABLES = ("people", "few", "thresholded", "rounded", "covered")
 

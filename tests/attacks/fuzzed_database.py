@@ -52,7 +52,7 @@ def database() -> tuple[duckdb.DuckDBPyConnection, Guard]:
             con.execute(
                 f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'age', 'sex'], measures := ['income']{arguments})"
             ).fetchall()
-        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute("FROM sdc_declare_public('regions')").fetchall()
         with_own_numbers(con, "income")
         Fuzzed.con, Fuzzed.guard = con, guard(con)
     return Fuzzed.con, Fuzzed.guard

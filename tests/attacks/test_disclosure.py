@@ -628,7 +628,7 @@ PROBES = {
 def test_no_error_beside_the_records_tells_a_value(attacked: Attacked, name: str, table: str) -> None:
     """The engine reads only those rows of a joined relation that the records need: the one that fails, if it is 99."""
     attacked.con.execute("CREATE OR REPLACE TABLE numbers AS SELECT i AS x FROM range(5000) t(i)")
-    attacked.con.execute("FROM sdc_public('numbers')").fetchall()
+    attacked.con.execute("FROM sdc_declare_public('numbers')").fetchall()
     answers = {str(attacked.attempt(PROBES[name].replace("few", table).format(age))) for age in (98, 99, 100)}
     attacked.con.execute("FROM sdc_unprotect('numbers')").fetchall()
     assert len(answers) == 1
@@ -650,7 +650,7 @@ def test_no_error_of_a_public_view_tells_a_value(attacked: Attacked, name: str) 
     answers = set()
     for age in (98, 99, 100):
         attacked.con.execute("CREATE OR REPLACE VIEW v AS SELECT x, 1 AS y FROM numbers")
-        attacked.con.execute("FROM sdc_public('v')").fetchall()
+        attacked.con.execute("FROM sdc_declare_public('v')").fetchall()
         attacked.con.execute(f"CREATE OR REPLACE VIEW v AS SELECT x, {FAILS.format(age)} AS y FROM numbers")
         answers.add(str(attacked.attempt(OF_VIEWS[name])))
         attacked.con.execute("FROM sdc_unprotect('v')").fetchall()
@@ -735,7 +735,7 @@ def test_texts_do_not_grow(attacked: Attacked) -> None:
 def test_a_public_table_that_changes(attacked: Attacked) -> None:
     """A join that was n:1 when it was first asked is looked at again."""
     attacked.con.execute("CREATE OR REPLACE TABLE changing AS SELECT region, label FROM regions")
-    attacked.con.execute("FROM sdc_public('changing')").fetchall()
+    attacked.con.execute("FROM sdc_declare_public('changing')").fetchall()
     query = "SELECT count(*) FROM people p JOIN changing c ON p.region = c.region"
     assert not isinstance(attacked.attempt(query), Refused)
     attacked.con.execute("INSERT INTO changing SELECT region, 'again' FROM regions")

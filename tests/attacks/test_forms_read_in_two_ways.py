@@ -60,7 +60,7 @@ class Read:
                 f"FROM sdc_protect('people', unit := 'person_id', dimensions := {DIMENSIONS}, measures := ['income']{arguments})"
             ).fetchall()
             for table in ("regions", "nums"):
-                con.execute(f"FROM sdc_public('{table}')").fetchall()
+                con.execute(f"FROM sdc_declare_public('{table}')").fetchall()
             self.guards[method] = guard(con)
         self.plain = duckdb.connect()
         self.plain.execute(PEOPLE).execute("ALTER TABLE people DROP record_key").execute(PUBLIC)

@@ -215,7 +215,7 @@ def test_every_name_that_leaves_the_guard_is_its_own() -> None:
         con.execute("CREATE TABLE kunden AS SELECT i AS id, 1 AS d, sdc_record_key(i) AS record_key FROM range(9) _(i)")
         con.execute("CREATE TABLE orte AS SELECT 1 AS k")
         con.execute("FROM sdc_protect('kunden', unit := 'id', dimensions := ['d'])").fetchall()
-        con.execute("FROM sdc_public('orte')").fetchall()
+        con.execute("FROM sdc_declare_public('orte')").fetchall()
         query = """WITH mine AS (SELECT count(*) AS n FROM Kunden), other AS (WITH mine AS (FROM orte) FROM mine)
             SELECT mine.n, (SELECT max(k) FROM orte) AS k FROM mine, other, ORTE AS o WHERE o.k IN (SELECT k FROM other)"""
         sql = guard(con).rewrite(query)

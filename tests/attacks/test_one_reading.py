@@ -28,7 +28,7 @@ FROM range(40) t(i)
 @pytest.fixture(scope="module")
 def asked() -> Iterator[tuple[Guard, duckdb.DuckDBPyConnection]]:
     con = sdcduck.connect(secret="the secret of the tests")
-    con.execute(DAYS).execute("FROM sdc_public('days')").fetchall()
+    con.execute(DAYS).execute("FROM sdc_declare_public('days')").fetchall()
     plain = duckdb.connect()
     plain.execute(DAYS)
     open_ = guard(con)

@@ -87,8 +87,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         con.execute(
             "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
         ).fetchall()
-        con.execute("FROM sdc_public('regions')").fetchall()
-        con.execute("FROM sdc_public('texts')").fetchall()
+        con.execute("FROM sdc_declare_public('regions')").fetchall()
+        con.execute("FROM sdc_declare_public('texts')").fetchall()
         con.execute(f"SET VARIABLE file = '{file}'")
         con.execute("SELECT nextval('numbers')").fetchall()
         yield con
@@ -102,9 +102,9 @@ def named(con: duckdb.DuckDBPyConnection, view: str) -> str:
 def test_a_view_of_records_or_of_the_catalog_is_open_to_nobody(con: duckdb.DuckDBPyConnection, view: str) -> None:
     con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
     with pytest.raises(duckdb.Error, match="which is not for everybody"):
-        con.execute("FROM sdc_public('shown')")
+        con.execute("FROM sdc_declare_public('shown')")
     con.execute("CREATE OR REPLACE VIEW shown AS FROM regions")
-    con.execute("FROM sdc_public('shown')").fetchall()
+    con.execute("FROM sdc_declare_public('shown')").fetchall()
     one = guard(con)
     assert one.sql("FROM shown").num_rows == 3
     con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
@@ -117,7 +117,7 @@ def test_a_view_of_records_or_of_the_catalog_is_open_to_nobody(con: duckdb.DuckD
 @pytest.mark.parametrize("view", OPEN)
 def test_views_of_files_and_of_what_is_open_are_shown(con: duckdb.DuckDBPyConnection, view: str) -> None:
     con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
-    con.execute("FROM sdc_public('shown')").fetchall()
+    con.execute("FROM sdc_declare_public('shown')").fetchall()
     assert guard(con).sql("FROM shown").num_rows == len(con.execute("FROM shown").fetchall())
     con.execute("FROM sdc_unprotect('shown')").fetchall()
 
@@ -151,8 +151,8 @@ def test_a_view_of_the_file_that_records_are_in_is_open_to_nobody(tmp_path: Path
         ).fetchall()
         con.execute(f"CREATE VIEW shown AS {view.format(folder=tmp_path, name=tmp_path.name)}")
         if is_open:
-            con.execute("FROM sdc_public('shown')").fetchall()
+            con.execute("FROM sdc_declare_public('shown')").fetchall()
             assert guard(con).sql("FROM shown").num_rows == 3
         else:
             with pytest.raises(duckdb.Error, match=r"'shown' reads '(people|what DuckDB does not tell)', which is not"):
-                con.execute("FROM sdc_public('shown')")
+                con.execute("FROM sdc_declare_public('shown')")

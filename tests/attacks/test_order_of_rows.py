@@ -82,7 +82,7 @@ def stored(method: str, turn: int) -> tuple[duckdb.DuckDBPyConnection, Guard]:
     con.execute("CREATE TABLE visits (id INTEGER, ward VARCHAR, record_key INTEGER)")
     con.executemany("INSERT INTO visits VALUES (?, ?, ?)", visits)
     con.execute("CREATE TABLE towns AS SELECT format('town {:02}', i) AS town, (i * 5) % 12 AS no FROM range(12) _(i)")
-    con.execute("FROM sdc_public('towns')").fetchall()
+    con.execute("FROM sdc_declare_public('towns')").fetchall()
     if method == "suppression":
         con.execute(
             """FROM sdc_publish('cells', 'SELECT town, sex, count(*) AS n, sum(income) AS income FROM people
@@ -177,7 +177,7 @@ def one_of_two(ill: str, method: str) -> Guard:
         CREATE TABLE visits AS SELECT id, record_key, 'w' || id % 2 AS ward FROM people, range(2);
         CREATE TABLE pub AS SELECT DISTINCT region, 1 AS one FROM people"""
     )
-    con.execute("FROM sdc_public('pub')").fetchall()
+    con.execute("FROM sdc_declare_public('pub')").fetchall()
     for table, columns in (("people", "['region', 'ill', 'sex'], measures := ['income']"), ("visits", "['ward']")):
         con.execute(
             f"FROM sdc_protect('{table}', unit := 'id', dimensions := {columns}, population := 'p', {METHODS[method]})"

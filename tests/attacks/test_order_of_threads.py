@@ -65,7 +65,7 @@ def stored(size: int, order: str, threads: int) -> Guard:
         1000 + i % 991 AS income, sdc_record_key(i) AS record_key FROM range({size}) _(i) ORDER BY {order};
         CREATE TABLE pub AS SELECT i::INTEGER AS k, i % 7 AS t FROM range({size}) _(i)"""
     )
-    con.execute("FROM sdc_public('pub')").fetchall()
+    con.execute("FROM sdc_declare_public('pub')").fetchall()
     con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['k', 's'], measures := ['income'])").fetchall()
     return guard(con)
 

@@ -188,7 +188,7 @@ def test_a_field_of_a_hidden_column_that_looks_like_a_column_of_a_relation(name:
                 {'age': i % 3, 'num': i % 3, 'f': i % 3, 's': {'num': i % 3}} AS hidden FROM range(600) t(i);
             CREATE TABLE regions AS FROM (VALUES ('N', 1), ('S', 2)) t(region, num);
             FROM sdc_add_record_key('people', unit := 'id');
-            FROM sdc_public('regions');
+            FROM sdc_declare_public('regions');
             FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age']);
         """)
         one = guard(con)

@@ -57,7 +57,7 @@ class Twins:
             f"FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, measures := ['income']{arguments})"
         ).fetchall()
         for table in ("regions", "nums"):
-            self.con.execute(f"FROM sdc_public('{table}')").fetchall()
+            self.con.execute(f"FROM sdc_declare_public('{table}')").fetchall()
         self.guard = guard(self.con)
 
     def publish(self) -> None:

@@ -138,7 +138,7 @@ def make_register(path: Path) -> None:
         "TIMESTAMP '2020-02-29 12:30:01.5' AS a_moment, NULL::INTEGER AS nothing"
     )
     for public in ("numbers", "kinds"):
-        con.execute(f"FROM sdc_public('{public}')").fetchall()
+        con.execute(f"FROM sdc_declare_public('{public}')").fetchall()
     con.execute("CREATE TABLE secrets AS SELECT 42 AS answer")
     for user, role in (("ann", "analyst"), ("bob", "researcher")):
         con.execute(f"FROM sdc_create_user('{user}', '{PASSWORD}', role := '{role}')").fetchall()

@@ -55,7 +55,7 @@ def attacked_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     con = sdcduck.connect(path, secret="the secret of the tests")
     con.execute(f"CREATE TYPE labels AS ENUM ('z', '{SECRET} of nobody', '{SECRET} of one', 'a')")
     con.execute("CREATE TABLE regions AS SELECT unnest(['N', 'S', 'E', 'W']) AS region, unnest([1, 2, 3, 4]) AS num")
-    con.execute("FROM sdc_public('regions')").fetchall()
+    con.execute("FROM sdc_declare_public('regions')").fetchall()
     stored = _people()
     for order in ("", "_sorted"):
         con.execute(

@@ -292,7 +292,7 @@ class TestConfigured:
         path = tmp_path / "small.duckdb"
         with sdcduck.connect(path) as con:
             con.execute("CREATE TABLE t AS SELECT 1 AS a")
-            con.execute("FROM sdc_public('t')").fetchall()
+            con.execute("FROM sdc_declare_public('t')").fetchall()
             con.execute(f"FROM sdc_create_user('dora', '{PASSWORD}', role := '{role}')").fetchall()
         log = [str(tmp_path / "log.jsonl")] if options else []
         result = CliRunner().invoke(app, ["serve", str(path), "--port", "0", "--custodian-raw", *options, *log])

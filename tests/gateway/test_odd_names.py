@@ -51,7 +51,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 [quoted, name + "_"],
             ).fetchall()
         elif name in PUBLIC:
-            con.execute("FROM sdc_public(?)", [quoted]).fetchall()
+            con.execute("FROM sdc_declare_public(?)", [quoted]).fetchall()
     con.execute(f"FROM sdc_create_user('ann', '{PASSWORD}', role := 'analyst')").fetchall()
     con.close()
     running = start(path, path.with_name("odd"), "--flight-port", "0")

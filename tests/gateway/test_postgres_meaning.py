@@ -29,7 +29,7 @@ def meant() -> Iterator[Guard]:
         )
         con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['word', 'joined'])").fetchall()
-        con.execute("FROM sdc_public('words')").fetchall()
+        con.execute("FROM sdc_declare_public('words')").fetchall()
         yield sdcduck.open_guard(con)
 
 

@@ -50,7 +50,7 @@ def register(folder: Path) -> Path:
     file = folder / "small.duckdb"
     with sdcduck.connect(file, secret="the secret of the tests") as con:
         con.execute("CREATE TABLE regions AS SELECT range AS region FROM range(3)")
-        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute("FROM sdc_declare_public('regions')").fetchall()
     return file
 
 

@@ -30,7 +30,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute("CREATE TABLE regions AS SELECT range AS region FROM range(3)")
     con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
     con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region'])").fetchall()
-    con.execute("FROM sdc_public('regions')").fetchall()
+    con.execute("FROM sdc_declare_public('regions')").fetchall()
     return con
 
 

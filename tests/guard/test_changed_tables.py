@@ -31,8 +31,8 @@ def declared(con: duckdb.DuckDBPyConnection) -> None:
         CREATE VIEW shown AS FROM regions;
         FROM sdc_add_record_key('people', unit := 'id');
         FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income']);
-        FROM sdc_public('regions');
-        FROM sdc_public('shown');
+        FROM sdc_declare_public('regions');
+        FROM sdc_declare_public('shown');
     """)
 
 

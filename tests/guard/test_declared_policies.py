@@ -118,7 +118,7 @@ def test_a_macro_does_not_run_in_place_of_a_function_of_duckdb(tmp_path: Path, m
     asked = "SELECT upper(region) AS r FROM regions"
     with sdcduck.connect(path, secret="the secret of the tests") as con:
         con.execute("CREATE TABLE regions AS SELECT 'n' AS region; CREATE TABLE hidden AS SELECT 'secret' AS answer")
-        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute("FROM sdc_declare_public('regions')").fetchall()
         con.execute(f"CREATE TEMP MACRO {macro}")  # that of one connection is not that of another
         before = guard(con)
         assert before.sql(asked).to_pylist() == [{"r": "N"}]
@@ -142,8 +142,8 @@ def test_a_public_view_shows_no_records_of_a_protected_table(tmp_path: Path) -> 
             CREATE VIEW inner_view AS FROM people; CREATE MACRO of_people() AS TABLE FROM inner_view"""
         )
         protect = "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
-        con.execute("FROM sdc_public('shown')").fetchall()
-        con.execute("FROM sdc_public('inner_view')").fetchall()  # nothing is protected yet
+        con.execute("FROM sdc_declare_public('shown')").fetchall()
+        con.execute("FROM sdc_declare_public('inner_view')").fetchall()  # nothing is protected yet
         guarded = guard(con)
         assert guarded.sql(asked).to_pylist() == [{"s": 1}]
         con.execute(protect).fetchall()
@@ -162,7 +162,7 @@ def test_a_public_view_shows_no_records_of_a_protected_table(tmp_path: Path) -> 
                 guarded.sql(asked)
             con.execute(f"CREATE OR REPLACE VIEW another AS {view}")
             with pytest.raises(duckdb.Error, match="'another' reads 'people', which is not for everybody"):
-                con.execute("FROM sdc_public('another')")
+                con.execute("FROM sdc_declare_public('another')")
     with pytest.raises(Refused, match="SDC060"):
         guard(path).sql(asked)
     with sdcduck.connect(path, secret="the secret of the tests") as con:
@@ -217,14 +217,14 @@ def open_views() -> Iterator[duckdb.DuckDBPyConnection]:
             "FROM sdc_protect('people', unit := 'id', dimensions := ['place'], measures := ['income'], role := 'research')"
         ).fetchall()
         for table in ("places", "open"):
-            con.execute(f"FROM sdc_public('{table}')").fetchall()
+            con.execute(f"FROM sdc_declare_public('{table}')").fetchall()
         yield con
 
 
 @pytest.mark.parametrize("view", OF_EVERY_FORM)
 def test_a_public_view_of_other_tables_is_shown(open_views: duckdb.DuckDBPyConnection, view: str) -> None:
     open_views.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
-    open_views.execute("FROM sdc_public('shown')").fetchall()
+    open_views.execute("FROM sdc_declare_public('shown')").fetchall()
     expected = len(open_views.execute("FROM shown").fetchall())
     for role in ("", "research"):
         guarded = guard(open_views, role=role)
@@ -253,9 +253,9 @@ def test_a_public_view_of_what_is_protected_for_somebody_is_refused(
 ) -> None:
     open_views.execute(f"CREATE OR REPLACE VIEW records AS {view}")
     with pytest.raises(duckdb.Error, match="which is not for everybody"):
-        open_views.execute(f"FROM sdc_public('records', role := '{role}')")
+        open_views.execute(f"FROM sdc_declare_public('records', role := '{role}')")
     open_views.execute("CREATE OR REPLACE VIEW records AS FROM open")
-    open_views.execute(f"FROM sdc_public('records', role := '{role}')").fetchall()
+    open_views.execute(f"FROM sdc_declare_public('records', role := '{role}')").fetchall()
     open_views.execute(f"CREATE OR REPLACE VIEW records AS {view}")
     with pytest.raises(Refused, match="SDC060"):
         guard(open_views, role=role).sql("SELECT count(*) AS n FROM records")
@@ -265,7 +265,7 @@ def test_a_public_view_of_what_is_protected_for_somebody_is_refused(
 def test_a_macro_of_another_schema_runs_in_place_of_nothing() -> None:
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute("CREATE TABLE open AS SELECT 'a' AS a; CREATE SCHEMA util; CREATE MACRO util.upper(x) AS 'wrong'")
-        con.execute("FROM sdc_public('open')").fetchall()
+        con.execute("FROM sdc_declare_public('open')").fetchall()
         assert guard(con).sql("SELECT upper(a) AS a FROM open").to_pylist() == [{"a": "A"}]
 
 
@@ -288,9 +288,9 @@ def test_the_records_behind_a_view_are_known_whatever_the_unit_is_called_there()
         con.execute(PROTECT_VIEW.format("")).fetchall()
         for view in ("shown", "named"):
             with pytest.raises(duckdb.Error, match=f"'{view}' reads 'people', which is not for everybody"):
-                con.execute(f"FROM sdc_public('{view}')")
-        con.execute("FROM sdc_public('places')").fetchall()
-        con.execute("FROM sdc_public('named')").fetchall()
+                con.execute(f"FROM sdc_declare_public('{view}')")
+        con.execute("FROM sdc_declare_public('places')").fetchall()
+        con.execute("FROM sdc_declare_public('named')").fetchall()
         assert guard(con).sql("FROM named").num_rows == 3
         con.execute("CREATE OR REPLACE VIEW named AS SELECT income::VARCHAR AS name FROM raw")
         with pytest.raises(Refused, match="SDC060"):
@@ -300,15 +300,15 @@ def test_the_records_behind_a_view_are_known_whatever_the_unit_is_called_there()
 def test_the_records_of_a_protected_view_are_not_public() -> None:
     with sdcduck.connect(secret="the secret of the tests") as con:
         looked_up(con)
-        con.execute("FROM sdc_public('raw')").fetchall()
+        con.execute("FROM sdc_declare_public('raw')").fetchall()
         with pytest.raises(duckdb.Error, match="'people' has the records of 'raw', which is public"):
             con.execute(PROTECT_VIEW.format(""))
         con.execute(PROTECT_VIEW.format("research")).fetchall()  # for others than may read the table
         con.execute("FROM sdc_unprotect('raw')").fetchall()
         con.execute(PROTECT_VIEW.format("")).fetchall()
         with pytest.raises(duckdb.Error, match="'raw' has the records of 'people', which is protected"):
-            con.execute("FROM sdc_public('raw')")
-        con.execute("FROM sdc_public('places')").fetchall()
+            con.execute("FROM sdc_declare_public('raw')")
+        con.execute("FROM sdc_declare_public('places')").fetchall()
 
 
 @pytest.mark.parametrize("role", ["", "guest"])
@@ -319,10 +319,10 @@ def test_what_is_protected_for_some_is_shown_to_no_others(role: str) -> None:
         for view in ("SELECT income FROM people", "SELECT income FROM raw"):
             con.execute(f"CREATE OR REPLACE VIEW shown AS {view}")
             with pytest.raises(duckdb.Error, match="'shown' reads 'people', which is not for everybody"):
-                con.execute(f"FROM sdc_public('shown', role := '{role}')")
+                con.execute(f"FROM sdc_declare_public('shown', role := '{role}')")
         con.execute("CREATE OR REPLACE VIEW shown AS FROM places")
-        con.execute("FROM sdc_public('places')").fetchall()
-        con.execute(f"FROM sdc_public('shown', role := '{role}')").fetchall()
+        con.execute("FROM sdc_declare_public('places')").fetchall()
+        con.execute(f"FROM sdc_declare_public('shown', role := '{role}')").fetchall()
         con.execute("CREATE OR REPLACE VIEW shown AS SELECT income AS id, 'x' AS place FROM people")
         with pytest.raises(Refused, match="SDC060"):
             guard(con, role=role).sql("FROM shown")
@@ -357,7 +357,7 @@ def test_the_same_people_have_the_same_keys_in_a_population(unit: str) -> None:
 def test_a_declaration_is_stored_at_once(people: duckdb.DuckDBPyConnection, end: str) -> None:
     people.execute("CREATE OR REPLACE TABLE open_to_all AS SELECT 1 AS a")
     people.execute("BEGIN")
-    people.execute("FROM sdc_public('open_to_all')").fetchall()
+    people.execute("FROM sdc_declare_public('open_to_all')").fetchall()
     people.execute(end)
     assert guard(people).sql("FROM open_to_all").num_rows == 1
     people.execute("FROM sdc_unprotect('open_to_all')").fetchall()

@@ -205,7 +205,7 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "people.duckdb"
     con = sdcduck.connect(path, secret="the secret of the tests")
     con.execute("CREATE TABLE regions AS SELECT range AS region FROM range(3)")
-    con.execute("FROM sdc_public('regions')").fetchall()
+    con.execute("FROM sdc_declare_public('regions')").fetchall()
     con.close()
     run = CliRunner().invoke(app, ["user", "add", str(path), "ann"], input="correct horse battery\n")
     assert run.exit_code == 0

@@ -30,7 +30,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute(
         "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'seen'], measures := ['income'])"
     ).fetchall()
-    connection.execute("FROM sdc_public('regions')").fetchall()
+    connection.execute("FROM sdc_declare_public('regions')").fetchall()
     with_own_numbers(connection, "income", "cost")
     yield connection
     connection.close()
@@ -444,7 +444,7 @@ def test_a_changed_policy_is_seen_at_once(con: duckdb.DuckDBPyConnection) -> Non
     connection.execute("FROM sdc_unprotect('regions')").fetchall()
     with pytest.raises(Refused, match="SDC020"):
         guarded.sql(query)
-    connection.execute("FROM sdc_public('regions')").fetchall()
+    connection.execute("FROM sdc_declare_public('regions')").fetchall()
     assert guarded.sql(query).num_rows == 3
 
 
@@ -799,7 +799,7 @@ def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> Non
     con.execute(
         "FROM sdc_protect('wages', unit := 'person_id', dimensions := ['region', 'sex'], measures := ['income'], role := 'research')"
     ).fetchall()
-    con.execute("FROM sdc_public('regions', role := 'research')").fetchall()
+    con.execute("FROM sdc_declare_public('regions', role := 'research')").fetchall()
     research, anybody = guard(con, role="Research"), guard(con)
     query = "SELECT region, count(*) FROM wages GROUP BY region"
     same(research, con, query, f"SELECT region, {COUNT} FROM people GROUP BY region")
@@ -843,8 +843,8 @@ def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> Non
         ("sdc_protect('people', unit := 'person_id', dimensions := ['age'], method := 'suppression')", "'publication' must name"),
         ("sdc_protect('(FROM people)', unit := 'person_id', dimensions := ['age'])", "must name a table or view"),
         ("sdc_protect('main.people', unit := 'person_id', dimensions := ['age'])", "by its name alone"),
-        ("sdc_public('people')", "is protected as unit-level"),
-        ("sdc_public('duckdb_tables')", "of DuckDB's own catalog"),
+        ("sdc_declare_public('people')", "is protected as unit-level"),
+        ("sdc_declare_public('duckdb_tables')", "of DuckDB's own catalog"),
         ("sdc_unprotect('peple')", "did you mean 'people'?"),
     ],
 )  # fmt: skip
@@ -906,7 +906,7 @@ def test_a_view_that_fails_for_some_rows_cannot_be_declared() -> None:
         con.execute('CREATE VIEW bad AS SELECT *, code::INTEGER AS "the code" FROM t')
         con.execute('CREATE VIEW good AS SELECT *, TRY_CAST(code AS INTEGER) AS "the code" FROM t')
         protect = "FROM sdc_protect('{}', unit := 'id', dimensions := ['side', 'the code'])"
-        for statement in (protect, "FROM sdc_public('{}')"):
+        for statement in (protect, "FROM sdc_declare_public('{}')"):
             with pytest.raises(duckdb.Error, match="'bad' fails for some of its rows, in 'the code'") as problem:
                 con.execute(statement.format("bad")).fetchall()
             assert "'x'" not in str(problem.value)

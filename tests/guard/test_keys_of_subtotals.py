@@ -21,7 +21,7 @@ def asked() -> Iterator[tuple[Guard, duckdb.DuckDBPyConnection]]:
         CREATE TABLE open_people AS FROM people;
         FROM sdc_protect('people', unit := 'id', method := 'threshold', min_units := 3,
             dimensions := ['region', 'age', 'rooms']);
-        FROM sdc_public('open_people')""")
+        FROM sdc_declare_public('open_people')""")
     open_ = guard(con)
     yield open_, con
     open_.close()

@@ -42,7 +42,7 @@ def guards(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[pa.Table], Gu
         con.execute("FROM sdc_add_record_key('people', unit := 'person')").fetchall()
         con.execute("""FROM sdc_protect('people', unit := 'person', dimensions := ['region'],
             measures := ['always', 'often', 'mixed', 'below', 'price'])""").fetchall()
-        con.execute("FROM sdc_public('areas')").fetchall()
+        con.execute("FROM sdc_declare_public('areas')").fetchall()
         connected = sdcduck.open_guard(con)
         answered = [connected.sql(question) for question in QUESTIONS]
     return answered, sdcduck.open_guard(path)

@@ -54,8 +54,8 @@ def test_a_view_is_looked_at_again_in_a_file_that_nobody_changes(tmp_path: Path)
         CREATE VIEW seasons AS SELECT i % (CASE WHEN random() < 2 THEN 5 END) AS region FROM range(5) t(i);
         FROM sdc_add_record_key('people', unit := 'person_id');
         FROM sdc_protect('people', unit := 'person_id', dimensions := ['region']);
-        FROM sdc_public('regions');
-        FROM sdc_public('seasons');
+        FROM sdc_declare_public('regions');
+        FROM sdc_declare_public('seasons');
     """)
     con.close()
     one = guard(path)
@@ -116,7 +116,9 @@ def open_file(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("open") / "people.duckdb"
     shutil.copy(file, path)
     with sdcduck.connect(path) as con:
-        con.execute("CREATE TABLE people_public AS SELECT person_id FROM people; FROM sdc_public('people_public')")
+        con.execute(
+            "CREATE TABLE people_public AS SELECT person_id FROM people; FROM sdc_declare_public('people_public')"
+        )
     return path
 
 
@@ -189,7 +191,7 @@ def test_a_memory_limit_that_is_none_is_said(tmp_path: Path, memory: str) -> Non
     """DuckDB takes -1GB for no limit at all."""
     path = tmp_path / "people.duckdb"
     with sdcduck.connect(path) as con:
-        con.execute("CREATE TABLE t AS SELECT 1 AS a; FROM sdc_public('t')").fetchall()
+        con.execute("CREATE TABLE t AS SELECT 1 AS a; FROM sdc_declare_public('t')").fetchall()
     with pytest.raises(
         sdcduck.SDCError, match=r"argument 'memory' must be a size such as '2GB' or '500MB', or a share"
     ):
@@ -275,11 +277,11 @@ def test_a_macro_of_ours_that_was_replaced_is_noticed(file: Path, tmp_path: Path
 def test_a_macro_of_ours_that_is_replaced_under_the_guard_is_noticed_with_the_next_policy(file: Path) -> None:
     with sdcduck.connect() as con:
         con.execute("CREATE TABLE info AS SELECT 1 AS a")
-        con.execute("CALL sdc_public('info')").fetchall()
+        con.execute("CALL sdc_declare_public('info')").fetchall()
         open_ = guard(con)
         assert open_.sql("FROM info").num_rows == 1
         con.execute("CREATE OR REPLACE MACRO _sdc_try(x) AS x")
-        con.execute("CALL sdc_public('info')").fetchall()
+        con.execute("CALL sdc_declare_public('info')").fetchall()
         with pytest.raises(Refused, match=r"SDC060: .*are not those of this sdcduck"):
             open_.sql("FROM info")
 

@@ -86,7 +86,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             FROM sdc_protect('people', unit := 'id', dimensions := ['t']);
             CREATE TABLE documents AS SELECT i AS k, repeat('a', 600000) AS t, 'b' || i AS u FROM range(4) t(i);
             DELETE FROM documents WHERE k = 0;
-            FROM sdc_public('n'); FROM sdc_public('few'); FROM sdc_public('documents');
+            FROM sdc_declare_public('n'); FROM sdc_declare_public('few'); FROM sdc_declare_public('documents');
         """).fetchall()
         yield con
 

@@ -23,8 +23,8 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute(
         "FROM sdc_protect('people', unit := 'id', dimensions := ['a', 'b'], measures := ['m'], method := 'threshold', min_units := 1)"
     ).fetchall()
-    connection.execute("FROM sdc_public('open')").fetchall()
-    connection.execute("FROM sdc_public('places')").fetchall()
+    connection.execute("FROM sdc_declare_public('open')").fetchall()
+    connection.execute("FROM sdc_declare_public('places')").fetchall()
     yield connection
     connection.close()
 

@@ -38,8 +38,8 @@ def of_people() -> Iterator[duckdb.DuckDBPyConnection]:
             FROM sdc_add_record_key('people', unit := 'id');
             CREATE TABLE alike AS SELECT * REPLACE (-id AS id) FROM people;
             FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income']);
-            FROM sdc_public('regions');
-            FROM sdc_public('alike');
+            FROM sdc_declare_public('regions');
+            FROM sdc_declare_public('alike');
         """)
         yield con
 
@@ -119,7 +119,7 @@ def test_a_public_view_does_not_show_the_records_that_took_the_name_of_what_it_r
     con: duckdb.DuckDBPyConnection, asked_before: bool
 ) -> None:
     con.execute("CREATE TABLE opened AS SELECT 5::BIGINT AS income; CREATE VIEW shown AS SELECT income FROM opened")
-    con.execute("FROM sdc_public('shown')")
+    con.execute("FROM sdc_declare_public('shown')")
     one, asked = sdcduck.open_guard(con), "SELECT max(income) AS m FROM shown"
     if asked_before:
         assert one.sql(asked).to_pylist() == [{"m": 5}]
@@ -156,7 +156,9 @@ def test_tables_that_are_made_anew_or_changed_are_answered(con: duckdb.DuckDBPyC
 
 
 @pytest.mark.parametrize("use", ["USE other", "USE elsewhere", "SET search_path = 'other,main'"])
-@pytest.mark.parametrize("declare", ["sdc_public('info')", "sdc_protect('info', unit := 'id', dimensions := ['a'])"])
+@pytest.mark.parametrize(
+    "declare", ["sdc_declare_public('info')", "sdc_protect('info', unit := 'id', dimensions := ['a'])"]
+)
 def test_a_name_is_declared_where_it_means_the_table_of_the_main_schema(
     con: duckdb.DuckDBPyConnection, use: str, declare: str
 ) -> None:

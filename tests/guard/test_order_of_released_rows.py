@@ -23,7 +23,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             CREATE TABLE regions AS FROM (VALUES ('N', 30), ('S', 31)) t(region, num);
             FROM sdc_add_record_key('people', unit := 'id');
             FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'age'], measures := ['income']);
-            FROM sdc_public('regions');
+            FROM sdc_declare_public('regions');
         """).fetchall()
         con.register("answer", sdcduck.open_guard(con).sql(RELEASED))
         con.execute("CREATE TABLE released AS FROM answer").fetchall()

@@ -422,7 +422,7 @@ def test_numbers_of_many_digits_are_compared_digit_by_digit_or_not_at_all() -> N
             CREATE TABLE b AS SELECT i % 25 AS id, (10000000000000000000 + i % 4)::DECIMAL(20, 0) AS d,
                 (i % 5 * 1e30)::HUGEINT AS h, (i % 25 / 4)::DECIMAL(15, 2) AS e FROM range(150) t(i);
             CREATE TABLE public AS SELECT 10000000000000000002::DECIMAL(20, 0) AS d, 0.5::DECIMAL(4, 2) AS e""")
-        con.execute("FROM sdc_public('public')").fetchall()
+        con.execute("FROM sdc_declare_public('public')").fetchall()
         protect(con, "a", "['d', 'e']", "[]", "threshold")
         protect(con, "b", "['d', 'e', 'h']", "[]", "threshold")
         guard = sdcduck.open_guard(con)

@@ -176,7 +176,7 @@ def test_a_question_for_values_is_stopped_with_the_other() -> None:
     """The other one has no time limit of its own: it ran until it was through."""
     with database() as con:
         con.execute("CREATE TABLE numbers AS SELECT i AS x FROM range(30000) _(i)")
-        con.execute("FROM sdc_public('numbers')").fetchall()
+        con.execute("FROM sdc_declare_public('numbers')").fetchall()
         one = guard(con, seconds=120)
         asked = one.question(
             "PIVOT (SELECT (a.x * b.x + c.x) % 5 AS y FROM numbers a, numbers b, numbers c) ON y USING count(*) GROUP BY y"

@@ -41,7 +41,7 @@ def one() -> Iterator[Guard]:
             CREATE TABLE numbers AS SELECT i AS r FROM range(50) t(i)""")
         con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['region', 'sex'], measures := ['income'])")
-        con.execute("FROM sdc_public('numbers')").fetchall()
+        con.execute("FROM sdc_declare_public('numbers')").fetchall()
         yield sdcduck.open_guard(con)
 
 

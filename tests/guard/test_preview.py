@@ -29,7 +29,7 @@ def declared() -> Iterator[duckdb.DuckDBPyConnection]:
             CREATE TABLE regions AS SELECT 'N' AS region;
         """)
         connection.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
-        connection.execute("FROM sdc_public('regions')").fetchall()
+        connection.execute("FROM sdc_declare_public('regions')").fetchall()
         connection.execute(PROTECT.format("'made_up'")).fetchall()
         yield connection
 

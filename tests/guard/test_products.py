@@ -20,7 +20,7 @@ def asked() -> Iterator[tuple[Guard, duckdb.DuckDBPyConnection]]:
         CREATE VIEW seen AS FROM long;
         CREATE TABLE people AS SELECT i AS id, i % 3 AS region, i % 7 AS size FROM range(600) p(i);
         FROM sdc_protect('people', unit := 'id', method := 'threshold', min_units := 3, dimensions := ['region', 'size']);
-        FROM sdc_public('long'); FROM sdc_public('Short'); FROM sdc_public('seen')""")
+        FROM sdc_declare_public('long'); FROM sdc_declare_public('Short'); FROM sdc_declare_public('seen')""")
     open_ = guard(con)
     yield open_, con
     open_.close()

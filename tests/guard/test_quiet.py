@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "people.duckdb"
     with sdcduck.connect(str(path), secret="the secret of the tests") as con:
         con.execute("CREATE TABLE people AS SELECT i AS age FROM range(9) t(i)")
-        con.execute("FROM sdc_public('people')").fetchall()
+        con.execute("FROM sdc_declare_public('people')").fetchall()
     return path
 
 

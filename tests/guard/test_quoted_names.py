@@ -37,7 +37,7 @@ def test_a_name_in_quotes_is_a_name(name: str, argument: str) -> None:
         con.execute("FROM sdc_unprotect(?)", [argument]).fetchall()
         with pytest.raises(Refused, match="SDC020"):
             sdcduck.open_guard(con).sql(f"SELECT count(*) FROM {quoted}")
-        con.execute("FROM sdc_public(?)", [argument]).fetchall()
+        con.execute("FROM sdc_declare_public(?)", [argument]).fetchall()
         assert sdcduck.open_guard(con).sql(f"SELECT count(*) AS n FROM {quoted}").to_pylist() == [{"n": 300}]
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_name_alone_is_refused(argument: str) -> None:
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute('CREATE TABLE "my table" AS SELECT 1 AS person_id; CREATE TABLE plain AS SELECT 1 AS person_id')
         with pytest.raises(duckdb.Error, match="must name a table or view"):
-            con.execute("FROM sdc_public(?)", [argument]).fetchall()
+            con.execute("FROM sdc_declare_public(?)", [argument]).fetchall()
 
 
 def _quoted(name: str) -> str:
@@ -112,7 +112,7 @@ def test_a_name_with_spaces_around_it_is_not_that_without() -> None:
         con.execute('CREATE TABLE people AS SELECT 1 AS id; CREATE TABLE "people " AS SELECT 2 AS id')
         for argument in ("people ", '"people "'):
             with pytest.raises(duckdb.Error, match=r"spaces around its name|must name a table or view"):
-                con.execute("FROM sdc_public(?)", [argument]).fetchall()
+                con.execute("FROM sdc_declare_public(?)", [argument]).fetchall()
         assert con.execute("SELECT count(*) FROM sdc.policies").fetchall() == [(0,)]
 
 
@@ -124,7 +124,7 @@ def test_a_view_with_a_column_called_rowid_is_looked_at_again() -> None:
         )
         con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'person_id', dimensions := ['region'])").fetchall()
-        con.execute("FROM sdc_public('shown')").fetchall()
+        con.execute("FROM sdc_declare_public('shown')").fetchall()
         guard = sdcduck.open_guard(con)
         assert guard.sql("SELECT income FROM shown").to_pylist() == [{"income": 2}]
         con.execute("CREATE OR REPLACE VIEW shown AS SELECT 1::BIGINT AS rowid, income FROM people")

@@ -31,7 +31,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         columns = ", ".join(f"({value})::{kind} AS {name}" for name, (kind, value) in TYPES.items())
         connection.execute(f"CREATE TABLE people AS SELECT i AS id, {columns}, i % 7 AS x FROM range(1, 301) t(i)")
         connection.execute(f"CREATE TABLE known AS SELECT {', '.join(TYPES)} FROM people LIMIT 5")
-        connection.execute("FROM sdc_public('known')").fetchall()
+        connection.execute("FROM sdc_declare_public('known')").fetchall()
         connection.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         connection.execute(
             f"FROM sdc_protect('people', unit := 'id', dimensions := {list(TYPES)}, measures := ['x'], "

@@ -117,7 +117,7 @@ def test_strings_are_left_alone(one: Guard) -> None:
 def test_a_change_of_policies_is_seen(one: Guard, register: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Refused, match="SDC020"):
         one.sql("/* 1 */ SELECT region FROM places")
-    register.execute("FROM sdc_public('places')").fetchall()
+    register.execute("FROM sdc_declare_public('places')").fetchall()
     assert one.sql("/* 2 */ SELECT region FROM places").num_rows == 1
     register.execute("FROM sdc_unprotect('places')").fetchall()
     with pytest.raises(Refused, match="SDC020"):

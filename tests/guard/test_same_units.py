@@ -69,7 +69,7 @@ def build(path: Path, *, order: str) -> None:
             CREATE VIEW shown AS FROM people;
             CREATE TABLE towns AS SELECT 'r' || i AS region, i AS no FROM range(6) _(i)"""
         )
-        con.execute("FROM sdc_public('towns')").fetchall()
+        con.execute("FROM sdc_declare_public('towns')").fetchall()
         for role, how in METHODS.items():
             measures = [] if role == "rounding" else list(MEASURES)
             for table, columns in (

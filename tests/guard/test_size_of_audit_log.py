@@ -243,7 +243,7 @@ def test_a_stream_that_has_begun_gets_its_end(
     people: duckdb.DuckDBPyConnection, path: Path, clock: list[datetime]
 ) -> None:
     people.execute("CREATE TABLE numbers AS SELECT range AS n FROM range(200_000)")
-    people.execute("FROM sdc_public('numbers')").fetchall()
+    people.execute("FROM sdc_declare_public('numbers')").fetchall()
     guarded = guard(people, log=AuditLog(path, quota=700))
     reader = guarded.stream("SELECT n FROM numbers", user="ann")
     with pytest.raises(Refused, match="SDC095"):

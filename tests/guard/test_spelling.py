@@ -55,7 +55,7 @@ def one() -> Iterator[Guard]:
         con.execute("""FROM sdc_protect('Members', unit := 'PersonID', record_key := 'Key',
             dimensions := ['Sex', 'region', 'Age Group'], measures := ['Income'], method := 'threshold', min_units := 1)
             """).fetchall()
-        con.execute("FROM sdc_public('Regions')").fetchall()
+        con.execute("FROM sdc_declare_public('Regions')").fetchall()
         one = guard(con)
         yield one
         one.close()

@@ -34,7 +34,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'])"
         ).fetchall()
         for table in ("numbers", "words"):
-            connection.execute(f"FROM sdc_public('{table}')").fetchall()
+            connection.execute(f"FROM sdc_declare_public('{table}')").fetchall()
         yield connection
 
 
@@ -132,7 +132,7 @@ _MEMORY = """
 import resource, sdcduck
 con = sdcduck.connect(secret="the secret of the tests")
 con.execute("CREATE TABLE numbers AS SELECT range AS n FROM range(4000)")
-con.execute("FROM sdc_public('numbers')").fetchall()
+con.execute("FROM sdc_declare_public('numbers')").fetchall()
 guarded = sdcduck.open_guard(con)
 query = "SELECT a.n AS a, b.n AS b FROM numbers a CROSS JOIN numbers b"
 guarded.stream("SELECT n FROM numbers").read_all()

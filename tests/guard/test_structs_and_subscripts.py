@@ -28,7 +28,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute(
         "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'address', 'tags'], measures := ['income'])"
     ).fetchall()
-    connection.execute("FROM sdc_public('lists')").fetchall()
+    connection.execute("FROM sdc_declare_public('lists')").fetchall()
     yield connection
     connection.close()
 

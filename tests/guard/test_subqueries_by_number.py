@@ -27,7 +27,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'], "
             "method := 'threshold', min_units := 1)"
         ).fetchall()
-        con.execute("FROM sdc_public('nums')").fetchall()
+        con.execute("FROM sdc_declare_public('nums')").fetchall()
         yield con
 
 

@@ -27,7 +27,7 @@ def made(rules: str) -> duckdb.DuckDBPyConnection:
         con.execute(
             f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['region', 'sex', 'age'], measures := ['income'], {rules})"
         ).fetchall()
-    con.execute("FROM sdc_public('known')").fetchall()
+    con.execute("FROM sdc_declare_public('known')").fetchall()
     return con
 
 

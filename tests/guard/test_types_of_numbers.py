@@ -29,7 +29,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             f"CREATE TABLE numbers AS SELECT {columns}, 9223372036854775807::HUGEINT + i AS large, 'ab'[1 + i % 2] AS r "
             "FROM range(1, 40) t(i)"
         )
-        connection.execute("FROM sdc_public('numbers')").fetchall()
+        connection.execute("FROM sdc_declare_public('numbers')").fetchall()
         yield connection
 
 
@@ -106,7 +106,7 @@ def probed(request: pytest.FixtureRequest) -> Iterator[Guard]:
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute(f"""
             CREATE TABLE numbers AS SELECT i, i::DECIMAL(12,2) AS d, 'ab'[1 + i % 2] AS r FROM range(90) t(i);
-            CREATE TABLE people AS SELECT *, i AS id FROM numbers; FROM sdc_public('numbers');
+            CREATE TABLE people AS SELECT *, i AS id FROM numbers; FROM sdc_declare_public('numbers');
             FROM sdc_add_record_key('people', unit := 'id');
             FROM sdc_protect('people', unit := 'id', dimensions := ['r'], measures := ['i', 'd'], method := '{request.param}',
                 min_units := 1);

@@ -17,7 +17,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         con.execute("""
             CREATE TABLE people AS SELECT i AS id, 'r' || i % 3 AS region, i % 100 AS income FROM range(90) t(i);
             CREATE TABLE regions AS SELECT 'r' || i AS region, i AS area FROM range(3) t(i);
-            FROM sdc_public('regions');
+            FROM sdc_declare_public('regions');
             FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['income'],
                 method := 'threshold', min_units := 1);
         """).fetchall()

@@ -62,7 +62,7 @@ def one() -> Iterator[Guard]:
     with sdcduck.connect() as con:
         con.execute(TABLES)
         for table in "abdf":
-            con.execute("FROM sdc_public($1)", [table]).fetchall()
+            con.execute("FROM sdc_declare_public($1)", [table]).fetchall()
         yield guard(con)
 
 

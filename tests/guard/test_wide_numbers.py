@@ -20,7 +20,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute(f"""
             CREATE TABLE wide AS SELECT {LARGEST}::UHUGEINT AS u, {2**127}::UHUGEINT AS least, {2**127 - 1}::UHUGEINT AS most,
                 {-(2**127 - 1)}::HUGEINT AS h""")
-        connection.execute("FROM sdc_public('wide')").fetchall()
+        connection.execute("FROM sdc_declare_public('wide')").fetchall()
         yield connection
 
 

@@ -17,7 +17,7 @@ LISTED = "(SELECT string_agg(words, ',') AS w, list(n) AS l FROM numbers)"
 def one() -> Iterator[Guard]:
     con = sdcduck.connect(secret="the secret of the tests")
     con.execute("CREATE TABLE numbers AS SELECT range AS n, 'text ' || range AS words FROM range(200_000)")
-    con.execute("FROM sdc_public('numbers')").fetchall()
+    con.execute("FROM sdc_declare_public('numbers')").fetchall()
     yield guard(con)
     con.close()
 

@@ -33,7 +33,7 @@ def made(method: str) -> duckdb.DuckDBPyConnection:
     )
     con.execute("CREATE TABLE ages AS SELECT 20 + i AS age, i // 20 AS class, i % 7 AS w FROM range(60) t(i)")
     for name in ("kinds", "ages"):
-        con.execute(f"FROM sdc_public('{name}')").fetchall()
+        con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
     protect(con, "patients", "['region', 'age']", "['income']", method)
     protect(con, "visits", "['diagnosis', 'day']", "['cost', 'fee', 'wide']", method)
     return con

@@ -37,7 +37,7 @@ def make_register(con: duckdb.DuckDBPyConnection) -> None:
     )
     con.execute("""FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age', 'born'],
         measures := ['income'], preview := 'made_up')""").fetchall()
-    con.execute("FROM sdc_public('regions')").fetchall()
+    con.execute("FROM sdc_declare_public('regions')").fetchall()
     con.execute("CREATE TABLE secrets AS SELECT 42 AS answer")
 
 

@@ -19,7 +19,7 @@ TOTAL = 40 * (2**63 - 1)
 def table() -> Iterator[ir.Table]:
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute("CREATE TABLE large AS SELECT 9223372036854775807 AS x, 'a' AS r FROM range(40)")
-        con.execute("FROM sdc_public('large')").fetchall()
+        con.execute("FROM sdc_declare_public('large')").fetchall()
         yield sdcduck.ibis.connect(con).table("large")
 
 

@@ -197,22 +197,22 @@ def test_aggregates(people: duckdb.DuckDBPyConnection, call: str, message: str) 
         ("FROM sdc_check_keys('people', record_key := 'nope')", "unknown column 'nope' in 'people'"),
         ("FROM sdc_check_keys('people; DROP TABLE people')", "must name one table"),
         ("FROM sdc_table_risk_utility('people', 'people')", "argument 'keys' must list the columns"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['regoin'])", "unknown column 'regoin' in 'people'; did you mean 'region'?"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'])", "unknown column 'n' in 'people'"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := NULL)", "argument 'n' must name a column of 'people'"),
-        ("FROM sdc_noise_distribution('people', 'people', keys := ['id'], n := 'id', n_hat := NULL)", "argument 'n_hat' must name a column"),
-        ("FROM sdc_table_risk_utility('people', 5, keys := ['id'], n := 'id')", "argument 'perturbed' must name a table or view"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['regoin'])", "unknown column 'regoin' in 'people'; did you mean 'region'?"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['id'])", "unknown column 'n' in 'people'"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['id'], freq := NULL)", "argument 'n' must name a column of 'people'"),
+        ("FROM sdc_noise_distribution('people', 'people', dimensions := ['id'], freq := 'id', protected_freq := NULL)", "argument 'n_hat' must name a column"),
+        ("FROM sdc_table_risk_utility('people', 5, dimensions := ['id'], freq := 'id')", "argument 'perturbed' must name a table or view"),
         ("FROM sdc_add_record_key('people', unit := 3)", "unknown column '3' in 'people'"),
         ("FROM sdc_ptable_check(5)", "unknown p-table '5'"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['region'], n := 'whole', n_hat := 'whole')", "the keys do not identify the cells"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', x := 'y')", "arguments 'x' and 'x_hat' go together"),
-        ("FROM sdc_table_risk_utility('people', '(SELECT id, -whole AS whole FROM people)', keys := ['id'], n := 'whole', n_hat := 'whole')", "a count is negative, NaN or infinite"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'y', n_hat := 'whole', x := 'lost', x_hat := 'lost')", "unknown column 'lost' in 'people'"),
-        ("FROM sdc_table_risk_utility('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
-        ("FROM sdc_count_utility('people', '(SELECT id, ''inf''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
-        ("FROM sdc_noise_distribution('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', keys := ['id'], n := 'y', n_hat := 'm')", "a count is negative, NaN or infinite"),
-        ("FROM sdc_table_risk_utility('people', '(SELECT id, 1 AS n, ''-inf''::DOUBLE AS m FROM people)', keys := ['id'], n := 'whole', x := 'y', x_hat := 'm')", "a sum is NaN or infinite"),
-        ("FROM sdc_table_risk_utility('people', 'people', keys := ['id'], n := 'whole', n_hat := 'whole', level := 'sex')", "unknown key column 'sex'"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['region'], freq := 'whole', protected_freq := 'whole')", "the keys do not identify the cells"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['id'], freq := 'whole', protected_freq := 'whole', value := 'y')", "arguments 'x' and 'x_hat' go together"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, -whole AS whole FROM people)', dimensions := ['id'], freq := 'whole', protected_freq := 'whole')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['id'], freq := 'y', protected_freq := 'whole', value := 'lost', protected_value := 'lost')", "unknown column 'lost' in 'people'"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', dimensions := ['id'], freq := 'y', protected_freq := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_count_utility('people', '(SELECT id, ''inf''::DOUBLE AS m FROM people)', dimensions := ['id'], freq := 'y', protected_freq := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_noise_distribution('people', '(SELECT id, ''nan''::DOUBLE AS m FROM people)', dimensions := ['id'], freq := 'y', protected_freq := 'm')", "a count is negative, NaN or infinite"),
+        ("FROM sdc_table_risk_utility('people', '(SELECT id, 1 AS n, ''-inf''::DOUBLE AS m FROM people)', dimensions := ['id'], freq := 'whole', value := 'y', protected_value := 'm')", "a sum is NaN or infinite"),
+        ("FROM sdc_table_risk_utility('people', 'people', dimensions := ['id'], freq := 'whole', protected_freq := 'whole', by := 'sex')", "unknown key column 'sex'"),
         ("FROM sdc_functions(name := 'sdc_cuont')", "unknown function 'sdc_cuont'; did you mean 'sdc_count'?"),
         ("SELECT sdc_record_key(1, digits := 30)", "digits must be between 5 and 18"),
         ("SELECT sdc_record_key(1, digits := 8.5)", "digits must be between 5 and 18"),
@@ -252,7 +252,10 @@ def test_empty_tables_and_groups(people: duckdb.DuckDBPyConnection) -> None:
     )
     assert nulls.fetchall() == [(None, 0, None)]
     people.execute("CREATE OR REPLACE TABLE none AS SELECT 'a' AS g, 1 AS n WHERE false")
-    assert people.execute("SELECT cells, U FROM sdc_table_risk_utility('none', 'none', keys := ['g'])").fetchall() == []
+    assert (
+        people.execute("SELECT cells, U FROM sdc_table_risk_utility('none', 'none', dimensions := ['g'])").fetchall()
+        == []
+    )
 
 
 def test_null_dimensions_are_a_cell_of_their_own(people: duckdb.DuckDBPyConnection) -> None:
@@ -262,7 +265,7 @@ def test_null_dimensions_are_a_cell_of_their_own(people: duckdb.DuckDBPyConnecti
     paired = people.execute(
         """SELECT cells, false_zero FROM sdc_table_risk_utility(
             '(SELECT region, count(*) AS n FROM people GROUP BY 1)', '(SELECT region, count(*) AS n FROM people GROUP BY 1)',
-            keys := ['region'])"""
+            dimensions := ['region'])"""
     ).fetchall()
     assert paired == [(3, 0)]
 
@@ -272,7 +275,7 @@ def test_a_cell_that_one_table_lacks_is_zero_there(con: duckdb.DuckDBPyConnectio
         "CREATE TABLE a AS SELECT unnest(['x', 'y']) AS g, 2 AS n; CREATE TABLE b AS SELECT unnest(['y', 'z']) AS g, 3 AS m"
     )
     row = con.execute(
-        "SELECT cells, false_zero, false_nonzero FROM sdc_table_risk_utility('a', 'b', keys := ['g'], n_hat := 'm')"
+        "SELECT cells, false_zero, false_nonzero FROM sdc_table_risk_utility('a', 'b', dimensions := ['g'], protected_freq := 'm')"
     ).fetchall()
     assert row == [(3, 1, 1)]
 
@@ -295,9 +298,9 @@ def test_names_that_need_quoting(con: duckdb.DuckDBPyConnection, name: str) -> N
     con.execute(f"CREATE TABLE {quoted} AS SELECT range AS {quoted}, 1 AS n FROM range(5)")
     assert con.execute(f"SELECT rows, units FROM sdc_add_record_key({text}, unit := {text})").fetchall() == [(5, 5)]
     assert con.execute(f"SELECT null_keys, units FROM sdc_check_keys({text}, unit := {text})").fetchall() == [(0, 5)]
-    assert con.execute(f"SELECT cells FROM sdc_table_risk_utility({text}, {text}, keys := [{text}])").fetchall() == [
-        (5,)
-    ]
+    assert con.execute(
+        f"SELECT cells FROM sdc_table_risk_utility({text}, {text}, dimensions := [{text}])"
+    ).fetchall() == [(5,)]
     con.execute(f"FROM sdc_store_ptable({text}, '(FROM sdc_ptable(D := 2, V := 1))')")
     assert con.execute(f"SELECT count(*) FROM sdc_ptable_check({text})").fetchall() == [(3,)]
     assert con.execute(f"SELECT sdc_count(record_key, ptable := {text}) BETWEEN 3 AND 7 FROM {quoted}").fetchall() == [

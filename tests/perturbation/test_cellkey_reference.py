@@ -163,7 +163,7 @@ def test_utility_measures(cellkey: duckdb.DuckDBPyConnection, reference_data: Pa
         "'(" + cells("count(*) AS n").replace("'", "''") + ")', "
         "'("
         + cells(f"sdc_count(record_key, ptable := '{ptable}') AS n").replace("'", "''")
-        + ")', keys := ['sex', 'age']"
+        + ")', dimensions := ['sex', 'age']"
     )
     result = cellkey.execute(f"FROM sdc_count_utility({tables}, exclude_zeros := {expected['exclude_zeros']})")
     names = [column[0] for column in result.description or []]

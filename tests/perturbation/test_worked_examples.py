@@ -128,7 +128,7 @@ def test_measures(con: duckdb.DuckDBPyConnection) -> None:
     )
     result = con.execute(
         "SELECT U, R_pert, R_true, U_single, R, hellinger, hellinger_raw, false_zero, false_nonzero, cells FROM "
-        "sdc_table_risk_utility('original', 'perturbed', keys := ['cell'], x := 'x', x_hat := 'x')"
+        "sdc_table_risk_utility('original', 'perturbed', dimensions := ['cell'], value := 'x', protected_value := 'x')"
     ).fetchall()[0]
     assert result[:7] == pytest.approx((0.1, 2 / 3, 0.5, 0.125, 0.583333, 0.221571, 0.819495), abs=1e-6)
     assert result[7:] == (1, 0, 8)
@@ -143,13 +143,13 @@ def test_count_utility(con: duckdb.DuckDBPyConnection) -> None:
     )
     rows = con.execute(
         "SELECT measure, mean, q90, max FROM "
-        "sdc_count_utility('original', 'perturbed', keys := ['cell'], exclude_zeros := true)"
+        "sdc_count_utility('original', 'perturbed', dimensions := ['cell'], exclude_zeros := true)"
     ).fetchall()
     assert [row[:2] for row in rows] == [("d1", 0.333), ("d2", 0.054), ("d3", 0.063)]
     assert rows[0][2:] == (1.2, 2)
     assert (rows[1][3], rows[2][3]) == (0.286, 0.354)
     false = con.execute(
-        "SELECT false_zero, false_nonzero FROM sdc_table_risk_utility('original', 'perturbed', keys := ['cell'])"
+        "SELECT false_zero, false_nonzero FROM sdc_table_risk_utility('original', 'perturbed', dimensions := ['cell'])"
     ).fetchall()
     assert false == [(1, 0)]
 
@@ -164,7 +164,7 @@ def test_measures_with_empty_denominators(con: duckdb.DuckDBPyConnection) -> Non
     con.execute("CREATE TABLE zeros AS SELECT 1 AS cell, 0 AS n, 0 AS x")
     row = con.execute(
         "SELECT U, R_pert, R_true, hellinger FROM "
-        "sdc_table_risk_utility('zeros', 'zeros', keys := ['cell'], x := 'x', x_hat := 'x')"
+        "sdc_table_risk_utility('zeros', 'zeros', dimensions := ['cell'], value := 'x', protected_value := 'x')"
     ).fetchall()
     assert row == [(0, None, None, 0)]
 
@@ -189,7 +189,7 @@ def test_singleton_tables(con: duckdb.DuckDBPyConnection) -> None:
         row = con.execute(
             "SELECT hellinger, R_true, R_pert FROM sdc_table_risk_utility('singles', "
             f"'(SELECT cell, sdc_count(record_key, ptable := ''{name}'') AS n FROM singles GROUP BY cell)', "
-            "keys := ['cell'])"
+            "dimensions := ['cell'])"
         ).fetchall()[0]
         assert row[0] == pytest.approx(distance, abs=0.004)
         assert row[2] == 1

@@ -15,7 +15,7 @@ from sdcduck.functions.reference import EXAMPLE_SECRET
 from sdcduck.pictures.svg import Scale, even_scale
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-TAUS = "(FROM sdc_tau('people', by := ['region', 'age'], sigma := [0, 0.5, 2], m := [1, 5], k := [1, 2], d := 0.5))"
+TAUS = "(FROM sdc_tau('people', dimensions := ['region', 'age'], sigma := [0, 0.5, 2], m := [1, 5], k := [1, 2], d := 0.5))"
 MAP = "(SELECT unnest(['a', 'a', 'b']) AS method, unnest([0.2, 0.4, 0.1]) AS R, unnest([0.5, 0.7, 0.0]) AS U)"
 
 

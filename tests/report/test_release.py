@@ -18,7 +18,7 @@ from sdcduck.cli import app
 
 KEYS, TARGETS = ["age", "region"], ["income"]
 LONG = 60.0  # seconds: a machine that others use too
-ASKED = f"holdout := 'others', keys := {KEYS}, targets := {TARGETS}"
+ASKED = f"holdout := 'others', keys := {KEYS}, sensitive := {TARGETS}"
 
 
 def fill(con: duckdb.DuckDBPyConnection) -> None:
@@ -42,7 +42,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def rows(con: duckdb.DuckDBPyConnection, arguments: str) -> list[dict[str, Any]]:
-    cursor = con.execute(f"FROM sdc_report({arguments})")
+    cursor = con.execute(f"FROM sdc_assess({arguments})")
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_the_functions(con: duckdb.DuckDBPyConnection) 
         ("told rightly where all records with the keys agree (TCAP)", "income", "tcap",
          f"sdc_disclosure({both}, {KEYS}, {TARGETS})"),
         ("inference, success", "income", "attack_rate",
-         f"sdc_attack_inference({both}, 'others', secret := 'income', aux := {KEYS}, seed := 3)"),
+         f"sdc_attack_inference({both}, 'others', sensitive := 'income', keys := {KEYS}, seed := 3)"),
         ("accuracy of tables of 2 columns, mean", None, "accuracy", f"sdc_accuracy({both})"),
     ):  # fmt: skip
         [(wanted,)] = con.execute(f"SELECT {column} FROM {call}").fetchall()
@@ -121,7 +121,7 @@ def test_what_cannot_be_measured_is_a_row_that_says_why(con: duckdb.DuckDBPyConn
         ("'originals', NULL", "argument 'release' must name a table"),
         ("'originals', '(SELECT 1 AS other)'", "column"),
         ("'originals', 'copied', keys := ['ages']", "did you mean 'age'"),
-        ("'originals', 'copied', keys := ['age'], targets := ['age']", "both a key and a target"),
+        ("'originals', 'copied', keys := ['age'], sensitive := ['age']", "both a key and sensitive"),
         ("'originals', 'copied', keys := ['age', 'AGE']", "names column 'age' twice"),
         ("'originals', '(FROM copied LIMIT 0)'", "argument 'release': there are no records"),
         ("'originals', 'copied', holdout := '(FROM others LIMIT 0)'", "argument 'holdout': there are no records"),
@@ -130,8 +130,8 @@ def test_what_cannot_be_measured_is_a_row_that_says_why(con: duckdb.DuckDBPyConn
     ],
 )
 def test_bad_arguments_are_refused_while_binding(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
-    with pytest.raises(duckdb.Error, match="sdc_report") as told:
-        con.execute(f"EXPLAIN FROM sdc_report({arguments})")
+    with pytest.raises(duckdb.Error, match="sdc_assess") as told:
+        con.execute(f"EXPLAIN FROM sdc_assess({arguments})")
     assert message in str(told.value)
 
 
@@ -140,7 +140,7 @@ def test_it_shows_how_far_it_is_and_can_be_stopped() -> None:
     shares: list[float] = []
     with sdcduck.connect(progress=shares.append) as con:
         fill(con)
-        con.execute("FROM sdc_report('originals', 'copied')").fetchall()
+        con.execute("FROM sdc_assess('originals', 'copied')").fetchall()
         assert shares == sorted(shares)
         assert shares[-1] == 1
 
@@ -148,7 +148,7 @@ def test_it_shows_how_far_it_is_and_can_be_stopped() -> None:
     with sdcduck.connect(progress=lambda share: begun.set()) as con:
         fill(con)
         with again_and_again(con.interrupt, begun.is_set), pytest.raises(duckdb.InterruptException):
-            con.execute(f"FROM sdc_report('originals', 'copied', {ASKED})").fetchall()
+            con.execute(f"FROM sdc_assess('originals', 'copied', {ASKED})").fetchall()
         while running := works():  # a statement that is being stopped may begin another one
             running[0].join()  # it notices that nobody waits, and DuckDB closes no connection whose cursors are at work
         assert con.execute("SELECT count(*) FROM originals").fetchall() == [(400,)]
@@ -162,7 +162,7 @@ NEVER = "'(SELECT count(*) AS a, 1 AS b FROM range(1000000000000000))'"
 @pytest.mark.parametrize(
     "asked",
     [
-        f"sdc_report({ENDLESS}, {ENDLESS}, keys := ['a'])",
+        f"sdc_assess({ENDLESS}, {ENDLESS}, keys := ['a'])",
         f"sdc_utility_columns({NEVER}, {NEVER})",
         f"sdc_dcr({NEVER}, {NEVER})",
     ],

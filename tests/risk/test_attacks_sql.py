@@ -16,10 +16,10 @@ PEOPLE = 1500
 ATTACKS = {
     "univariate": "sdc_attack_singling_out({tables}, seed := {seed})",
     "multivariate": "sdc_attack_singling_out({tables}, mode := 'multivariate', seed := {seed})",
-    "linkability": "sdc_attack_linkability({tables}, aux := [['age', 'area', 'born'], ['income', 'weight']], seed := {seed})",
-    "number": "sdc_attack_inference({tables}, secret := 'income', seed := {seed})",
-    "category": "sdc_attack_inference({tables}, secret := 'area', aux := ['age', 'income', 'weight'], seed := {seed})",
-    "date": "sdc_attack_inference({tables}, secret := 'born', seed := {seed})",
+    "linkability": "sdc_attack_linkability({tables}, keys := [['age', 'area', 'born'], ['income', 'weight']], seed := {seed})",
+    "number": "sdc_attack_inference({tables}, sensitive := 'income', seed := {seed})",
+    "category": "sdc_attack_inference({tables}, sensitive := 'area', keys := ['age', 'income', 'weight'], seed := {seed})",
+    "date": "sdc_attack_inference({tables}, sensitive := 'born', seed := {seed})",
 }
 FIGURES = "attacks, attack_rate, control_rate, baseline_rate, modal_rate, risk, risk_low, risk_high, warning"
 
@@ -112,7 +112,7 @@ def test_neither_the_order_of_records_nor_threads_decide(people: Any, attack: st
 
 
 def test_the_seed_decides_and_none_is_zero(people: Any) -> None:
-    call = "SELECT attack_rate FROM sdc_attack_inference('half', 'original', secret := 'area', aux := ['age', 'works'], attacks := 400"
+    call = "SELECT attack_rate FROM sdc_attack_inference('half', 'original', sensitive := 'area', keys := ['age', 'works'], attacks := 400"
     found = [people.execute(f"{call}, seed := {seed})").fetchall() for seed in ("NULL", "0", "-1", "1", "2", "3")]
     assert found[0] == found[1] == people.execute(call + ")").fetchall()
     assert len({str(rows) for rows in found}) > 2
@@ -136,7 +136,7 @@ def test_linkability_counted_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS FROM (VALUES (1, 2), (11, 9), (2, 38), (29, 11)) o(a, b)")
     con.execute("CREATE TABLE h AS FROM (VALUES (1, 31), (40, 40)) h(a, b)")
     columns = "attacks, attack_rate, control_attacks, control_rate, baseline_rate, modal_rate, risk"
-    call = f"SELECT {columns} FROM sdc_attack_linkability('o', 's', 'h', aux := [['a'], ['b']])"
+    call = f"SELECT {columns} FROM sdc_attack_linkability('o', 's', 'h', keys := [['a'], ['b']])"
     # All values of b are equally frequent: the least, 0, is taken for the mode, and record 0 is near (1, 2) and (2, 38).
     (row,) = con.execute(call).fetchall()
     assert row == pytest.approx((4, 0.5, 2, 0.5, 0.2, 0.5, 0))
@@ -151,7 +151,7 @@ def test_inference_counted_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     )
     con.execute("CREATE TABLE h AS FROM (VALUES (1, 104.0, 'x'), (3, 0.0, 'x')) h(k, n, c)")
     columns = "tolerance, attack_rate, control_rate, baseline_rate, modal_rate, rate_not_modal, risk"
-    call = f"SELECT {columns} FROM sdc_attack_inference('o', 's', 'h', aux := ['k'], secret := "
+    call = f"SELECT {columns} FROM sdc_attack_inference('o', 's', 'h', keys := ['k'], sensitive := "
     # 100 for 104, 210 for 219 and NULL are right. Of s, 100, 100, 210 and NULL are right for the four, each once. The modal
     # guess lies between 199.5 and 210 and is right for nobody of o, but 208.05 to 210 would be right for 219: it is the
     # least of the best, 199.5.
@@ -170,21 +170,21 @@ def test_without_a_control_no_risk_is_claimed(people: Any, attack: str) -> None:
     columns = "control_attacks, control_rate, control_low, risk, risk_low, risk_high, warning"
     *empty, warning = figures(people, attack, "'original', 'half'", columns)
     assert empty == [None] * 6
-    assert warning.startswith("no control: ")
+    assert warning.startswith("no holdout: ")
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_control_that_holds_originals_is_found_out(people: Any, attack: str) -> None:
     overlapping = "'(FROM control WHERE rowid < 1200 UNION ALL FROM original WHERE rowid < 300)'"
     warning = figures(people, attack, f"'original', 'half', {overlapping}", "warning")[0]
-    assert "20.0 % of 'control' equal an original record" in warning
+    assert "20.0 % of 'holdout' equal an original record" in warning
 
 
 def test_small_tables_are_pointed_out(people: Any) -> None:
     few = "'(FROM original LIMIT 1)', '(FROM half LIMIT 2)', '(FROM control LIMIT 1)'"
     warning = figures(people, "number", few, "warning")[0]
     assert "only 1 attack: chance decides" in warning
-    assert "'original' has only 1 record; 'synthetic' has only 2 records; 'control' has only 1 record" in warning
+    assert "'original' has only 1 record; 'synthetic' has only 2 records; 'holdout' has only 1 record" in warning
 
 
 def test_where_nothing_singles_out_there_are_no_figures(con: duckdb.DuckDBPyConnection) -> None:
@@ -200,10 +200,10 @@ def test_where_nothing_singles_out_there_are_no_figures(con: duckdb.DuckDBPyConn
 
 def test_where_the_control_is_always_right_there_is_no_risk_to_tell(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE same AS SELECT 1 AS a, true AS b FROM range(200)")
-    call = "SELECT attack_rate, control_rate, risk, warning FROM sdc_attack_inference('same', 'same', 'same', secret := 'b')"
+    call = "SELECT attack_rate, control_rate, risk, warning FROM sdc_attack_inference('same', 'same', 'same', sensitive := 'b')"
     ((rate, control, risk, warning),) = con.execute(call).fetchall()
     assert (rate, control, risk) == (1, 1, None)
-    assert "always succeeds on the control" in warning
+    assert "always succeeds on the holdout" in warning
 
 
 # --- types and bad input ---------------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ def test_columns_of_all_types_are_attacked(con: duckdb.DuckDBPyConnection) -> No
     for call in (
         f"sdc_attack_singling_out({table}, attacks := 5000)",
         f"sdc_attack_singling_out({table}, mode := 'multivariate', terms := 50)",
-        f"""sdc_attack_linkability({table}, aux := [['d', 'm', 'e', 'a ''"b'], ['s', 't', 'f', 'n']])""",
-        *(f"sdc_attack_inference({table}, secret := '{name}')" for name in KINDS if name != "q"),
+        f"""sdc_attack_linkability({table}, keys := [['d', 'm', 'e', 'a ''"b'], ['s', 't', 'f', 'n']])""",
+        *(f"sdc_attack_inference({table}, sensitive := '{name}')" for name in KINDS if name != "q"),
     ):
         assert con.execute(f"SELECT attack_rate FROM {call}").fetchall() == [(1,)], call
     away = '(SELECT * REPLACE ("a \'""b" || \'!\' AS "a \'""b") FROM everything)'.replace("'", "''")
@@ -252,20 +252,20 @@ BAD = {
     "sdc_attack_singling_out('original', 'fresh', seed := 'x')": "argument 'seed' must be a whole number of 64 bits",
     "sdc_attack_singling_out('original', '(FROM fresh LIMIT 0)')": "argument 'synthetic' has no records",
     "sdc_attack_singling_out('(FROM original LIMIT 0)', 'fresh')": "argument 'original' has no records",
-    "sdc_attack_inference('original', 'fresh', '(FROM control LIMIT 0)', secret := 'age')": "argument 'control' has no records",
+    "sdc_attack_inference('original', 'fresh', '(FROM control LIMIT 0)', sensitive := 'age')": "argument 'holdout' has no records",
     "sdc_attack_singling_out('(SELECT ''inf''::DOUBLE AS weight)', 'fresh')": "column 'weight' of 'original' holds infinite values",
-    "sdc_attack_linkability('original', 'fresh')": "argument 'aux' must hold two lists of columns",
-    "sdc_attack_linkability('original', 'fresh', aux := ['age', 'area'])": "argument 'aux' must hold two lists of columns",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], []])": "argument 'aux' must hold two lists of columns",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], [NULL]])": "argument 'aux' must hold names of columns",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], ['area', 'AGE']])": "argument 'aux': column 'AGE' is in both lists",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], ['area', 'Area']])": "argument 'aux' names column 'area' twice",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], ['aria']])": "unknown column 'aria' in 'original'; did you mean 'area'?",
-    "sdc_attack_linkability('original', 'fresh', aux := [['age'], ['area']], neighbours := 0)": "argument 'neighbours' must be",
-    "sdc_attack_inference('original', 'fresh')": "argument 'secret' must name the column that is to be inferred",
-    "sdc_attack_inference('original', 'fresh', secret := 'incom')": "unknown column 'incom' in 'original'; did you mean 'income'?",
-    "sdc_attack_inference('original', 'fresh', secret := 'income', aux := ['INCOME'])": "column 'income' cannot be both the secret and known",
-    "sdc_attack_inference('original', 'fresh', secret := 'income', tolerance := 1)": "argument 'tolerance' must be at least 0 and below 1",
+    "sdc_attack_linkability('original', 'fresh')": "argument 'keys' must hold two lists of columns",
+    "sdc_attack_linkability('original', 'fresh', keys := ['age', 'area'])": "argument 'keys' must hold two lists of columns",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], []])": "argument 'keys' must hold two lists of columns",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], [NULL]])": "argument 'keys' must hold names of columns",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], ['area', 'AGE']])": "argument 'keys': column 'AGE' is in both lists",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], ['area', 'Area']])": "argument 'keys' names column 'area' twice",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], ['aria']])": "unknown column 'aria' in 'original'; did you mean 'area'?",
+    "sdc_attack_linkability('original', 'fresh', keys := [['age'], ['area']], neighbours := 0)": "argument 'neighbours' must be",
+    "sdc_attack_inference('original', 'fresh')": "argument 'sensitive' must name the column that is to be inferred",
+    "sdc_attack_inference('original', 'fresh', sensitive := 'incom')": "unknown column 'incom' in 'original'; did you mean 'income'?",
+    "sdc_attack_inference('original', 'fresh', sensitive := 'income', keys := ['INCOME'])": "column 'income' cannot be both sensitive and known",
+    "sdc_attack_inference('original', 'fresh', sensitive := 'income', tolerance := 1)": "argument 'tolerance' must be at least 0 and below 1",
     "sdc_dcr_subsets('original', 'fresh', NULL)": "argument 'holdout' must name records",
     "sdc_dcr_subsets('original', 'fresh', 'control', subsets := 0)": "argument 'subsets' must be",
     "sdc_dcr_subsets('original', 'fresh', 'control', size := 7)": "argument 'size' must be a whole number from 1 to 6: so many of the columns",

@@ -153,7 +153,7 @@ def test_rare_combinations_by_hand(con: duckdb.DuckDBPyConnection, seed: int) ->
     names = ["a", 'b "b', "number", "word"]
     found = con.execute(
         "SELECT variable, dimension, unsafe, share FROM "
-        "sdc_unsafe_combinations('t', keys := ['a', 'b \"b', 'number', 'word'], k := 3, dimensions := 3)"
+        "sdc_unsafe_combinations('t', keys := ['a', 'b \"b', 'number', 'word'], k := 3, max_size := 3)"
     ).fetchall()
     assert len(found) == 12
     for variable, dimension, unsafe, share in found:
@@ -279,7 +279,7 @@ def test_empty_and_constant_tables(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_l_diversity('t', keys := ['a'])", "argument 'sensitive' must name a column"),
         ("sdc_l_diversity('t', keys := ['a'], sensitive := 'A')", "argument 'sensitive' must name another column"),
         ("sdc_l_diversity('t', keys := ['a'], sensitive := 'word', c := 0)", "argument 'c' must be a number above 0"),
-        ("sdc_unsafe_combinations('t', keys := ['a'], dimensions := 0)", "argument 'dimensions' must be"),
+        ("sdc_unsafe_combinations('t', keys := ['a'], max_size := 0)", "argument 'dimensions' must be"),
     ],
 )  # fmt: skip
 def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
@@ -293,4 +293,4 @@ def test_too_many_combinations(con: duckdb.DuckDBPyConnection) -> None:
     keys = ", ".join(f"'c{n}'" for n in range(30))
     with pytest.raises(duckdb.Error, match="more than 2000 combinations of keys: take fewer"):
         con.execute(f"FROM sdc_unsafe_combinations('wide', keys := [{keys}])")
-    assert len(con.execute(f"FROM sdc_unsafe_combinations('wide', keys := [{keys}], dimensions := 2)").fetchall()) == 60
+    assert len(con.execute(f"FROM sdc_unsafe_combinations('wide', keys := [{keys}], max_size := 2)").fetchall()) == 60

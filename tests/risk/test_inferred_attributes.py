@@ -33,7 +33,7 @@ def one(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
 
 def test_worked_example(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(EXAMPLE)
-    found = one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], targets := ['t'])")
+    found = one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], sensitive := ['t'])")
     assert (found["hits"], found["correct"], found["tcap"], found["baseline"]) == (5, 3, 0.6, 0.34375)
     assert found["marginal_tcap"] == pytest.approx(0.3904761905, abs=1e-10)
     assert found["recall"] == 5 / 8
@@ -41,10 +41,10 @@ def test_worked_example(con: duckdb.DuckDBPyConnection) -> None:
     assert found["modal_baseline"] == pytest.approx(3 / 5)
     assert found["lift"] == pytest.approx(0)
     assert found["tcap_not_modal"] == pytest.approx(1 / 2)  # a y Q is said to be P, b x Q is right
-    assert one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], targets := ['t'], weighting := 'synthetic')")[
+    assert one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], sensitive := ['t'], weighting := 'synthetic')")[
         "tcap"
     ] == pytest.approx(0.7)
-    found = one(con, "FROM sdc_disclosure('o', 'x', keys := ['k1', 'k2'], targets := ['t'])")
+    found = one(con, "FROM sdc_disclosure('o', 'x', keys := ['k1', 'k2'], sensitive := ['t'])")
     wanted = {
         "tcap": 0.6, "disco": 3 / 8, "is_share": 6 / 8, "dcap": 3.5 / 8, "dcap_match": 3.5 / 6, "tcap_match": 3 / 6,
         "dis": 5 / 8, "dorig": 6 / 8, "baseline": 0.34375, "modal_baseline": 3 / 8,
@@ -86,10 +86,10 @@ KEYS = ["age", "yrs_married", "children", "educ", "occupation", "occupation_husb
 def test_public_data(
     fair: duckdb.DuckDBPyConnection, size: int, target: str, wanted: tuple[float, ...], uniques: tuple[int, ...]
 ) -> None:
-    given = f"'o', 'x', keys := {KEYS}, targets := ['{target}']"
+    given = f"'o', 'x', keys := {KEYS}, sensitive := ['{target}']"
     found = one(fair, f"FROM sdc_tcap({given}, key_sizes := [{size}])")
     by_synthetic = one(fair, f"FROM sdc_tcap({given}, key_sizes := [{size}], weighting := 'synthetic')")
-    whole = one(fair, f"FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, targets := ['{target}'])")
+    whole = one(fair, f"FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, sensitive := ['{target}'])")
     figures = [found[name] for name in ("hits", "correct", "tcap", "baseline", "marginal_tcap")]
     figures += [by_synthetic["tcap"], *(whole[name] for name in ("disco", "is_share", "dcap", "dorig"))]
     assert figures == pytest.approx(wanted, abs=1e-8)
@@ -103,7 +103,7 @@ def test_half_a_sample_of_public_data(fair: duckdb.DuckDBPyConnection) -> None:
         (3, "religious", 46, 40, 0.81153627, 0.00628338), (5, "religious", 908, 656, 0.59899567, 0.10304744),
         (6, "rate_marriage", 2027, 1542, 0.64322496, 0.24222432),
     ):  # fmt: skip
-        found = one(fair, f"FROM sdc_tcap('everything', 'o', keys := {KEYS[:size]}, targets := ['{target}'])")
+        found = one(fair, f"FROM sdc_tcap('everything', 'o', keys := {KEYS[:size]}, sensitive := ['{target}'])")
         assert (found["hits"], found["correct"]) == (hits, correct)
         assert found["marginal_tcap"] == pytest.approx(marginal, abs=1e-8)
         assert found["correct"] / found["originals"] == pytest.approx(disco, abs=1e-8)
@@ -175,7 +175,7 @@ def test_disclosure_as_synthpop_counts_it(
     for target, figures in results[f"disclosure_{method}"]["targets"].items():
         found = one(
             con,
-            f"FROM sdc_disclosure('original', '{method}', keys := ['sex', 'age', 'region', 'placesize'], targets := ['{target}'])",
+            f"FROM sdc_disclosure('original', '{method}', keys := ['sex', 'age', 'region', 'placesize'], sensitive := ['{target}'])",
         )
         theirs = {**figures["ident"], **figures["attrib"], **figures["allCAPs"]}
         assert {name: 100 * found[ours] for name, ours in MEASURES.items()} == pytest.approx(
@@ -190,7 +190,9 @@ def test_disclosure_of_few_categories_as_synthpop_counts_it(
 ) -> None:
     con, results = synthpop
     figures = results[f"disclosure_cat_{method}"]
-    found = one(con, f"FROM sdc_disclosure('original', '{method}', keys := {keys}, targets := ['{figures['target']}'])")
+    found = one(
+        con, f"FROM sdc_disclosure('original', '{method}', keys := {keys}, sensitive := ['{figures['target']}'])"
+    )
     kinds = figures["keysets"]["_".join(keys)]
     theirs = {**kinds["ident"], **kinds["attrib"], **kinds["allCAPs"]}
     assert {name: 100 * found[ours] for name, ours in MEASURES.items()} == pytest.approx(
@@ -202,7 +204,7 @@ def test_deterministic_figures_of_the_original(synthpop: tuple[duckdb.DuckDBPyCo
     con, _ = synthpop
     keys = "keys := ['sex', 'age', 'region', 'placesize']"
     for target, dorig, baseline in (("ls", 58.46, 29.81), ("marital", 79.24, 43.07), ("income", 51.38, 5.00)):
-        found = one(con, f"FROM sdc_disclosure('original', 'original', {keys}, targets := ['{target}'])")
+        found = one(con, f"FROM sdc_disclosure('original', 'original', {keys}, sensitive := ['{target}'])")
         assert 100 * found["dorig"] == pytest.approx(dorig, abs=0.005)
         assert 100 * found["baseline"] == pytest.approx(baseline, abs=0.006)
         assert 100 * found["uio"] == pytest.approx(48.38)
@@ -242,7 +244,7 @@ def test_the_figures_are_those_of_the_definitions(
     risky = {q: next(iter(those)) for q, those in values.items() if len(those) == 1}
     hits, correct = sum(oq[q] for q in risky), sum(o[(*q, t)] for q, t in risky.items())
     n = len(original)
-    found = one(con, "FROM sdc_disclosure('po', 'px', keys := ['a', 'b'], targets := ['t'])")
+    found = one(con, "FROM sdc_disclosure('po', 'px', keys := ['a', 'b'], sensitive := ['t'])")
     targets = Counter(row[2] for row in original)
     wanted = {
         "tcap": correct / hits if hits else 0.0, "dis": hits / n if n else None, "disco": correct / n if n else None,
@@ -266,7 +268,7 @@ def test_classes_that_do_not_quite_agree(con: duckdb.DuckDBPyConnection) -> None
     con.execute(
         "CREATE TABLE o AS SELECT 1 AS k, i < 6 AS t FROM range(10) r(i); CREATE TABLE x AS SELECT 1 AS k, i < 8 AS t FROM range(10) r(i)"
     )
-    given = "'o', 'x', keys := ['k'], targets := ['t']"
+    given = "'o', 'x', keys := ['k'], sensitive := ['t']"
     assert one(con, f"SELECT hits, correct FROM sdc_tcap({given})") == {"hits": 0, "correct": 0}
     assert one(con, f"SELECT hits, correct, tcap FROM sdc_tcap({given}, tau := 0.8)") == {
         "hits": 10,
@@ -282,9 +284,9 @@ def test_the_records_behind_the_measures(
     kept: duckdb.DuckDBPyConnection, original: list[Any], synthetic: list[Any], tau: float
 ) -> None:
     fill(kept, original, synthetic)
-    shared = f"'po', 'px', keys := ['a', 'b'], tau := {tau}, target"
-    figures = one(kept, f"FROM sdc_tcap({shared}s := ['t'])")
-    shares = one(kept, f"FROM sdc_disclosure({shared}s := ['t'])")
+    shared = f"'po', 'px', keys := ['a', 'b'], tau := {tau}, sensitive"
+    figures = one(kept, f"FROM sdc_tcap({shared} := ['t'])")
+    shares = one(kept, f"FROM sdc_disclosure({shared} := ['t'])")
     found = kept.execute(f"FROM sdc_tcap_records({shared} := 't')").fetchall()
     assert sorted(map(str, (row[:3] for row in found))) == sorted(map(str, original))
     by_keys = {row[:2]: Counter(other[2] for other in synthetic if other[:2] == row[:2]) for row in original}
@@ -311,20 +313,22 @@ def test_what_everybody_knows_is_flagged(con: duckdb.DuckDBPyConnection) -> None
         CREATE TABLE o AS SELECT i % 40 AS place, CASE WHEN i % 40 < 20 THEN 'child' ELSE 'adult' END AS age,
             CASE WHEN i % 40 < 20 THEN 'pupil' ELSE 'job ' || i % 7 END AS job, i % 40 = 3 AS ill, i AS number
         FROM range(400) r(i)""")
-    found = one(con, "FROM sdc_disclosure('o', 'o', keys := ['place', 'age'], targets := ['ill'])")
+    found = one(con, "FROM sdc_disclosure('o', 'o', keys := ['place', 'age'], sensitive := ['ill'])")
     assert (found["flag_1way"], found["marginal_tcap"]) == (True, 1.0)
-    found = one(con, "FROM sdc_disclosure('o', 'o', keys := ['age'], targets := ['job'])")
+    found = one(con, "FROM sdc_disclosure('o', 'o', keys := ['age'], sensitive := ['job'])")
     assert found["flag_2way"]
     assert "common knowledge" in found["warning"]
-    assert "group it" in one(con, "FROM sdc_disclosure('o', 'o', keys := ['place'], targets := ['number'])")["warning"]
-    assert one(con, "SELECT warning FROM sdc_disclosure('o', 'o', keys := ['age'], targets := ['place'])") == {
+    assert (
+        "group it" in one(con, "FROM sdc_disclosure('o', 'o', keys := ['place'], sensitive := ['number'])")["warning"]
+    )
+    assert one(con, "SELECT warning FROM sdc_disclosure('o', 'o', keys := ['age'], sensitive := ['place'])") == {
         "warning": None
     }
 
 
 def test_a_baseline_of_one_leaves_nothing_to_learn(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS SELECT i % 3 AS k, 'same' AS t FROM range(9) r(i)")
-    found = one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], targets := ['t'])")
+    found = one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], sensitive := ['t'])")
     assert (found["tcap"], found["baseline"], found["marginal_tcap"], found["lift"], found["tcap_not_modal"]) == (
         1.0,
         1.0,
@@ -356,8 +360,8 @@ def test_nothing_in_the_tables(con: duckdb.DuckDBPyConnection) -> None:
     assert one(con, "FROM sdc_identical_matches('o', 'o', 'o')")["share"] is None
     assert one(con, "FROM sdc_replicated_uniques('o', 'o', 'o')")["ru"] is None
     assert one(con, "FROM sdc_replicated_uniques('(SELECT 1 AS k)', 'o', keys := ['k'])")["ru_saturated"] == 0
-    assert one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], targets := ['t'])")["hits"] == 0
-    assert one(con, "FROM sdc_disclosure('o', 'o', keys := ['k'], targets := ['t'])")["disco"] is None
+    assert one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], sensitive := ['t'])")["hits"] == 0
+    assert one(con, "FROM sdc_disclosure('o', 'o', keys := ['k'], sensitive := ['t'])")["disco"] is None
 
 
 def test_nan_is_null_and_types_may_differ(con: duckdb.DuckDBPyConnection) -> None:
@@ -365,32 +369,32 @@ def test_nan_is_null_and_types_may_differ(con: duckdb.DuckDBPyConnection) -> Non
         "CREATE TABLE a AS SELECT 'NaN'::DOUBLE AS k, 'x' AS t; CREATE TABLE b AS SELECT NULL::DECIMAL(4,1) AS k, 'x'::ENUM('x') AS t"
     )
     assert one(con, "FROM sdc_identical_matches('a', 'b')")["matches"] == 1
-    assert one(con, "FROM sdc_tcap('a', 'b', keys := ['k'], targets := ['t'])")["correct"] == 1
+    assert one(con, "FROM sdc_tcap('a', 'b', keys := ['k'], sensitive := ['t'])")["correct"] == 1
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("sdc_tcap('o', 'x', targets := ['t'])", "argument 'keys' must name the columns"),
-        ("sdc_tcap('o', 'x', keys := ['k1'])", "argument 'targets' must name the columns"),
-        ("sdc_tcap('o', 'x', keys := ['k1'], targets := ['K1'])", "both a key and a target"),
-        ("sdc_tcap('o', 'x', keys := ['k9'], targets := ['t'])", "unknown column 'k9'"),
-        ("sdc_tcap('o', 'x', keys := ['k1'], targets := ['t'], tau := 0)", "argument 'tau'"),
-        ("sdc_tcap('o', 'x', keys := ['k1'], targets := ['t'], weighting := 'both')", "argument 'weighting'"),
-        ("sdc_tcap('o', 'x', keys := ['k1'], targets := ['t'], key_sizes := [2])", "from 1 to 1"),
+        ("sdc_tcap('o', 'x', sensitive := ['t'])", "argument 'keys' must name the columns"),
+        ("sdc_tcap('o', 'x', keys := ['k1'])", "argument 'sensitive' must name the columns"),
+        ("sdc_tcap('o', 'x', keys := ['k1'], sensitive := ['K1'])", "both a key and sensitive"),
+        ("sdc_tcap('o', 'x', keys := ['k9'], sensitive := ['t'])", "unknown column 'k9'"),
+        ("sdc_tcap('o', 'x', keys := ['k1'], sensitive := ['t'], tau := 0)", "argument 'tau'"),
+        ("sdc_tcap('o', 'x', keys := ['k1'], sensitive := ['t'], weighting := 'both')", "argument 'weighting'"),
+        ("sdc_tcap('o', 'x', keys := ['k1'], sensitive := ['t'], key_sizes := [2])", "from 1 to 1"),
         (
-            "sdc_tcap('o', '(SELECT 1 AS k1, t FROM x)', keys := ['k1'], targets := ['t'])",
+            "sdc_tcap('o', '(SELECT 1 AS k1, t FROM x)', keys := ['k1'], sensitive := ['t'])",
             "VARCHAR in 'original' and INTEGER in 'synthetic'",
         ),
-        ("sdc_tcap_records('o', 'x', keys := ['k1'])", "argument 'target' must name the column"),
-        ("sdc_tcap_records('o', 'x', keys := ['k1'], target := 'K1')", "both a key and a target"),
-        ("sdc_tcap_records('o', 'x', keys := ['k1'], target := 't9')", "unknown column 't9'"),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'])", "argument 'sensitive' must name the column"),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'], sensitive := 'K1')", "both a key and sensitive"),
+        ("sdc_tcap_records('o', 'x', keys := ['k1'], sensitive := 't9')", "unknown column 't9'"),
         (
-            "sdc_tcap_records('(SELECT *, 1 AS cap FROM o)', 'x', keys := ['k1'], target := 't')",
+            "sdc_tcap_records('(SELECT *, 1 AS cap FROM o)', 'x', keys := ['k1'], sensitive := 't')",
             "a column called 'cap' is also one of the result",
         ),
-        ("sdc_disclosure('o', 'x', keys := ['k1', 'k1'], targets := ['t'])", "twice"),
-        ("sdc_disclosure('o', 'y', keys := ['k1'], targets := ['t'])", "unknown table 'y'"),
+        ("sdc_disclosure('o', 'x', keys := ['k1', 'k1'], sensitive := ['t'])", "twice"),
+        ("sdc_disclosure('o', 'y', keys := ['k1'], sensitive := ['t'])", "unknown table 'y'"),
         ("sdc_replicated_uniques('o', 'x', denominator := 'all')", "argument 'denominator'"),
         ("sdc_replicated_uniques('o', 'x', '(SELECT 1 AS z)')", "no column in common"),
         ("sdc_identical_matches('o', NULL)", "argument 'synthetic' must name a table"),
@@ -423,7 +427,7 @@ def test_tables_of_public_data_as_published(synthpop: tuple[duckdb.DuckDBPyConne
 
 def test_more_keys_never_make_the_original_less_disclosive(fair: duckdb.DuckDBPyConnection) -> None:
     shares = [
-        one(fair, f"SELECT dorig FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, targets := ['religious'])")[
+        one(fair, f"SELECT dorig FROM sdc_disclosure('o', 'x', keys := {KEYS[:size]}, sensitive := ['religious'])")[
             "dorig"
         ]
         for size in range(1, 7)
@@ -439,13 +443,13 @@ def test_keys_that_say_nothing_attribute_as_the_marginal_does(con: duckdb.DuckDB
         CREATE TABLE x AS SELECT hash(7 * i) % 300 AS k1, hash(11 * i) % 20 AS k2, ['a', 'a', 'a', 'b', 'b', 'c'][1 + (hash(13 * i) % 6)::INTEGER] AS t
         FROM range(6000) r(i);
         CREATE TABLE single AS FROM x QUALIFY count(*) OVER (PARTITION BY k1, k2) = 1""")
-    found = one(con, "FROM sdc_tcap('o', 'single', keys := ['k1', 'k2'], targets := ['t'])")
+    found = one(con, "FROM sdc_tcap('o', 'single', keys := ['k1', 'k2'], sensitive := ['t'])")
     assert found["hits"] > 3000
     error = (found["baseline"] * (1 - found["baseline"]) / found["hits"]) ** 0.5
     assert abs(found["tcap"] - found["baseline"]) < 4 * error
     assert abs(found["marginal_tcap"]) < 4 * error / (1 - found["baseline"])
     # With all records somewhat more: classes of several that agree are mostly of the most frequent value.
-    assert one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], targets := ['t'])")["tcap"] > found["tcap"]
+    assert one(con, "FROM sdc_tcap('o', 'x', keys := ['k1', 'k2'], sensitive := ['t'])")["tcap"] > found["tcap"]
 
 
 @settings(max_examples=12, deadline=None)
@@ -460,8 +464,8 @@ def test_relabelling_and_order_change_no_attribution(
             f"CREATE OR REPLACE TABLE other_{table} AS SELECT 7 - t AS t, md5(b) AS b, 'k' || a AS a FROM {table} ORDER BY random()"
         )
     for call in (
-        "sdc_disclosure('{}po', '{}px', keys := ['a', 'b'], targets := ['t'])",
-        "sdc_tcap('{}po', '{}px', keys := ['a', 'b'], targets := ['t'])",
+        "sdc_disclosure('{}po', '{}px', keys := ['a', 'b'], sensitive := ['t'])",
+        "sdc_tcap('{}po', '{}px', keys := ['a', 'b'], sensitive := ['t'])",
         "sdc_replicated_uniques('{}po', '{}px', keys := ['a', 'b', 't'])",
     ):
         there, renamed = (one(con, "FROM " + call.format(prefix, prefix)) for prefix in ("", "other_"))

@@ -11,7 +11,7 @@ BLOCKS = {
     "b4": ((4, 2, 0), (4, 1, 0)), "b5": ((1, 6, 1), (1, 8, 1)), "b6": ((0, 0, 0), (0, 0, 3)),
     "b7": ((0, 0, 40), (0, 1, 39)),
 }  # fmt: skip
-CALL = "'released', 'truth', unit := 'block', category := 'race'"
+CALL = "'released', 'truth', area := 'block', sensitive := 'race'"
 
 
 def filled(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -91,7 +91,7 @@ def test_an_attack_that_loses_to_the_guess(con: duckdb.DuckDBPyConnection) -> No
         "CASE WHEN i < 2 THEN 'B' ELSE 'W' END AS predicted FROM range(10) r(i) UNION ALL "
         "SELECT 2, true, 'B', 'B' UNION ALL SELECT 2, NULL, 'W', 'B'"
     )
-    rows = con.execute("FROM sdc_attack_score('attack', 'released', unit := 'block', category := 'race')").fetchall()
+    rows = con.execute("FROM sdc_attack_score('attack', 'released', area := 'block', sensitive := 'race')").fetchall()
     assert rows == [
         (None, 12, 10, 8, 0.8, 10 / 12, 8 / 12, 10 / 12, pytest.approx(-1 / 30), pytest.approx(-0.2), 1.0),
         (1, 2, 1, 1, 1.0, 0.5, 0.5, 0.5, 0.5, 1.0, 1.0),
@@ -116,14 +116,14 @@ def test_an_attack_that_loses_to_the_guess(con: duckdb.DuckDBPyConnection) -> No
     [
         (f"sdc_modal_guess({CALL}, gate := 'both')", "argument 'gate' must be"),
         (f"sdc_modal_guess({CALL}, min_modal := -1)", "argument 'min_modal' must be"),
-        ("sdc_modal_guess('released', 'truth', unit := 'block')", "argument 'category' must name"),
-        ("sdc_modal_guess('released', 'truth', unit := 'blokc', category := 'race')", "did you mean 'block'"),
+        ("sdc_modal_guess('released', 'truth', area := 'block')", "argument 'sensitive' must name"),
+        ("sdc_modal_guess('released', 'truth', area := 'blokc', sensitive := 'race')", "did you mean 'block'"),
         (f"sdc_modal_guess_curve({CALL}, grid := [])", "argument 'grid' must hold"),
         (f"sdc_modal_guess_curve({CALL}, grid := [2])", "argument 'grid' must hold"),
-        ("sdc_attack_score('truth', 'released', unit := 'block', category := 'race')", "unknown column 'linked'"),
+        ("sdc_attack_score('truth', 'released', area := 'block', sensitive := 'race')", "unknown column 'linked'"),
         (
             "sdc_attack_score('(SELECT *, true AS linked, 1 AS predicted, 1 AS actual FROM truth)', 'released', "
-            "unit := 'block', category := 'race', size_bins := [])", "argument 'size_bins' must hold",
+            "area := 'block', sensitive := 'race', size_bins := [])", "argument 'size_bins' must hold",
         ),
     ],
 )  # fmt: skip
@@ -135,9 +135,9 @@ def test_bad_arguments(same_blocks: duckdb.DuckDBPyConnection, call: str, text: 
 @pytest.mark.parametrize(
     ("released", "truth", "text"),
     [
-        ("SELECT 1 AS block, race, n FROM released", "FROM truth", "column 'block' is INTEGER in 'released' and VARCHAR in 'truth'"),
-        ("SELECT block, 1 AS race, n FROM released", "FROM truth", "column 'race' is INTEGER in 'released' and VARCHAR in 'truth'"),
-        ("SELECT block, race, race AS n FROM released", "FROM truth", "argument 'n' must name a column of numbers"),
+        ("SELECT 1 AS block, race, n FROM released", "FROM truth", "column 'block' is INTEGER in 'protected' and VARCHAR in 'original'"),
+        ("SELECT block, 1 AS race, n FROM released", "FROM truth", "column 'race' is INTEGER in 'protected' and VARCHAR in 'original'"),
+        ("SELECT block, race, race AS n FROM released", "FROM truth", "argument 'freq' must name a column of numbers"),
         ("FROM released", "SELECT block, race, -n AS n FROM truth", "a count of the query is NULL or infinite, or negative"),
         ("SELECT block, race, 'nan'::DOUBLE AS n FROM released", "FROM truth", "a count of the query is NULL or infinite"),
     ],
@@ -145,7 +145,7 @@ def test_bad_arguments(same_blocks: duckdb.DuckDBPyConnection, call: str, text: 
 def test_counts_that_are_none(same_blocks: duckdb.DuckDBPyConnection, released: str, truth: str, text: str) -> None:
     with pytest.raises(duckdb.Error, match=text) as raised:
         same_blocks.execute(
-            "FROM sdc_modal_guess($r, $t, unit := 'block', category := 'race')",
+            "FROM sdc_modal_guess($r, $t, area := 'block', sensitive := 'race')",
             {"r": f"({released})", "t": f"({truth})"},
         ).fetchall()
     assert "b1" not in str(raised.value)
@@ -156,16 +156,16 @@ def test_codes_of_different_number_types_are_the_same(con: duckdb.DuckDBPyConnec
     for cast in ("DOUBLE", "DECIMAL(9, 2)", "HUGEINT"):
         found = con.execute(
             f"SELECT modal_true, precision FROM sdc_modal_guess('(SELECT block, race::{cast} AS race, n FROM truth)', 'truth', "
-            "unit := 'block', category := 'race')"
+            "area := 'block', sensitive := 'race')"
         ).fetchall()
         assert found == [(10, pytest.approx(10 / 27))], cast
     attack = "(SELECT 1 AS block, true AS linked, 0.0 AS predicted, 0 AS actual)"
     assert con.execute(
-        f"SELECT correct, baseline_precision FROM sdc_attack_score('{attack}', 'truth', unit := 'block', category := 'race') LIMIT 1"
+        f"SELECT correct, baseline_precision FROM sdc_attack_score('{attack}', 'truth', area := 'block', sensitive := 'race') LIMIT 1"
     ).fetchall() == [(1, 1.0)]
 
 
 def test_a_unit_is_never_null(blocks: duckdb.DuckDBPyConnection) -> None:
     blocks.execute("INSERT INTO released VALUES (NULL, 'W', 5)")
-    with pytest.raises(duckdb.Error, match="a unit is NULL in 'released'"):
+    with pytest.raises(duckdb.Error, match="an area is NULL in 'protected'"):
         blocks.execute(f"FROM sdc_modal_guess({CALL})").fetchall()

@@ -178,7 +178,7 @@ def test_regressions(con: duckdb.DuckDBPyConnection, call: str, status: str, why
 def test_the_record(con: duckdb.DuckDBPyConnection) -> None:
     people(con, [[12, 30], [9, 40]])
     check = f"(FROM sdc_check_table(''{CUBE}''))"
-    submit = f"FROM sdc_check_submit('by region', '{check}', by := 'ann'"
+    submit = f"FROM sdc_check_submit('by region', '{check}', requested_by := 'ann'"
     assert con.execute(submit + ")").fetchall() == [("by region", "sdc_check_table", "fail", 9, 1, 0)]
     assert con.execute(submit + ", exception := 'these nine are public')").fetchall()[0][2] == "fail"
     seen = (
@@ -187,7 +187,7 @@ def test_the_record(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(seen).fetchall() == [
         ("by region", "fail", "n: threshold", "ann", "these nine are public", None, None, None, False)
     ]
-    decide = "FROM sdc_check_decide('by region', 'approve', by := '{}', reason := {})"
+    decide = "FROM sdc_check_decide('by region', 'approve', decided_by := '{}', reason := {})"
     for who, reason, text in (
         ("Ann", "'I say so'", "somebody else"),
         ("bob", "NULL", "must say why"),
@@ -200,19 +200,25 @@ def test_the_record(con: duckdb.DuckDBPyConnection) -> None:
     for again in (decide.format("eve", "'no'"), submit + ")"):
         with pytest.raises(duckdb.Error, match="decided already"):
             con.execute(again).fetchall()
-    con.execute("FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := 'ann')").fetchall()
+    con.execute(
+        "FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', requested_by := 'ann')"
+    ).fetchall()
     assert con.execute("SELECT releasable FROM sdc_outputs() WHERE name = 'model'").fetchall() == [(True,)]
-    con.execute("FROM sdc_check_decide('model', 'reject', by := 'bob', reason := 'same as another one')").fetchall()
+    con.execute(
+        "FROM sdc_check_decide('model', 'reject', decided_by := 'bob', reason := 'same as another one')"
+    ).fetchall()
     assert con.execute("SELECT releasable FROM sdc_outputs() WHERE name = 'model'").fetchall() == [(False,)]
-    con.execute("FROM sdc_check_drop('model')").fetchall()
+    con.execute("FROM sdc_drop_output('model')").fetchall()
     with pytest.raises(duckdb.Error, match="unknown output 'model'"):
-        con.execute("FROM sdc_check_drop('model')")
+        con.execute("FROM sdc_drop_output('model')")
     assert con.execute("SELECT count(*) FROM sdc_outputs()").fetchall() == [(1,)]
 
 
 def test_the_fingerprint_tells_whether_the_check_said_the_same(con: duckdb.DuckDBPyConnection) -> None:
     def fingerprint() -> object:
-        con.execute(f"FROM sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}''))', by := 'ann')").fetchall()
+        con.execute(
+            f"FROM sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}''))', requested_by := 'ann')"
+        ).fetchall()
         return con.execute("SELECT fingerprint FROM sdc_outputs()").fetchall()[0][0]
 
     people(con, [[12, 30], [19, 40]])
@@ -251,7 +257,7 @@ def test_the_fingerprint_tells_whether_the_check_said_the_same(con: duckdb.DuckD
 )
 def test_nothing_but_a_check_is_recorded(lasting: duckdb.DuckDBPyConnection, checked: str) -> None:
     with pytest.raises(duckdb.Error, match="argument 'checked' must be one call of a check"):
-        lasting.execute(f"FROM sdc_check_submit('a', '{checked}', by := 'ann')").fetchall()
+        lasting.execute(f"FROM sdc_check_submit('a', '{checked}', requested_by := 'ann')").fetchall()
     assert lasting.execute("FROM sdc_outputs()").fetchall() == []
 
 
@@ -260,14 +266,14 @@ def test_no_macro_of_the_same_name_stands_in_for_a_check(con: duckdb.DuckDBPyCon
         "CREATE SCHEMA other; CREATE MACRO other.sdc_check_table(x) AS TABLE SELECT 'pass' AS status, '' AS why"
     )
     with pytest.raises(duckdb.Error, match="argument 'checked' must be one call of a check"):
-        con.execute("FROM sdc_check_submit('a', '(FROM other.sdc_check_table(1))', by := 'ann')").fetchall()
+        con.execute("FROM sdc_check_submit('a', '(FROM other.sdc_check_table(1))', requested_by := 'ann')").fetchall()
 
 
 def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (g INTEGER, x INTEGER)")
     con.execute(
-        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''x'', by := [''g''], "
-        "statistics := [''sd'']))', by := 'ann')"
+        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''x'', requested_by := [''g''], "
+        "statistics := [''sd'']))', requested_by := 'ann')"
     ).fetchall()
     assert con.execute("SELECT status, cells, releasable FROM sdc_outputs()").fetchall() == [("fail", 0, False)]
 
@@ -279,9 +285,15 @@ def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
         (f"sdc_check_table('{CUBE}', threshold := 1)", "argument 'threshold' must be a whole number of at least 2"),
         ("sdc_check_statistics('t', value := 'y', statistics := ['min'], threshold := 1)", "at least 2"),
         ("sdc_check_regression(5, 4, min_df := 1)", "argument 'min_df' must be at least 2"),
-        ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4, min_df := 0))', by := 'ann')", "'min_df' must be"),
-        (f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', threshold := 1))', by := 'ann')", "at least 2"),
-        (f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', 2 - 1))', by := 'ann')", "by name"),
+        (
+            "sdc_check_submit('a', '(FROM sdc_check_regression(5, 4, min_df := 0))', requested_by := 'ann')",
+            "'min_df' must be",
+        ),
+        (
+            f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', threshold := 1))', requested_by := 'ann')",
+            "at least 2",
+        ),
+        (f"sdc_check_submit('a', '(FROM sdc_check_table(''{CUBE}'', 2 - 1))', requested_by := 'ann')", "by name"),
         (f"sdc_check_table('{CUBE}', max_share := 0)", "argument 'max_share' must be"),
         (f"sdc_check_table('{CUBE}', zeros := 'maybe')", "argument 'zeros' must be"),
         (f"sdc_check_table('{CUBE}', contributor := 'r')", "go with a sum"),
@@ -292,9 +304,9 @@ def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_check_statistics('t', value := 'y', statistics := ['mean'])", "unknown statistic 'mean'"),
         ("sdc_check_statistics('t', value := 'y', statistics := ['p0'])", "unknown statistic 'p0'"),
         ("sdc_check_statistics('t', value := 'y', by := ['r', 'R'], statistics := ['min'])", "names column 'r' twice"),
-        ("sdc_check_submit(' ', '(FROM sdc_check_regression(5, 4))', by := 'ann')", "must name the output"),
-        ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4))', by := NULL)", "must name a person"),
-        ("sdc_check_decide('a', 'approve', by := 'bob')", "unknown output 'a'"),
+        ("sdc_check_submit(' ', '(FROM sdc_check_regression(5, 4))', requested_by := 'ann')", "must name the output"),
+        ("sdc_check_submit('a', '(FROM sdc_check_regression(5, 4))', requested_by := NULL)", "must name a person"),
+        ("sdc_check_decide('a', 'approve', decided_by := 'bob')", "unknown output 'a'"),
     ],
 )
 def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
@@ -308,9 +320,9 @@ def test_a_decision_is_about_what_was_seen(con: duckdb.DuckDBPyConnection) -> No
     con.execute("CREATE TABLE t AS SELECT i AS income, i * 2 AS debt FROM range(60) _(i)")
     submit = (
         "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''{}'', statistics := [''median'']))', "
-        "by := 'ann')"
+        "requested_by := 'ann')"
     )
-    decide = "FROM sdc_check_decide('a', 'approve', by := 'bob', reason := 'looks fine'{})"
+    decide = "FROM sdc_check_decide('a', 'approve', decided_by := 'bob', reason := 'looks fine'{})"
     listed = "SELECT fingerprint, replaces FROM sdc_outputs()"
     con.execute(submit.format("income")).fetchall()
     [(seen, replaces)] = con.execute(listed).fetchall()
@@ -333,7 +345,7 @@ def test_a_decision_is_about_what_was_seen(con: duckdb.DuckDBPyConnection) -> No
 
 
 def test_what_is_submitted_while_somebody_decides_is_not_decided(con: duckdb.DuckDBPyConnection) -> None:
-    submit = "FROM sdc_check_submit('a', '(FROM sdc_check_regression({}, 4))', by := 'ann')"
+    submit = "FROM sdc_check_submit('a', '(FROM sdc_check_regression({}, 4))', requested_by := 'ann')"
     con.execute(submit.format(50)).fetchall()
     seen = catalog.output(con, "a")
     assert seen is not None
@@ -371,12 +383,12 @@ def test_what_passes_by_laxer_rules_is_for_somebody_to_look_at(
     con: duckdb.DuckDBPyConnection, call: str, why: str | None
 ) -> None:
     people(con, [[12, 30], [19, 40]])
-    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', by := 'ann')").fetchall()
+    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', requested_by := 'ann')").fetchall()
     found = con.execute("SELECT status, failed, why, releasable FROM sdc_outputs()").fetchall()
     assert found == [("pass" if why is None else "review", 0, why, why is None)]
     if why is not None:
         with pytest.raises(duckdb.Error, match="must say why"):
-            con.execute("FROM sdc_check_decide('a', 'approve', by := 'bob')").fetchall()
+            con.execute("FROM sdc_check_decide('a', 'approve', decided_by := 'bob')").fetchall()
 
 
 SEVERAL = "the source is not one table: that each record is there once is for somebody to see"
@@ -421,7 +433,7 @@ def test_what_makes_many_units_of_one_is_for_somebody_to_look_at(
     con.execute("CREATE TABLE t AS SELECT i AS id, i % 2 AS s, 1000 + i AS y FROM range(60) _(i)")
     con.execute("FROM sdc_publication('stored', 'SELECT s, count(*) AS n FROM t GROUP BY s')").fetchall()
     con.execute("FROM sdc_publication('multiplied', 'SELECT s, count(*) AS n FROM t, range(9) GROUP BY s')").fetchall()
-    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', by := 'ann')").fetchall()
+    con.execute(f"FROM sdc_check_submit('a', '(FROM {call})', requested_by := 'ann')").fetchall()
     status, said, releasable = con.execute("SELECT status, why, releasable FROM sdc_outputs()").fetchall()[0]
     assert releasable == (status == "pass") == (why is None)
     assert said is None if why is None else why in said
@@ -430,24 +442,28 @@ def test_what_makes_many_units_of_one_is_for_somebody_to_look_at(
 @pytest.mark.parametrize("other", ["Anna", "ANNA", " anna ", "anna  b"])
 def test_one_person_does_not_ask_and_approve(con: duckdb.DuckDBPyConnection, other: str) -> None:
     asks = "anna b" if "b" in other else "anna"
-    con.execute(f"FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := '{asks}')").fetchall()
+    con.execute(
+        f"FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', requested_by := '{asks}')"
+    ).fetchall()
     with pytest.raises(duckdb.Error, match="somebody else than who submitted"):
-        con.execute(f"FROM sdc_check_decide('model', 'approve', by := '{other}')").fetchall()
+        con.execute(f"FROM sdc_check_decide('model', 'approve', decided_by := '{other}')").fetchall()
 
 
 @pytest.mark.parametrize(
     "look_alike", ["\u0430nna", "ann\u00e4", "anna\u200b", "an\u00adna", "\uff41nna", "an\tna", "\u212aim"]
 )
 def test_names_that_look_like_others_are_refused(con: duckdb.DuckDBPyConnection, look_alike: str) -> None:
-    con.execute("FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', by := 'anna')").fetchall()
+    con.execute(
+        "FROM sdc_check_submit('model', '(FROM sdc_check_regression(50, 4))', requested_by := 'anna')"
+    ).fetchall()
     for call in (
-        "sdc_check_decide('model', 'approve', by := ?)",
-        "sdc_check_submit('b', '(FROM sdc_check_regression(50, 4))', by := ?)",
+        "sdc_check_decide('model', 'approve', decided_by := ?)",
+        "sdc_check_submit('b', '(FROM sdc_check_regression(50, 4))', requested_by := ?)",
     ):
         with pytest.raises(duckdb.Error, match="in plain letters"):
             con.execute(f"FROM {call.replace('?', chr(39) + look_alike + chr(39))}").fetchall()
     # A record from before names had to be so.
     con.execute("UPDATE sdc.outputs SET submitted_by = ?", [look_alike])
     with pytest.raises(duckdb.Error, match="submit it again"):
-        con.execute("FROM sdc_check_decide('model', 'approve', by := 'anna')").fetchall()
+        con.execute("FROM sdc_check_decide('model', 'approve', decided_by := 'anna')").fetchall()
     assert con.execute("SELECT decision FROM sdc_outputs()").fetchall() == [(None,)]

@@ -50,7 +50,7 @@ def test_links_through_sql(con: duckdb.DuckDBPyConnection) -> None:
         CREATE TABLE records AS SELECT draw, slot, slot % 5 AS block, ['f', 'm', NULL][1 + slot % 3] AS sex,
             CASE WHEN slot % 11 > 0 THEN 20 + (draw * slot) % 9 END AS age FROM range(1, 4) d(draw), range(50) s(slot)""")
     found = con.execute(
-        "SELECT draw, slot, name, exact FROM sdc_recon_link('(FROM records ORDER BY random())', 'external', match := ['block', 'sex'], "
+        "SELECT draw, slot, name, exact FROM sdc_recon_link('(FROM records ORDER BY random())', 'external', keys := ['block', 'sex'], "
         "near := 'age', id := 'name', \"order\" := ['place'])"
     ).fetchall()
     people = con.execute("SELECT name, block, sex, age FROM external ORDER BY place").fetchall()
@@ -66,17 +66,17 @@ def test_links_through_sql(con: duckdb.DuckDBPyConnection) -> None:
         assert [row[2] for row in mine] == [None if place is None else people[place][0] for place in wanted]
         assert 0 < sum(row[3] is None for row in mine) < 50
     without = con.execute(
-        "SELECT count(name), bool_and(exact) FROM sdc_recon_link('records', 'external', match := ['block'], id := 'name')"
+        "SELECT count(name), bool_and(exact) FROM sdc_recon_link('records', 'external', keys := ['block'], id := 'name')"
     ).fetchall()
     assert without == [(3 * 40, True)]
 
 
 def test_designations_and_refutations_of_nothing(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE links (slot INTEGER, draw INTEGER, id INTEGER, race VARCHAR)")
-    assert con.execute("FROM sdc_recon_designations('links', attribute := 'race')").fetchall() == []
+    assert con.execute("FROM sdc_recon_designations('links', sensitive := 'race')").fetchall() == []
     assert con.execute("FROM sdc_recon_refutations('links')").fetchall() == []
     con.execute("INSERT INTO links VALUES (1, 1, 5, NULL), (1, 2, NULL, NULL), (2, 2, 5, 'W')")
-    rows = con.execute("FROM sdc_recon_designations('links', attribute := 'race')").fetchall()
+    rows = con.execute("FROM sdc_recon_designations('links', sensitive := 'race')").fetchall()
     assert rows == [(5, "W", 1, 0.5, True), (5, None, 1, 0.5, True)]
     assert con.execute("FROM sdc_recon_refutations('links', claim := 2)").fetchall() == [(2, 5, [], 0)]
 
@@ -134,7 +134,7 @@ def test_luck_by_block_age_and_sex(con: duckdb.DuckDBPyConnection) -> None:
         FROM range(1500) b(block), range(1000) r(i) WHERE i < 1 + (block % 40) * (block % 40) // 8""")
     row = con.execute(
         "SELECT persons, units, combinations, matched, matched_once, modal_share, by_luck "
-        "FROM sdc_chance_match('people', unit := 'block', keys := ['sex'], near := 'age', attribute := 'race')"
+        "FROM sdc_chance_match('people', area := 'block', keys := ['sex'], near := 'age', sensitive := 'race')"
     ).fetchall()[0]
     persons, units, combinations, matched, once, modal, luck = row
     assert (units, combinations) == (1500, 190)
@@ -144,7 +144,7 @@ def test_luck_by_block_age_and_sex(con: duckdb.DuckDBPyConnection) -> None:
     assert 0.75 < modal < 0.9
     assert luck == pytest.approx(matched * modal)
     wider = con.execute(
-        "SELECT matched, matched_once FROM sdc_chance_match('people', unit := 'block', keys := ['sex'], near := 'age', tolerance := 1)"
+        "SELECT matched, matched_once FROM sdc_chance_match('people', area := 'block', keys := ['sex'], near := 'age', tolerance := 1)"
     ).fetchall()[0]
     assert wider[0] > matched
     assert wider[1] is None
@@ -154,7 +154,7 @@ def test_luck_by_block_age_and_sex(con: duckdb.DuckDBPyConnection) -> None:
 def test_luck_of_few(con: duckdb.DuckDBPyConnection, rows: int) -> None:
     con.execute(f"CREATE TABLE p AS SELECT 'b' AS block, NULL::VARCHAR AS sex, 'nan'::DOUBLE AS age FROM range({rows})")
     found = con.execute(
-        "FROM sdc_chance_match('p', unit := 'block', keys := ['sex'], near := 'age', attribute := 'sex')"
+        "FROM sdc_chance_match('p', area := 'block', keys := ['sex'], near := 'age', sensitive := 'sex')"
     )
     wanted: list[Any] = [0, 0, 0, None, None, None, None] if rows == 0 else [1, 1, 1, 1.0, 1.0, 1.0, 1.0]
     assert list(found.fetchall()[0]) == wanted
@@ -164,23 +164,23 @@ def test_luck_of_few(con: duckdb.DuckDBPyConnection, rows: int) -> None:
     ("call", "text"),
     [
         ("sdc_recon_link('r', 'e')", "argument 'match' must name the columns"),
-        ("sdc_recon_link('r', 'e', match := ['x'])", "unknown column 'x'"),
-        ("sdc_recon_link('r', 'e', match := ['b'], near := 'w')", "argument 'near' must name a column of numbers: 'w' of 'r' is VARCHAR"),
-        ("sdc_recon_link('r', 'e', match := ['b'], near := 'a', tolerance := -1)", "argument 'tolerance' must be a number of at least 0"),
-        ("sdc_recon_link('r', '(SELECT ''1'' AS b, 1 AS id)', match := ['b'])", "column 'b' is INTEGER in 'records' and VARCHAR in 'external'"),
-        ("sdc_recon_link('r', '(SELECT 1 AS b, NULL::INTEGER AS id)', match := ['b'])", "a person has no name, or one that somebody else has"),
-        ("sdc_recon_link('r', '(FROM e UNION ALL FROM e)', match := ['b'])", "or one that somebody else has"),
-        ("sdc_recon_link('(FROM r UNION ALL FROM r)', 'e', match := ['b'])", "a draw has two records of one slot"),
-        ("sdc_recon_link('(SELECT * REPLACE (0.5 AS slot) FROM r)', 'e', match := ['b'])", "column \"slot\" holds a NULL or no whole number"),
-        ("sdc_recon_link('r', '(SELECT id AS draw, b FROM e)', match := ['b'], id := 'draw')", "also one of the result"),
+        ("sdc_recon_link('r', 'e', keys := ['x'])", "unknown column 'x'"),
+        ("sdc_recon_link('r', 'e', keys := ['b'], near := 'w')", "argument 'near' must name a column of numbers: 'w' of 'r' is VARCHAR"),
+        ("sdc_recon_link('r', 'e', keys := ['b'], near := 'a', tolerance := -1)", "argument 'tolerance' must be a number of at least 0"),
+        ("sdc_recon_link('r', '(SELECT ''1'' AS b, 1 AS id)', keys := ['b'])", "column 'b' is INTEGER in 'records' and VARCHAR in 'external'"),
+        ("sdc_recon_link('r', '(SELECT 1 AS b, NULL::INTEGER AS id)', keys := ['b'])", "a person has no name, or one that somebody else has"),
+        ("sdc_recon_link('r', '(FROM e UNION ALL FROM e)', keys := ['b'])", "or one that somebody else has"),
+        ("sdc_recon_link('(FROM r UNION ALL FROM r)', 'e', keys := ['b'])", "a draw has two records of one slot"),
+        ("sdc_recon_link('(SELECT * REPLACE (0.5 AS slot) FROM r)', 'e', keys := ['b'])", "column \"slot\" holds a NULL or no whole number"),
+        ("sdc_recon_link('r', '(SELECT id AS draw, b FROM e)', keys := ['b'], id := 'draw')", "also one of the result"),
         ("sdc_recon_designations('r', id := 'slot')", "argument 'attribute' must name a column"),
-        ("sdc_recon_designations('r', attribute := 'a', id := 'A')", "arguments 'id', 'attribute' must differ"),
+        ("sdc_recon_designations('r', sensitive := 'a', id := 'A')", "arguments 'id', 'attribute' must differ"),
         ("sdc_recon_refutations('r', claim := NULL, id := 'a')", "argument 'claim' must be the number of a draw"),
-        ("sdc_chance_match('r', unit := 'b')", "argument 'keys' must name the columns that are reconstructed"),
+        ("sdc_chance_match('r', area := 'b')", "argument 'keys' must name the columns that are reconstructed"),
         ("sdc_chance_match('r', keys := ['a'])", "argument 'unit' must name a column"),
-        ("sdc_chance_match('r', unit := 'b', near := 'w')", "argument 'near' must name a column of numbers"),
-        ("sdc_chance_match('r', unit := 'b', keys := ['a'], near := 'A')", "argument 'near' must name another column than 'keys'"),
-        ("sdc_chance_match('(SELECT NULL AS b, 1 AS a)', unit := 'b', keys := ['a'])", "a unit is NULL"),
+        ("sdc_chance_match('r', area := 'b', near := 'w')", "argument 'near' must name a column of numbers"),
+        ("sdc_chance_match('r', area := 'b', keys := ['a'], near := 'A')", "argument 'near' must name another column than 'keys'"),
+        ("sdc_chance_match('(SELECT NULL AS b, 1 AS a)', area := 'b', keys := ['a'])", "a unit is NULL"),
     ],
 )  # fmt: skip
 def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:

@@ -256,7 +256,7 @@ def tract(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-TABLES = "'blocks', 'tract', unit := 'block', detail := 'age', by := ['race', 'hispanic']"
+TABLES = "'blocks', 'tract', area := 'block', detail := 'age', dimensions := ['race', 'hispanic']"
 
 
 def test_how_many_files_fit_a_census_tract(tract: duckdb.DuckDBPyConnection) -> None:
@@ -306,7 +306,7 @@ def test_every_way_to_deal_is_as_likely(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE f AS FROM (VALUES ('a', 1), ('b', 2)) v(u, n)")
     con.execute("CREATE TABLE c AS FROM (VALUES (1, 1), (2, 2)) v(d, n)")
     share = con.execute(
-        "SELECT count(*) FILTER (d = 1) / count(*) FROM sdc_reconstruct('f', 'c', unit := 'u', detail := 'd', "
+        "SELECT count(*) FILTER (d = 1) / count(*) FROM sdc_reconstruct('f', 'c', area := 'u', detail := 'd', "
         "draws := 6000, seed := 1) WHERE u = 'a'"
     ).fetchall()[0][0]
     assert share == pytest.approx(1 / 3, abs=0.03)
@@ -373,7 +373,7 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
     assert whole == pytest.approx((10, 10, 0.93, 55 / 450, 0, 0.5, 0))
     con.execute("CREATE TABLE classes (slot INTEGER, class VARCHAR)")
     con.executemany("INSERT INTO classes VALUES (?, ?)", list(CLASSES.items()))
-    said = "'(FROM links JOIN classes USING (slot))', attribute := 'class'"
+    said = "'(FROM links JOIN classes USING (slot))', sensitive := 'class'"
     rows = con.execute(f"SELECT id, class, draws FROM sdc_recon_designations({said})").fetchall()
     found: dict[int, Counter[str]] = {person: Counter() for person in DESIGNATED}
     for person, kind, draws in rows:
@@ -392,22 +392,22 @@ def test_a_block_whose_records_get_another_name_in_every_draw(con: duckdb.DuckDB
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("sdc_recon_bounds('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
-        ("sdc_recon_count('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
-        ("sdc_reconstruct('f', 'c', unit := 'u', detail := 'd', by := ['g'])", "the tables disagree"),
-        ("sdc_recon_bounds('f', 'half', unit := 'u', detail := 'd')", "a count is NULL, negative or no whole number"),
+        ("sdc_recon_bounds('f', 'c', area := 'u', detail := 'd', dimensions := ['g'])", "the tables disagree"),
+        ("sdc_recon_count('f', 'c', area := 'u', detail := 'd', dimensions := ['g'])", "the tables disagree"),
+        ("sdc_reconstruct('f', 'c', area := 'u', detail := 'd', dimensions := ['g'])", "the tables disagree"),
+        ("sdc_recon_bounds('f', 'half', area := 'u', detail := 'd')", "a count is NULL, negative or no whole number"),
         (
-            "sdc_recon_bounds('f', '(SELECT ''1'' AS g, 1 AS d, 3 AS n)', unit := 'u', detail := 'd', by := ['g'])",
+            "sdc_recon_bounds('f', '(SELECT ''1'' AS g, 1 AS d, 3 AS n)', area := 'u', detail := 'd', dimensions := ['g'])",
             "column 'g' is INTEGER in 'fine' and VARCHAR in 'coarse'",
         ),
         (
-            "sdc_recon_count('f', '(SELECT 1 AS g, 1 AS d, ''3'' AS n)', unit := 'u', detail := 'd', by := ['g'])",
-            "argument 'n' must name a column of numbers",
+            "sdc_recon_count('f', '(SELECT 1 AS g, 1 AS d, ''3'' AS n)', area := 'u', detail := 'd', dimensions := ['g'])",
+            "argument 'freq' must name a column of numbers",
         ),
-        ("sdc_recon_bounds('f', 'c', unit := 'u')", "arguments 'unit' and 'detail' must name"),
-        ("sdc_recon_bounds('f', 'c', unit := 'x', detail := 'd')", "unknown column 'x'"),
-        ("sdc_recon_bounds('f', 'c', unit := 'g', detail := 'd', by := ['g'])", "must name different columns"),
-        ("sdc_reconstruct('f', 'f', unit := 'u', detail := 'g', draws := 0)", "argument 'draws' must be"),
+        ("sdc_recon_bounds('f', 'c', area := 'u')", "arguments 'area' and 'detail' must name"),
+        ("sdc_recon_bounds('f', 'c', area := 'x', detail := 'd')", "unknown column 'x'"),
+        ("sdc_recon_bounds('f', 'c', area := 'g', detail := 'd', dimensions := ['g'])", "must name different columns"),
+        ("sdc_reconstruct('f', 'f', area := 'u', detail := 'g', draws := 0)", "argument 'draws' must be"),
         ("sdc_recon_agreement('f', slot := 'u', draw := 'g', id := 'n', stable := 0)", "argument 'stable' must be"),
     ],
 )
@@ -441,13 +441,13 @@ def test_a_reconstruction_of_small_blocks_learns_less_than_the_guess(con: duckdb
         "SELECT draw, slot, block, race, age FROM sdc_reconstruct("
         "'(SELECT block, race, count(*) AS n FROM men GROUP BY ALL)', "
         "'(SELECT race, age, count(*) AS n FROM men GROUP BY ALL)', "
-        "unit := 'block', detail := 'age', by := ['race'], seed := 5)"
+        "area := 'block', detail := 'age', dimensions := ['race'], seed := 5)"
     ).to_arrow_table()
     con.register("drawn", drawn)
     con.execute("CREATE TABLE records AS FROM drawn")
     con.execute("CREATE TABLE external AS SELECT id, block, age, race AS true_race, hash(id) AS place FROM men")
     con.execute(
-        "CREATE TABLE links AS FROM sdc_recon_link('records', 'external', match := ['block'], near := 'age', "
+        "CREATE TABLE links AS FROM sdc_recon_link('records', 'external', keys := ['block'], near := 'age', "
         "\"order\" := ['place'])"
     )
     con.execute(
@@ -462,7 +462,7 @@ def test_a_reconstruction_of_small_blocks_learns_less_than_the_guess(con: duckdb
     assert stable <= 0.03
     precision, lift = con.execute(
         "SELECT precision, lift FROM sdc_attack_score('attack', '(SELECT block, race, count(*) AS n FROM men GROUP BY ALL)', "
-        "unit := 'block', category := 'race')"
+        "area := 'block', sensitive := 'race')"
     ).fetchall()[0]
     assert 0.64 <= precision <= 0.8
     assert lift < -0.02

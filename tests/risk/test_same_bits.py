@@ -40,9 +40,9 @@ COUNTS = ", ".join(
         f"sdc_global_risk('originals', {KEYS}, weight := 'weight', household := 'home')",
         f"sdc_marketer_risk('originals', 'made', {KEYS})",
         "sdc_policy_risk('originals', 'made', policies := {'few': ['age'], 'more': ['age', 'region']})",
-        f"sdc_tcap({BOTH}, keys := ['age', 'region'], targets := ['job'], weighting := 'synthetic', tau := 0.05)",
-        f"sdc_disclosure({BOTH}, keys := ['age', 'region'], targets := ['job', 'income'])",
-        f"sdc_table_risk_utility({COUNTS}, keys := ['region', 'job'], n := 'n', n_hat := 'n')",
+        f"sdc_tcap({BOTH}, keys := ['age', 'region'], sensitive := ['job'], weighting := 'synthetic', tau := 0.05)",
+        f"sdc_disclosure({BOTH}, keys := ['age', 'region'], sensitive := ['job', 'income'])",
+        f"sdc_table_risk_utility({COUNTS}, dimensions := ['region', 'job'], freq := 'n', protected_freq := 'n')",
     ],
 )
 def test_threads_change_nothing(con: duckdb.DuckDBPyConnection, call: str) -> None:

@@ -53,7 +53,7 @@ def make_register(file: Path) -> None:
             "measures := ['income'])"
         ).fetchall()
         con.execute("CREATE TABLE regions AS SELECT unnest(['North', 'South', 'East', 'West']) AS region, true AS open")
-        con.execute("FROM sdc_public('regions')").fetchall()
+        con.execute("FROM sdc_declare_public('regions')").fetchall()
         con.execute(f"FROM sdc_create_user('ann', '{PASSWORD}')").fetchall()
 
 

@@ -534,8 +534,8 @@ def test_structural_zeros_read_no_other_table(stays: duckdb.DuckDBPyConnection, 
         f"sdc_suppress('{STAYS}', max_count := 1, {said})", f"sdc_primary('{STAYS}', max_count := 1, {said})",
         f"sdc_publish('p', '{STAYS}', max_count := 1, {said})", f"sdc_audit('{STAYS}', max_count := 1, {said})",
         f"sdc_check_table('{STAYS}', structural_zeros := $${condition}$$)",
-        f"sdc_tau('stays', by := ['sex', 'diagnosis'], sigma := 1, structural_zeros := $${condition}$$)",
-        f"sdc_synth_dp_preflight('stays', by := ['sex', 'diagnosis'], epsilon := 1, structural_zeros := $${condition}$$)",
+        f"sdc_tau('stays', dimensions := ['sex', 'diagnosis'], sigma := 1, structural_zeros := $${condition}$$)",
+        f"sdc_synth_dp_preflight('stays', dimensions := ['sex', 'diagnosis'], epsilon := 1, structural_zeros := $${condition}$$)",
     ):  # fmt: skip
         message = refused(stays, f"FROM {call}")
         assert "structural_zeros" in message

@@ -158,7 +158,7 @@ def test_the_cells_of_the_survey(
 ) -> None:
     rows = survey.execute(
         "SELECT method, records, cells, empty, uniques, p0, p1, tables, scale, signal_share "
-        f"FROM sdc_synth_dp_preflight('survey', by := {VARIABLES[:columns]}, epsilon := 2)"
+        f"FROM sdc_synth_dp_preflight('survey', dimensions := {VARIABLES[:columns]}, epsilon := 2)"
     ).fetchall()
     for row in rows:
         assert row[1:5] == (5000, cells, cells - filled, uniques)
@@ -359,7 +359,7 @@ def test_the_figures_with_the_noise_of_opendp(
 ) -> None:
     by = VARIABLES[:5]
     survey.execute(
-        f"CREATE OR REPLACE TABLE made AS FROM sdc_synth_dp('survey', by := {by}, epsilon := {epsilon}, method := '{method}', "
+        f"CREATE OR REPLACE TABLE made AS FROM sdc_synth_dp('survey', dimensions := {by}, epsilon := {epsilon}, method := '{method}', "
         "mechanism := 'laplace', prior_n := 1, total := 5000, public_domains := true)"
     )
     scores = []
@@ -406,7 +406,7 @@ def same_visits(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
 
 
 def made(con: duckdb.DuckDBPyConnection, arguments: str, source: str = "visits") -> list[tuple[object, ...]]:
-    sql = f"FROM sdc_synth_dp('{source}', by := ['ward', 'kind'], {arguments}) ORDER BY ALL"
+    sql = f"FROM sdc_synth_dp('{source}', dimensions := ['ward', 'kind'], {arguments}) ORDER BY ALL"
     return con.execute(sql).fetchall()
 
 
@@ -424,7 +424,7 @@ def test_without_noise_the_table_comes_back(
     assert made(same_visits, f"{arguments}, {DOMAINS}") == counts
     assert made(same_visits, f"{arguments}, public_domains := true") == counts
     counted = "(SELECT ward, kind, count(*) AS n FROM visits GROUP BY ALL)"
-    assert made(same_visits, f"{arguments}, {DOMAINS}, count := 'n'", counted) == counts
+    assert made(same_visits, f"{arguments}, {DOMAINS}, freq := 'n'", counted) == counts
     shown = made(same_visits, f"{arguments}, {DOMAINS}, zeros := true")
     assert len(shown) == 16
     assert [row for row in shown if row[2]] == counts
@@ -486,7 +486,7 @@ def test_an_empty_table_hides_that_it_is_empty(visits: duckdb.DuckDBPyConnection
     sizes = [len(made(visits, f"epsilon := 0.1, {DOMAINS}", nobody)) for _ in range(32)]
     assert max(sizes) > 0
     assert made(visits, "epsilon := 0.1, public_domains := true", nobody) == []
-    flight = "FROM sdc_synth_dp_preflight('{}', by := ['ward', 'kind'], epsilon := 1{})"
+    flight = "FROM sdc_synth_dp_preflight('{}', dimensions := ['ward', 'kind'], epsilon := 1{})"
     assert visits.execute("SELECT cells, p0, p1, signal_share " + flight.format(nobody, f", {DOMAINS}")).fetchall() == [
         (16, 100.0, None, 0.0)
     ] * 2  # fmt: skip
@@ -500,7 +500,7 @@ def test_types_and_names_that_are_not_plain(con: duckdb.DuckDBPyConnection) -> N
             i % 3 / 4.0 AS share, i % 3 = 1 AS truth
         FROM range(90) t(i)
     """)
-    call = f"""FROM sdc_synth_dp('the "table', by := ['it''s', 'group', 'share', 'truth'], {EXACT}, method := 'catall',
+    call = f"""FROM sdc_synth_dp('the "table', dimensions := ['it''s', 'group', 'share', 'truth'], {EXACT}, method := 'catall',
         rounded := true, public_domains := true) ORDER BY ALL"""
     assert (
         con.execute(call).fetchall()
@@ -516,7 +516,7 @@ def test_the_statement_adds_up(visits: duckdb.DuckDBPyConnection) -> None:
         ("method := 'catall'", 1), ("", 1), ("margins := 'oneway'", 2), ("neighbours := 'replace', margins := 'oneway'", 2),
     ):  # fmt: skip
         rows = visits.execute(
-            "FROM sdc_synth_dp_statement('visits', by := ['ward', 'kind'], epsilon := 0.3, domains := {'kind': [0, 1, 2, 3]}, "
+            "FROM sdc_synth_dp_statement('visits', dimensions := ['ward', 'kind'], epsilon := 0.3, domains := {'kind': [0, 1, 2, 3]}, "
             f"public_domains := true{', ' if arguments else ''}{arguments})"
         ).fetchall()
         told = {row[0]: row[1:] for row in rows}
@@ -538,42 +538,42 @@ def test_without_opendp(visits: duckdb.DuckDBPyConnection, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("'visits', by := ['ward'], public_domains := true", "argument 'epsilon' must be a number above 0"),
+        ("'visits', dimensions := ['ward'], public_domains := true", "argument 'epsilon' must be a number above 0"),
         *(
-            (f"'visits', by := ['ward'], public_domains := true, epsilon := {bad}", "argument 'epsilon' must be a number above 0")
+            (f"'visits', dimensions := ['ward'], public_domains := true, epsilon := {bad}", "argument 'epsilon' must be a number above 0")
             for bad in ("0", "-1", "NULL", "'nan'::DOUBLE", "'infinity'::DOUBLE")
         ),
-        ("'nowhere', by := ['ward'], epsilon := 1", "unknown table 'nowhere'"),
-        ("'visits', epsilon := 1", "argument 'by' must name the columns"),
-        ("'visits', by := ['wart'], epsilon := 1", "unknown column 'wart'"),
-        ("'visits', by := ['ward'], epsilon := 1", "the categories of column 'ward' would be taken from the data"),
-        ("'visits', by := ['ward'], epsilon := 1, domains := {'ward': ['a', 'b']}", "a category that is not in argument 'domains'"),
-        ("'visits', by := ['ward'], epsilon := 1, domains := {'wart': ['a']}", "unknown column 'wart' in 'by' .argument 'domains'"),
-        ("'visits', by := ['ward'], epsilon := 1, method := 'cart'", "argument 'method' must be 'ipf' or 'catall'"),
-        ("'visits', by := ['ward'], epsilon := 1, mechanism := 'gauss'", "argument 'mechanism' must be 'geometric' or 'laplace'"),
-        ("'visits', by := ['ward'], epsilon := 1, neighbours := NULL", "argument 'neighbours' must be 'add_remove' or 'replace'"),
-        ("'visits', by := ['ward'], epsilon := 1, prior_n := -1", "argument 'prior_n' must be a number of at least 0"),
-        ("'visits', by := ['ward'], epsilon := 1, total := -1", "argument 'total' must be a whole number from 0 to"),
-        ("'visits', by := ['ward'], epsilon := 1, total := 1e13", "argument 'total' must be a whole number from 0 to"),
-        ("'visits', by := ['ward'], epsilon := 1, total := 1.5", "argument 'total' must be a whole number"),
-        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 0", "argument 'tol' must be a number above 0"),
-        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, tol := 'inf'::DOUBLE", "argument 'tol' must be a number above 0"),
-        ("'visits', by := ['ward'], epsilon := 1e-320, public_domains := true", "argument 'epsilon' is so small or so large"),
-        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, max_iter := 0", "argument 'max_iter' must be"),
+        ("'nowhere', dimensions := ['ward'], epsilon := 1", "unknown table 'nowhere'"),
+        ("'visits', epsilon := 1", "argument 'dimensions' must name the columns"),
+        ("'visits', dimensions := ['wart'], epsilon := 1", "unknown column 'wart'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1", "the categories of column 'ward' would be taken from the data"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, domains := {'ward': ['a', 'b']}", "a category that is not in argument 'domains'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, domains := {'wart': ['a']}", "unknown column 'wart' in 'dimensions' .argument 'domains'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, method := 'cart'", "argument 'method' must be 'ipf' or 'catall'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, mechanism := 'gauss'", "argument 'mechanism' must be 'geometric' or 'laplace'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, neighbours := NULL", "argument 'neighbours' must be 'add_remove' or 'replace'"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, prior_n := -1", "argument 'prior_n' must be a number of at least 0"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, total := -1", "argument 'total' must be a whole number from 0 to"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, total := 1e13", "argument 'total' must be a whole number from 0 to"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, total := 1.5", "argument 'total' must be a whole number"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, public_domains := true, tol := 0", "argument 'tol' must be a number above 0"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, public_domains := true, tol := 'inf'::DOUBLE", "argument 'tol' must be a number above 0"),
+        ("'visits', dimensions := ['ward'], epsilon := 1e-320, public_domains := true", "argument 'epsilon' is so small or so large"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, public_domains := true, max_iter := 0", "argument 'max_iter' must be"),
         *(
-            (f"'visits', by := ['ward', 'kind'], epsilon := 1, public_domains := true, margins := {margins}", message)
+            (f"'visits', dimensions := ['ward', 'kind'], epsilon := 1, public_domains := true, margins := {margins}", message)
             for margins, message in (
                 ("'threeway'", "argument 'margins' must be 'twoway'"), ("[]", "argument 'margins' must be 'twoway'"),
-                ("[['ward']]", "column 'kind' is in no margin"), ("[['ward', 'day']]", "unknown column 'day' in 'by' .argument 'margins'"),
+                ("[['ward']]", "column 'kind' is in no margin"), ("[['ward', 'day']]", "unknown column 'day' in 'dimensions' .argument 'margins'"),
                 ("[['ward', 'WARD'], ['kind']]", "names a column twice"), ("[['ward', NULL]]", "argument 'margins' holds a NULL"),
                 ("[['ward'], ['kind'], ['ward']]", "holds a margin twice"),
             )
         ),
-        ("'visits', by := ['ward'], epsilon := 1, public_domains := true, structural_zeros := 'nonsense'", "must be a condition"),
-        ("'(SELECT 1 AS a, NULL::INT AS n)', by := ['a'], count := 'n', epsilon := 1, public_domains := true", "NULL, negative or no whole number"),
-        ("'(SELECT 1 AS converged)', by := ['converged'], epsilon := 1, public_domains := true", "is also one of the result"),
+        ("'visits', dimensions := ['ward'], epsilon := 1, public_domains := true, structural_zeros := 'nonsense'", "must be a condition"),
+        ("'(SELECT 1 AS a, NULL::INT AS n)', dimensions := ['a'], freq := 'n', epsilon := 1, public_domains := true", "NULL, negative or no whole number"),
+        ("'(SELECT 1 AS converged)', dimensions := ['converged'], epsilon := 1, public_domains := true", "is also one of the result"),
         (
-            "'(SELECT i AS a, i AS b FROM range(20000) t(i))', by := ['a', 'b'], epsilon := 1, public_domains := true",
+            "'(SELECT i AS a, i AS b FROM range(20000) t(i))', dimensions := ['a', 'b'], epsilon := 1, public_domains := true",
             "more than 10000000 combinations of categories: take fewer columns",
         ),
     ],
@@ -590,7 +590,7 @@ SPENT = "SELECT data, neighbours, releases, spent, budget, remaining FROM sdc_sy
 
 def release(con: duckdb.DuckDBPyConnection, source: str, epsilon: float, more: str = "") -> None:
     con.execute(
-        f"FROM sdc_synth_dp('{source}', by := ['ward'], method := 'catall', epsilon := {epsilon}, "
+        f"FROM sdc_synth_dp('{source}', dimensions := ['ward'], method := 'catall', epsilon := {epsilon}, "
         f"public_domains := true{more})"
     ).fetchall()
 
@@ -618,12 +618,12 @@ def test_releases_of_one_table_add_up_through_views_macros_and_queries(visits: d
 
 
 def test_a_statement_costs_once_and_what_only_looks_costs_nothing(visits: duckdb.DuckDBPyConnection) -> None:
-    call = "FROM sdc_synth_dp('visits', by := ['ward', 'kind'], epsilon := 1, public_domains := true)"
+    call = "FROM sdc_synth_dp('visits', dimensions := ['ward', 'kind'], epsilon := 1, public_domains := true)"
     visits.execute(f"DESCRIBE {call}")
     visits.execute(f"EXPLAIN {call}")
     visits.execute(f"CREATE VIEW made AS {call}")
     visits.execute(call.replace("sdc_synth_dp", "sdc_synth_dp_statement")).fetchall()
-    visits.execute("FROM sdc_synth_dp_preflight('visits', by := ['ward'], epsilon := 1)").fetchall()
+    visits.execute("FROM sdc_synth_dp_preflight('visits', dimensions := ['ward'], epsilon := 1)").fetchall()
     assert visits.execute(SPENT).fetchall() == []
     visits.execute(f"CREATE TABLE kept AS {call}")
     visits.execute("FROM kept").fetchall()
@@ -721,7 +721,7 @@ def test_the_ledger_outlives_the_connection_and_a_rollback(tmp_path: Path) -> No
     with sdcduck.connect(renamed, read_only=True) as con:
         assert con.execute("SELECT spent FROM sdc_synth_dp_budgets()").fetchall() == [(2.0,)]
         for call in (
-            "sdc_synth_dp('visits', by := ['ward'], epsilon := 1, public_domains := true)",
+            "sdc_synth_dp('visits', dimensions := ['ward'], epsilon := 1, public_domains := true)",
             "sdc_synth_dp_budget('visits', 9)",
         ):
             with pytest.raises(duckdb.Error, match="open for reading only"):
@@ -765,7 +765,7 @@ def test_an_interruption_after_the_charge_ends_the_fit_and_gives_nothing_back(co
     ledger = con.cursor()
     charged = lambda: bool(ledger.execute("FROM sdc.dp_releases").fetchall())  # noqa: E731
     with again_and_again(con.interrupt, charged), pytest.raises(duckdb.InterruptException, match="Interrupted"):
-        con.execute(f"CREATE TABLE kept AS FROM sdc_synth_dp('many', by := ['a', 'b', 'c'], {endless})")
+        con.execute(f"CREATE TABLE kept AS FROM sdc_synth_dp('many', dimensions := ['a', 'b', 'c'], {endless})")
     all_is_over(con)
     assert con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'kept'").fetchall() == [(0,)]
     assert con.execute(SPENT).fetchall() == [
@@ -782,7 +782,7 @@ def test_an_interruption_before_the_charge_costs_nothing(con: duckdb.DuckDBPyCon
     endless = "(SELECT (x.a + y.a) % 3 AS a FROM few x, few y)"  # ten thousand million records
     with again_and_again(con.interrupt, at_work), pytest.raises(duckdb.InterruptException, match="Interrupted"):
         con.execute(
-            f"FROM sdc_synth_dp('{endless}', by := ['a'], epsilon := 1, domains := {{'a': [0, 1, 2]}})"
+            f"FROM sdc_synth_dp('{endless}', dimensions := ['a'], epsilon := 1, domains := {{'a': [0, 1, 2]}})"
         ).fetchall()
     all_is_over(con)
     assert con.execute("FROM sdc_synth_dp_ledger()").fetchall() == []

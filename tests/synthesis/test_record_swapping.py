@@ -119,7 +119,7 @@ def test_a_wrong_rate_is_refused() -> None:
 # --- the door --------------------------------------------------------------------------------------------------------
 
 AREAS = "household := 'home', hierarchy := ['state', 'county', 'place']"
-CALL = f"{AREAS}, similar := [['size', 'kind'], ['size']], risk_variables := ['age', 'origin'], carry_along := ['grid']"
+CALL = f"{AREAS}, similar := [['size', 'kind'], ['size']], keys := ['age', 'origin'], carry_along := ['grid']"
 
 
 def with_persons(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -235,7 +235,7 @@ def test_tables_that_a_swap_keeps(persons: duckdb.DuckDBPyConnection) -> None:
     # Above the levels of the swap nothing changes if what lies above must be equal.
     keep(
         persons,
-        "household := 'home', hierarchy := ['county', 'place'], similar := ['size', 'state'], risk_variables := ['age'], "
+        "household := 'home', hierarchy := ['county', 'place'], similar := ['size', 'state'], keys := ['age'], "
         "swaprate := 0.3, seed := 5",
     )
     table = "SELECT state, age, origin, count(*) FROM {} GROUP BY ALL ORDER BY ALL"
@@ -248,7 +248,7 @@ def test_the_loss_is_smaller_in_larger_areas(persons: duckdb.DuckDBPyConnection)
     for area in ("place", "county", "state"):
         table = f"(SELECT {area}, age, count(*) AS n FROM {{}} GROUP BY ALL)"
         lost += persons.execute(
-            "SELECT hellinger FROM sdc_table_risk_utility(?, ?, keys := [?, 'age'])",
+            "SELECT hellinger FROM sdc_table_risk_utility(?, ?, dimensions := [?, 'age'])",
             [table.format("persons"), table.format("moved"), area],
         ).fetchall()
     assert lost[0] > lost[1] > lost[2] > (0,)
@@ -293,17 +293,15 @@ def test_the_report_tells_what_the_swap_does(persons: duckdb.DuckDBPyConnection)
 
 def test_the_rate(persons: duckdb.DuckDBPyConnection) -> None:
     # Nobody at risk: the rate is what was asked for. Many at risk: it is more. Too few donors: it is less.
-    quiet = f"{AREAS}, similar := ['size'], k_anonymity := 0, seed := 5"
+    quiet = f"{AREAS}, similar := ['size'], k := 0, seed := 5"
     for rate in (0, 0.01, 0.2, 0.5):
         row = report(persons, f"{quiet}, swaprate := {rate}")[None]
         assert row["wanted"] == pytest.approx(2000 * rate, abs=2)
         assert row["swapped"] == row["wanted"]
         assert row["at_risk"] == 0
-    risky = report(
-        persons, f"{AREAS}, similar := ['size'], risk_variables := ['age', 'origin'], swaprate := 0, seed := 5"
-    )
+    risky = report(persons, f"{AREAS}, similar := ['size'], keys := ['age', 'origin'], swaprate := 0, seed := 5")
     assert risky[None]["swapped"] > risky[None]["wanted"] == 0  # type: ignore[operator]
-    alone = report(persons, f"{AREAS}, similar := ['home2'], risk_variables := ['age'], swaprate := 0.5, seed := 5",
+    alone = report(persons, f"{AREAS}, similar := ['home2'], keys := ['age'], swaprate := 0.5, seed := 5",
                    "(SELECT *, home AS home2 FROM persons)")  # fmt: skip
     assert alone[None]["swapped"] == 0
     assert alone[None]["no_similar"] == alone[None]["at_risk"] > 0  # type: ignore[operator]
@@ -313,7 +311,7 @@ def test_the_riskier_move_first(persons: duckdb.DuckDBPyConnection) -> None:
     # At k = 0 nobody must move; those in the smallest groups still do most often.
     keep(
         persons,
-        f"{AREAS}, similar := ['size'], risk_variables := ['age', 'origin'], k_anonymity := 0, swaprate := 0.2, seed := 5",
+        f"{AREAS}, similar := ['size'], keys := ['age', 'origin'], k := 0, swaprate := 0.2, seed := 5",
     )
     share = {
         rare: moved / all_
@@ -334,7 +332,7 @@ def test_as_the_established_package_does(con: duckdb.DuckDBPyConnection, referen
     con.execute(f"CREATE TABLE theirs AS FROM read_csv('{folder / 'recordswap_out.csv.gz'}')")
     arguments = (
         "household := 'hid', hierarchy := ['nuts1', 'nuts2', 'nuts3'], similar := ['hsize'], "
-        "risk_variables := ['ageGroup', 'national'], k_anonymity := 3, swaprate := 0.05"
+        "keys := ['ageGroup', 'national'], k := 3, swaprate := 0.05"
     )
     con.execute(
         f"CREATE TABLE ours AS FROM sdc_record_swap('homes', {arguments}, seed := 123456, return_swapped_id := true)"
@@ -374,13 +372,13 @@ def test_as_the_established_package_does(con: duckdb.DuckDBPyConnection, referen
         (f"'persons', {AREAS}, similar := ['home']", "names the column of the household"),
         (f"'persons', {AREAS}, similar := ['age']", "column 'age' differs within a household"),
         (f"'persons', {AREAS}, similar := ['size'], carry_along := ['age']", "column 'age' differs within a household"),
-        (f"'persons', {AREAS}, similar := ['size'], risk_variables := ['ages']", "unknown column 'ages'"),
+        (f"'persons', {AREAS}, similar := ['size'], keys := ['ages']", "unknown column 'ages'"),
         (f"'persons', {CALL}, swaprate := -0.1", "argument 'swaprate' must lie between 0 and 1"),
         (f"'persons', {CALL}, swaprate := 1.5", "argument 'swaprate' must lie between 0 and 1"),
         (f"'persons', {CALL}, swaprate := NULL", "argument 'swaprate' must lie between 0 and 1"),
         (f"'persons', {CALL}, swaprate := 'nan'::DOUBLE", "argument 'swaprate' must lie between 0 and 1"),
-        (f"'persons', {CALL}, k_anonymity := -1", "argument 'k_anonymity' must be"),
-        (f"'persons', {CALL}, k_anonymity := 2.5", "argument 'k_anonymity' must be a whole number"),
+        (f"'persons', {CALL}, k := -1", "argument 'k' must be"),
+        (f"'persons', {CALL}, k := 2.5", "argument 'k' must be a whole number"),
         (f"'persons', {CALL}, seed := 1.5", "argument 'seed' must be a whole number"),
         (f"'(SELECT * REPLACE (nullif(home, ''h7'') AS home) FROM persons)', {CALL}", "a record has no household"),
         (f"'(SELECT * REPLACE (nullif(place, ''place 7'') AS place) FROM persons)', {CALL}", "a record has NULL in 'place'"),

@@ -116,7 +116,7 @@ def test_every_value_is_an_original_one_in_the_type_of_the_source(con: duckdb.Du
 def test_a_partial_synthesis_gives_back_what_it_keeps(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(ALL_TYPES)
     kept = "COLUMNS(* EXCLUDE (whole))::VARCHAR"
-    drawn = con.execute(f"SELECT {kept} FROM sdc_synth_records('typed', targets := ['whole'])").fetchall()
+    drawn = con.execute(f"SELECT {kept} FROM sdc_synth_records('typed', columns := ['whole'])").fetchall()
     assert str(drawn) == str(con.execute(f"SELECT {kept} FROM typed").fetchall())
 
 
@@ -245,7 +245,7 @@ def test_texts_of_too_many_values_are_refused_with_advice(con: duckdb.DuckDBPyCo
     assert len(con.execute("FROM sdc_synth_records('(FROM t LIMIT 20)')").fetchall()) == 20
     assert len(con.execute("FROM sdc_synth_records('t', max_categories := 2000)").fetchall()) == 2000
     # What is kept is no predictor then, and nothing is refused.
-    kept = con.execute("SELECT name FROM sdc_synth_records('t', targets := ['a'])").fetchall()
+    kept = con.execute("SELECT name FROM sdc_synth_records('t', columns := ['a'])").fetchall()
     assert kept == con.execute("SELECT name FROM t").fetchall()
 
 
@@ -491,7 +491,7 @@ def test_strata_keep_their_sizes_and_their_values(persons: duckdb.DuckDBPyConnec
 def test_only_some_columns_of_some_records_are_synthesised(persons: duckdb.DuckDBPyConnection) -> None:
     def changes(arguments: str) -> tuple[int, int, int, int]:
         persons.execute(
-            "CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('persons', targets := ['income', 'taxes'], "
+            "CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('persons', columns := ['income', 'taxes'], "
             f"derived := {{'total': 'income + taxes'}}, {arguments})"
         )
         return persons.execute(
@@ -531,7 +531,7 @@ def test_a_size_class_as_predictor_keeps_the_sums_of_a_table(con: duckdb.DuckDBP
     con.execute(
         "CREATE TABLE firms AS SELECT row_number() OVER () AS firm, *, floor(log2(x0))::INTEGER AS scl FROM given"
     )
-    targets = "targets := ['x1', 'x2', 'x3', 'x0'], seed := 3"
+    targets = "columns := ['x1', 'x2', 'x3', 'x0'], seed := 3"
 
     def loss(source: str, arguments: str) -> float:
         con.execute(f"CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records('{source}', {targets}{arguments})")
@@ -652,7 +652,7 @@ def test_an_interrupted_model_is_not_stored() -> None:
 def test_empty_tables_and_no_rows(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE nobody (a INTEGER, b VARCHAR, c DATE); CREATE TABLE one AS SELECT 1 AS a, 'x' AS b")
     assert con.execute("FROM sdc_synth_records('nobody')").fetchall() == []
-    assert con.execute("FROM sdc_synth_records('nobody', targets := ['a'])").fetchall() == []
+    assert con.execute("FROM sdc_synth_records('nobody', columns := ['a'])").fetchall() == []
     assert [row[1] for row in con.execute("DESCRIBE FROM sdc_synth_records('nobody')").fetchall()] == [
         "INTEGER", "VARCHAR", "DATE",
     ]  # fmt: skip
@@ -676,11 +676,11 @@ def test_as_many_rows_as_one_likes_are_not_all_made(persons: duckdb.DuckDBPyConn
     [
         ("rows := -1", "'rows' must be a whole number from 0 to"),
         ("rows := 2.5", "'rows' must be a whole number"),
-        ("rows := 10, targets := ['age']", "'rows' is for records that are wholly synthetic"),
-        ("targets := ['agge']", "unknown column 'agge' .*; did you mean 'age'"),
-        ("targets := ['age', 'AGE']", "'targets' names a column twice"),
-        ("targets := ['age', NULL]", "'targets' holds a NULL"),
-        ("by := ['region'], targets := ['region']", "'region' cannot be a target"),
+        ("rows := 10, columns := ['age']", "'rows' is for records that are wholly synthetic"),
+        ("columns := ['agge']", "unknown column 'agge' .*; did you mean 'age'"),
+        ("columns := ['age', 'AGE']", "'columns' names a column twice"),
+        ("columns := ['age', NULL]", "'columns' holds a NULL"),
+        ("by := ['region'], columns := ['region']", "'region' cannot be synthesised"),
         ("by := ['region', 'education', 'age', 'income', 'taxes']", "no column left to be drawn"),
         ("visit := ['regoin']", "did you mean 'region'"),
         ("visit := ['region'], by := ['region']", "'visit' names 'region', which is not drawn"),
@@ -847,7 +847,7 @@ def test_bounds_that_hold_under_conditions(con: duckdb.DuckDBPyConnection) -> No
 def test_conditional_bounds_leave_alone_what_is_kept_and_what_is_missing(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(JOINED)
     rules = "{'wages': {'age < 15': [0, 0]}}"
-    drawn = f"sdc_synth_records('families', targets := ['wages'], subset := 'place = 1', bounds_where := {rules}, seed := 1)"
+    drawn = f"sdc_synth_records('families', columns := ['wages'], subset := 'place = 1', bounds_where := {rules}, seed := 1)"
     children = con.execute(
         f"SELECT place = 1, max(wages) > 0 FROM {drawn} WHERE age < 15 GROUP BY 1 ORDER BY 1"
     ).fetchall()
@@ -1024,7 +1024,7 @@ def test_intervals_from_several_files_cover_the_truth(con: duckdb.DuckDBPyConnec
     """)
     analyses = " UNION ALL ".join(
         "SELECT sample, avg(y) AS q, var_samp(y) / count(*) AS v FROM "
-        f"sdc_synth_records('samples', targets := {{}}, by := ['sample'], seed := {seed}) GROUP BY sample"
+        f"sdc_synth_records('samples', columns := {{}}, by := ['sample'], seed := {seed}) GROUP BY sample"
         for seed in (1, 2, 3)
     )
     for targets, low, high, width in ((["y"], "low_p", "high_p", 4 / 3), (["y", "x"], "low_s", "high_s", 4 / 3)):

@@ -35,7 +35,7 @@ def same_visits(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection
 
 
 def rows(con: duckdb.DuckDBPyConnection, arguments: str, source: str = "visits") -> list[tuple[object, ...]]:
-    sql = f"FROM sdc_synth_table('{source}', by := ['ward', 'kind', 'day'], {arguments}) ORDER BY ALL"
+    sql = f"FROM sdc_synth_table('{source}', dimensions := ['ward', 'kind', 'day'], {arguments}) ORDER BY ALL"
     return con.execute(sql).fetchall()
 
 
@@ -46,11 +46,11 @@ def test_the_same_question_has_the_same_answer(visits: duckdb.DuckDBPyConnection
     shuffled = "(SELECT day, kind, ward FROM visits ORDER BY hash(day + kind))".replace("'", "''")
     assert once == rows(visits, "sigma := 0.5, m := 3, seed := 5", shuffled)
     counted = "(SELECT ward, kind, day, count(*) AS n FROM visits GROUP BY ALL)"
-    assert once == rows(visits, "sigma := 0.5, m := 3, seed := 5, count := 'n'", counted)
+    assert once == rows(visits, "sigma := 0.5, m := 3, seed := 5, freq := 'n'", counted)
     assert [row for row in rows(visits, "sigma := 0.5, m := 9, seed := 5") if row[3] <= 3] == once
     # The order of the columns is nothing to the draw.
     turned = visits.execute(
-        "SELECT ward, kind, day, replicate, count FROM sdc_synth_table('visits', by := ['day', 'ward', 'kind'], "
+        "SELECT ward, kind, day, replicate, count FROM sdc_synth_table('visits', dimensions := ['day', 'ward', 'kind'], "
         "sigma := 0.5, m := 3, seed := 5) ORDER BY ALL"
     ).fetchall()
     assert turned == once
@@ -62,7 +62,7 @@ def test_the_secret_goes_into_every_draw() -> None:
     for secret in ("one secret of some length", "another secret of some length"):
         con = sdcduck.connect(secret=secret)
         con.execute("CREATE TABLE t AS SELECT i % 50 AS c FROM range(5000) numbers(i)")
-        query = "FROM sdc_synth_table('t', by := ['c'], sigma := 0.1{}) ORDER BY c"
+        query = "FROM sdc_synth_table('t', dimensions := ['c'], sigma := 0.1{}) ORDER BY c"
         answers += [con.execute(query.format(seed)).fetchall() for seed in ("", ", seed := 0", ", seed := 1")]
         con.close()
     assert len({str(answer) for answer in answers}) == 6
@@ -72,14 +72,16 @@ def test_without_a_secret_a_seed_must_be_given() -> None:
     con = sdcduck.connect()
     con.execute("CREATE TABLE t AS SELECT i % 50 AS c FROM range(5000) numbers(i)")
     with pytest.raises(duckdb.Error, match="can be undone by whoever knows its seed"):
-        con.execute("FROM sdc_synth_table('t', by := ['c'], sigma := 0.1)")
-    assert con.execute("SELECT count(*) FROM sdc_synth_table('t', by := ['c'], sigma := 0.1, seed := -77)").fetchall()
+        con.execute("FROM sdc_synth_table('t', dimensions := ['c'], sigma := 0.1)")
+    assert con.execute(
+        "SELECT count(*) FROM sdc_synth_table('t', dimensions := ['c'], sigma := 0.1, seed := -77)"
+    ).fetchall()
     con.close()
 
 
 def test_the_seed_of_a_secret_is_not_in_the_plan(visits: duckdb.DuckDBPyConnection) -> None:
-    plan = visits.execute("EXPLAIN FROM sdc_synth_table('visits', by := ['ward'], sigma := 1)").fetchall()[0][1]
-    drawn = visits.execute("FROM sdc_synth_table('visits', by := ['ward'], sigma := 1)").fetchall()
+    plan = visits.execute("EXPLAIN FROM sdc_synth_table('visits', dimensions := ['ward'], sigma := 1)").fetchall()[0][1]
+    drawn = visits.execute("FROM sdc_synth_table('visits', dimensions := ['ward'], sigma := 1)").fetchall()
     assert "secret" not in plan
     assert drawn
 
@@ -134,7 +136,7 @@ def test_the_size_of_the_synthesis(visits: duckdb.DuckDBPyConnection) -> None:
         "SELECT sum(n), sum(n * n) FROM (SELECT count(*) AS n FROM visits GROUP BY ward, kind, day)"
     ).fetchall()[0]
     drawn = visits.execute(
-        "SELECT sum(count) FROM sdc_synth_table('visits', by := ['ward', 'kind', 'day'], sigma := 0.2, size := 0.5, m := 200)"
+        "SELECT sum(count) FROM sdc_synth_table('visits', dimensions := ['ward', 'kind', 'day'], sigma := 0.2, size := 0.5, m := 200)"
         " GROUP BY replicate"
     ).fetchall()
     sizes = [row[0] for row in drawn]
@@ -145,7 +147,7 @@ def test_the_size_of_the_synthesis(visits: duckdb.DuckDBPyConnection) -> None:
 def test_multinomial_keeps_the_total(visits: duckdb.DuckDBPyConnection) -> None:
     n = visits.execute("SELECT count(*) FROM visits").fetchall()[0][0]
     sql = (
-        "SELECT sum(count) FROM sdc_synth_table('visits', by := ['ward', 'kind', 'day'], model := 'multinomial', "
+        "SELECT sum(count) FROM sdc_synth_table('visits', dimensions := ['ward', 'kind', 'day'], model := 'multinomial', "
         "m := 30{}) GROUP BY replicate"
     )
     assert visits.execute(sql.format("")).fetchall() == [(n,)] * 30
@@ -154,7 +156,7 @@ def test_multinomial_keeps_the_total(visits: duckdb.DuckDBPyConnection) -> None:
     off = visits.execute(
         "SELECT sum((s.n - 30 * o.n) ** 2 / (30 * o.n)), count(*) FROM (SELECT ward, kind, day, count(*) AS n FROM visits "
         "GROUP BY ALL) o LEFT JOIN (SELECT ward, kind, day, sum(count) AS n FROM sdc_synth_table('visits', "
-        "by := ['ward', 'kind', 'day'], model := 'multinomial', m := 30) GROUP BY ALL) s "
+        "dimensions := ['ward', 'kind', 'day'], model := 'multinomial', m := 30) GROUP BY ALL) s "
         "ON o.ward IS NOT DISTINCT FROM s.ward AND o.kind = s.kind AND o.day = s.day"
     ).fetchall()[0]
     assert abs(off[0] - (off[1] - 1)) < 5 * math.sqrt(2 * off[1])
@@ -162,7 +164,7 @@ def test_multinomial_keeps_the_total(visits: duckdb.DuckDBPyConnection) -> None:
 
 def test_records(visits: duckdb.DuckDBPyConnection) -> None:
     table = rows(visits, "sigma := 0.5, m := 2")
-    sql = "FROM sdc_synth_table('visits', by := ['ward', 'kind', 'day'], sigma := 0.5, m := 2, records := true)"
+    sql = "FROM sdc_synth_table('visits', dimensions := ['ward', 'kind', 'day'], sigma := 0.5, m := 2, records := true)"
     records = visits.execute(sql).fetchall()
     assert records == visits.execute(sql).fetchall()
     counted = visits.execute(
@@ -177,13 +179,13 @@ def test_measured_tau_is_what_was_expected(con: duckdb.DuckDBPyConnection) -> No
     con.execute("CREATE TABLE cells AS SELECT i AS c, hash(i) % 4 AS n FROM range(40000) numbers(i)")
     for arguments in ("model := 'nbi', sigma := 0.5", "model := 'pig', sigma := 1", "model := 'poisson'"):
         sql = (
-            f"SELECT k, d, tau1, tau3, tau4 FROM sdc_tau('cells', by := ['c'], count := 'n', cells_total := 40000, "
+            f"SELECT k, d, tau1, tau3, tau4 FROM sdc_tau('cells', dimensions := ['c'], freq := 'n', cells_total := 40000, "
             f"{arguments}, m := 5, k := [1, 2], d := [0, 0.4]) ORDER BY k, d"
         )
         expected = con.execute(sql).fetchall()
         observed = con.execute(
-            "SELECT k, d, tau1, tau3, tau4 FROM sdc_tau_observed('cells', '(FROM sdc_synth_table(''cells'', by := [''c''], "
-            f"count := ''n'', {arguments.replace(chr(39), 2 * chr(39))}, m := 5))', by := ['c'], count := 'n', "
+            "SELECT k, d, tau1, tau3, tau4 FROM sdc_tau_observed('cells', '(FROM sdc_synth_table(''cells'', dimensions := [''c''], "
+            f"freq := ''n'', {arguments.replace(chr(39), 2 * chr(39))}, m := 5))', dimensions := ['c'], freq := 'n', "
             "cells_total := 40000, k := [1, 2], d := [0, 0.4])"
         ).fetchall()
         for wanted, found in zip(expected, observed, strict=True):
@@ -209,7 +211,7 @@ def test_the_survey_of_affairs(con: duckdb.DuckDBPyConnection, sigma: float, val
                  ("tau4", 50, 1, 0.5), ("tau4", 50, 1, 0.75)]  # fmt: skip
     found = [
         con.execute(
-            f"SELECT {tau} FROM sdc_tau('fair', by := ['rate_marriage', 'age', 'yrs_married', 'children', 'religious'], "
+            f"SELECT {tau} FROM sdc_tau('fair', dimensions := ['rate_marriage', 'age', 'yrs_married', 'children', 'religious'], "
             f"sigma := {sigma}, m := {m}, k := {k}, d := {d})"
         ).fetchall()[0][0]
         for tau, m, k, d in questions
@@ -236,27 +238,27 @@ def test_the_social_diagnosis_survey(con: duckdb.DuckDBPyConnection, reference_d
         (seven, (0.812509, 0.797923, 0.760370, 0.714483, 0.685933)),
     ):
         found = con.execute(
-            f"SELECT tau4 FROM sdc_tau('sd', by := {by}, sigma := [0, 0.1, 0.5, 2, 10]) ORDER BY sigma"
+            f"SELECT tau4 FROM sdc_tau('sd', dimensions := {by}, sigma := [0, 0.1, 0.5, 2, 10]) ORDER BY sigma"
         ).fetchall()
         assert [row[0] for row in found] == pytest.approx(values, abs=1e-6)
     # One realised run: spec says .938 against .931 expected, within three standard errors of its window.
-    expected = con.execute(f"SELECT tau4 FROM sdc_tau('sd', by := {five}, sigma := 0.5, m := 20, d := 0.5)").fetchall()[
-        0
-    ][0]
+    expected = con.execute(
+        f"SELECT tau4 FROM sdc_tau('sd', dimensions := {five}, sigma := 0.5, m := 20, d := 0.5)"
+    ).fetchall()[0][0]
     observed = con.execute(
-        f"SELECT tau4, tau1 * cells FROM sdc_tau_observed('sd', '(FROM sdc_synth_table(''sd'', by := {five.replace(chr(39), 2 * chr(39))}, "
-        f"sigma := 0.5, m := 20))', by := {five}, d := 0.5)"
+        f"SELECT tau4, tau1 * cells FROM sdc_tau_observed('sd', '(FROM sdc_synth_table(''sd'', dimensions := {five.replace(chr(39), 2 * chr(39))}, "
+        f"sigma := 0.5, m := 20))', dimensions := {five}, d := 0.5)"
     ).fetchall()[0]
     assert expected == pytest.approx(0.931, abs=5e-4)
     assert abs(observed[0] - expected) < 4 * math.sqrt(expected * (1 - expected) / observed[1])
 
 
 def test_the_forms_of_a_histogram_agree(visits: duckdb.DuckDBPyConnection) -> None:
-    records = "'visits', by := ['ward', 'kind', 'day']"
-    counts = "'(SELECT ward, kind, day, count(*) AS n FROM visits GROUP BY ALL)', by := ['ward', 'kind', 'day'], count := 'n'"
+    records = "'visits', dimensions := ['ward', 'kind', 'day']"
+    counts = "'(SELECT ward, kind, day, count(*) AS n FROM visits GROUP BY ALL)', dimensions := ['ward', 'kind', 'day'], freq := 'n'"
     histogram = (
         "'(SELECT n, count(*) AS cells FROM (SELECT count(*) AS n FROM visits GROUP BY ward, kind, day) GROUP BY n)', "
-        "count := 'n', cells := 'cells', cells_total := 132"
+        "freq := 'n', cells := 'cells', cells_total := 132"
     )
     answers = [
         visits.execute(f"FROM sdc_tau({form}, sigma := [0.5, 2], m := [1, 4], k := [0, 1], d := [0, 0.5])").fetchall()
@@ -275,7 +277,7 @@ def test_the_forms_of_a_histogram_agree(visits: duckdb.DuckDBPyConnection) -> No
 
 def test_sdc_draw_count_is_the_draw_of_the_table(visits: duckdb.DuckDBPyConnection) -> None:
     table = visits.execute(
-        "FROM sdc_synth_table('visits', by := ['kind'], sigma := 0.3, seed := 9, zeros := true) ORDER BY kind"
+        "FROM sdc_synth_table('visits', dimensions := ['kind'], sigma := 0.3, seed := 9, zeros := true) ORDER BY kind"
     )
     wanted = [row[2] for row in table.fetchall()]
     found = visits.execute(
@@ -329,7 +331,7 @@ def test_pooled_and_separate_analyses_of_a_poisson_synthesis_agree(con: duckdb.D
     # The share of women, from 10 tables one by one, and from their sum.
     con.execute("CREATE TABLE p AS SELECT i % 3 = 0 AS woman, i % 7 AS age FROM range(2000) t(i)")
     con.execute(
-        "CREATE TABLE s AS FROM sdc_synth_table('p', by := ['woman', 'age'], model := 'poisson', m := 10, seed := 20240917)"
+        "CREATE TABLE s AS FROM sdc_synth_table('p', dimensions := ['woman', 'age'], model := 'poisson', m := 10, seed := 20240917)"
     )
     share = "sum(count) FILTER (woman) / sum(count) AS q, q * (1 - q) / sum(count)"
     each, at_once = con.execute(f"""
@@ -356,7 +358,7 @@ def test_edges_of_combination(con: duckdb.DuckDBPyConnection) -> None:
         with pytest.raises(duckdb.Error, match=message):
             combined(con, values)
     with pytest.raises(duckdb.Error, match="level must lie between 0 and 1"):
-        combined(con, "(1.0, 0.1), (1, 1)", ", level := 95")
+        combined(con, "(1.0, 0.1), (1, 1)", ", confidence := 95")
     with pytest.raises(duckdb.Error, match="size must be above 0"):
         combined(con, "(1.0, 0.1), (1, 1)", ", sigma := 0, size := 'nan'::DOUBLE")
 
@@ -378,7 +380,7 @@ def log_odds_ratios(sigma: float) -> str:
     return f"""
         SELECT replicate, sum(CASE WHEN f = old THEN ln(n) ELSE -ln(n) END) AS q, sum(1 / n) AS v FROM (
             SELECT replicate, sex = 'FEMALE' AS f, age >= 4 AS old, sum(count) AS n
-            FROM sdc_synth_table('sd', by := ['sex', 'age', 'placesize', 'edu', 'socprof'], sigma := {sigma}, m := 2000)
+            FROM sdc_synth_table('sd', dimensions := ['sex', 'age', 'placesize', 'edu', 'socprof'], sigma := {sigma}, m := 2000)
             GROUP BY ALL
         ) GROUP BY replicate"""
 
@@ -464,8 +466,8 @@ def test_intervals_overlap_more_with_releases_and_less_with_sigma(sd: duckdb.Duc
         ("sigma := 1, seed := 99999999999999999999", "argument 'seed' must be a whole number"),
         ("sigma := 1, structural_zeros := 'wart = 1'", "argument 'structural_zeros' must be a condition"),
         ("sigma := 1, structural_zeros := 'ward = ''b'''", "a structural zero has records"),
-        ("sigma := 1, count := 'none'", "unknown column 'none'"),
-        ("sigma := 1, count := 'ward'", "argument 'count' names a column of 'by'"),
+        ("sigma := 1, freq := 'none'", "unknown column 'none'"),
+        ("sigma := 1, freq := 'ward'", "argument 'freq' names a column of 'dimensions'"),
         ("sigma := 1, structural_zeros := 'ward'", "must be a condition .*, which is true or false: it is VARCHAR"),
         ("sigma := 1, structural_zeros := 'count(*) > 1'", "argument 'structural_zeros' must be a condition"),
         ("sigma := 1, domains := 3", "argument 'domains' must be a struct such as"),
@@ -480,34 +482,43 @@ def test_arguments_that_are_refused(same_visits: duckdb.DuckDBPyConnection, argu
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("'nowhere', by := ['a'], sigma := 1", "unknown table 'nowhere'"),
-        ("'visits', sigma := 1", "argument 'by' must name the columns"),
-        ("'visits', by := ['wart'], sigma := 1", "unknown column 'wart'"),
-        ("'visits', by := ['ward', 'WARD'], sigma := 1", "names column 'ward' twice"),
-        ("'visits', by := ['ward', NULL], sigma := 1", "argument 'by' holds a NULL"),
-        ("'(SELECT 1 AS count)', by := ['count'], sigma := 1", "is also one of the result"),
-        ("'(SELECT 1 AS a, -1 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
+        ("'nowhere', dimensions := ['a'], sigma := 1", "unknown table 'nowhere'"),
+        ("'visits', sigma := 1", "argument 'dimensions' must name the columns"),
+        ("'visits', dimensions := ['wart'], sigma := 1", "unknown column 'wart'"),
+        ("'visits', dimensions := ['ward', 'WARD'], sigma := 1", "names column 'ward' twice"),
+        ("'visits', dimensions := ['ward', NULL], sigma := 1", "argument 'dimensions' holds a NULL"),
+        ("'(SELECT 1 AS count)', dimensions := ['count'], sigma := 1", "is also one of the result"),
         (
-            "'(SELECT 1 AS a, ''1'' AS n)', by := ['a'], count := 'n', sigma := 1",
+            "'(SELECT 1 AS a, -1 AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
+            "NULL, negative or no whole number",
+        ),
+        (
+            "'(SELECT 1 AS a, ''1'' AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
             "must name a column of numbers: 'n' of the query",
         ),
-        ("'(SELECT 1 AS a, 1.5 AS n)', by := ['a'], count := 'n', sigma := 1", "NULL, negative or no whole number"),
         (
-            "'(SELECT 1 AS a, NULL::INT AS n)', by := ['a'], count := 'n', sigma := 1",
+            "'(SELECT 1 AS a, 1.5 AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
             "NULL, negative or no whole number",
         ),
         (
-            "'(SELECT 1 AS a, ''nan''::DOUBLE AS n)', by := ['a'], count := 'n', sigma := 1",
+            "'(SELECT 1 AS a, NULL::INT AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
             "NULL, negative or no whole number",
         ),
         (
-            "'(SELECT i % 2 AS a, 9223372036854775807 AS n FROM range(4) t(i))', by := ['a'], count := 'n', sigma := 1",
+            "'(SELECT 1 AS a, ''nan''::DOUBLE AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
+            "NULL, negative or no whole number",
+        ),
+        (
+            "'(SELECT i % 2 AS a, 9223372036854775807 AS n FROM range(4) t(i))', dimensions := ['a'], freq := 'n', sigma := 1",
             "a cell has more than",
         ),
-        ("'(SELECT 1 AS _sdc_key)', by := ['_sdc_key'], sigma := 1", "a column may not begin with _sdc_"),
-        ("'(SELECT 1 AS a, 2000000000000 AS n)', by := ['a'], count := 'n', sigma := 1", "too large to be synthesised"),
+        ("'(SELECT 1 AS _sdc_key)', dimensions := ['_sdc_key'], sigma := 1", "a column may not begin with _sdc_"),
         (
-            "'(SELECT i AS a, i AS b FROM range(20000) t(i))', by := ['a', 'b'], alpha := 1, sigma := 1",
+            "'(SELECT 1 AS a, 2000000000000 AS n)', dimensions := ['a'], freq := 'n', sigma := 1",
+            "too large to be synthesised",
+        ),
+        (
+            "'(SELECT i AS a, i AS b FROM range(20000) t(i))', dimensions := ['a', 'b'], alpha := 1, sigma := 1",
             "more than 100000000 combinations",
         ),
     ],
@@ -520,14 +531,16 @@ def test_sources_that_are_refused(same_visits: duckdb.DuckDBPyConnection, call: 
 def test_an_empty_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (a INTEGER)")
     for model in ("sigma := 1", "model := 'multinomial'", "sigma := 1, alpha := 1"):
-        assert con.execute(f"FROM sdc_synth_table('t', by := ['a'], {model})").fetchall() == []
+        assert con.execute(f"FROM sdc_synth_table('t', dimensions := ['a'], {model})").fetchall() == []
     with pytest.raises(duckdb.Error, match="there are no cells"):
-        con.execute("FROM sdc_tau('t', by := ['a'], sigma := 1)").fetchall()
+        con.execute("FROM sdc_tau('t', dimensions := ['a'], sigma := 1)").fetchall()
 
 
 def test_names_that_need_quotes(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""CREATE TABLE "the ""table" AS SELECT 'x' AS "group", 'ä' AS "it's" FROM range(10)""")
-    drawn = con.execute("""FROM sdc_synth_table('the "table', by := ['group', 'it''s'], sigma := 0.1)""").fetchall()
+    drawn = con.execute(
+        """FROM sdc_synth_table('the "table', dimensions := ['group', 'it''s'], sigma := 0.1)"""
+    ).fetchall()
     assert drawn[0][:3] == ("x", "ä", 1)
 
 
@@ -540,11 +553,11 @@ def test_names_that_statements_use_themselves(con: duckdb.DuckDBPyConnection, la
     unlike = " OR ".join(f"_n <> {name}" for name in names)
     for shape in ("", ", records := true"):
         drawn = con.execute(
-            f"FROM sdc_synth_table('t', by := {names}, {law}, structural_zeros := '{unlike}'{shape})"
+            f"FROM sdc_synth_table('t', dimensions := {names}, {law}, structural_zeros := '{unlike}'{shape})"
         ).fetchall()
         assert {row[: len(names)] for row in drawn} == {(0,) * len(names), (20,) * len(names)}
     observed = con.execute(
-        "SELECT tau2 FROM sdc_tau_observed('t', '(SELECT *, 1 AS count FROM t)', by := ?, cells_total := 4, k := 20)",
+        "SELECT tau2 FROM sdc_tau_observed('t', '(SELECT *, 1 AS count FROM t)', dimensions := ?, cells_total := 4, k := 20)",
         [names],
     ).fetchall()
     assert observed == [(0.5,)]
@@ -553,7 +566,7 @@ def test_names_that_statements_use_themselves(con: duckdb.DuckDBPyConnection, la
 def test_a_condition_tells_no_value(visits: duckdb.DuckDBPyConnection) -> None:
     visits.execute("CREATE TABLE told AS SELECT 'a name' AS who, 1 AS x FROM range(9)")
     for call in (
-        "sdc_synth_table('told', by := ['who'], sigma := 1, structural_zeros := 'who')",
+        "sdc_synth_table('told', dimensions := ['who'], sigma := 1, structural_zeros := 'who')",
         "sdc_synth_records('told', subset := 'who')",
         "sdc_synth_records('told', bounds_where := {'x': {'who': [0, 1]}})",
     ):
@@ -583,7 +596,7 @@ def test_questions_about_tau_that_are_refused(
     same_visits: duckdb.DuckDBPyConnection, arguments: str, message: str
 ) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        same_visits.execute(f"FROM sdc_tau('visits', by := ['ward', 'kind'], {arguments})").fetchall()
+        same_visits.execute(f"FROM sdc_tau('visits', dimensions := ['ward', 'kind'], {arguments})").fetchall()
 
 
 def test_interval_overlap(con: duckdb.DuckDBPyConnection) -> None:

@@ -221,7 +221,7 @@ def test_printed_ratios_lie_where_rounding_lets_them(con: duckdb.DuckDBPyConnect
     found = {
         row[0]: row[1:]
         for row in con.execute(
-            "SELECT domain, ratio_estimate, ratio_se, extreme, reason FROM sdc_quality('o', 'p', keys := ['domain'])"
+            "SELECT domain, ratio_estimate, ratio_se, extreme, reason FROM sdc_quality('o', 'p', dimensions := ['domain'])"
         ).fetchall()
     }
     for name, est_o, se_o, est_p, se_p, ratio, ratio_se in PRINTED:
@@ -244,18 +244,18 @@ def test_estimates_of_one_file_only_suppressed_ones_and_zeros(con: duckdb.DuckDB
         "CREATE TABLE p AS SELECT * FROM (VALUES (1, 1.0, 1.0), (2, 4.0, 1.0), (4, 1.0, 1.0), (NULL, 0.0, 0.0)) t(k, est, se)"
     )
     rows = con.execute(
-        "SELECT k, present_in, ratio_estimate, ratio_se, extreme FROM sdc_quality('o', 'p', keys := ['k'], suppressed := 'gone') ORDER BY k NULLS LAST"
+        "SELECT k, present_in, ratio_estimate, ratio_se, extreme FROM sdc_quality('o', 'p', dimensions := ['k'], suppressed := 'gone') ORDER BY k NULLS LAST"
     ).fetchall()
     assert rows == [
         (1, "both", None, None, False), (2, "both", None, None, False), (3, "original", None, None, False),
         (4, "protected", None, None, False), (None, "both", 0, 0, True),
     ]  # fmt: skip
     with pytest.raises(duckdb.Error, match="the keys name more than one estimate in argument 'protected'"):
-        con.execute("FROM sdc_quality('o', '(FROM p UNION ALL FROM p)', keys := ['k'])").fetchall()
+        con.execute("FROM sdc_quality('o', '(FROM p UNION ALL FROM p)', dimensions := ['k'])").fetchall()
     with pytest.raises(duckdb.Error, match="argument 'keys' must name"):
         con.execute("FROM sdc_quality('o', 'p')").fetchall()
     with pytest.raises(duckdb.Error, match="unknown column 'estimate'"):
-        con.execute("FROM sdc_quality('o', 'p', keys := ['k'], estimate := 'estimate')").fetchall()
+        con.execute("FROM sdc_quality('o', 'p', dimensions := ['k'], estimate := 'estimate')").fetchall()
 
 
 @settings(deadline=None)
@@ -265,7 +265,7 @@ def test_percentiles_of_ratios_are_averaged_at_steps(lasting: duckdb.DuckDBPyCon
     ones = ", ".join(f"({place}, 1, 1)" for place in range(len(ratios)))
     row = lasting.execute(
         "SELECT ratios, mean, least, p10, median, p90, most, extreme FROM sdc_quality_summary"
-        f"('(FROM (VALUES {ones}) t(k, est, se))', '(FROM (VALUES {values}) t(k, est, se))', keys := ['k']) WHERE quantity = 'estimate'"
+        f"('(FROM (VALUES {ones}) t(k, est, se))', '(FROM (VALUES {values}) t(k, est, se))', dimensions := ['k']) WHERE quantity = 'estimate'"
     ).fetchone()
     known = np.array(ratios) / 10
     quantiles = np.quantile(known, [0, 0.1, 0.5, 0.9, 1], method="averaged_inverted_cdf")
@@ -276,18 +276,18 @@ def test_the_summary_by_groups(con: duckdb.DuckDBPyConnection) -> None:
     make_printed(con)
     topics = "(SELECT split_part(domain, ' ', 1) AS topic, * FROM {})"
     rows = con.execute(
-        f"SELECT topic, quantity, ratios, extreme, correlation FROM sdc_quality_summary('{topics.format('o').replace(chr(39), chr(39) * 2)}', '{topics.format('p').replace(chr(39), chr(39) * 2)}', keys := ['topic', 'domain'], \"by\" := ['topic'])"
+        f"SELECT topic, quantity, ratios, extreme, correlation FROM sdc_quality_summary('{topics.format('o').replace(chr(39), chr(39) * 2)}', '{topics.format('p').replace(chr(39), chr(39) * 2)}', dimensions := ['topic', 'domain'], \"by\" := ['topic'])"
     ).fetchall()
     assert [row[:4] for row in rows if row[0] == "nicotine"] == [
         ("nicotine", "estimate", 2, 1),
         ("nicotine", "se", 2, 1),
     ]
-    overall = con.execute("SELECT correlation FROM sdc_quality_summary('o', 'p', keys := ['domain'])").fetchall()
+    overall = con.execute("SELECT correlation FROM sdc_quality_summary('o', 'p', dimensions := ['domain'])").fetchall()
     assert overall[0][0] > 0.999
     with pytest.raises(duckdb.Error, match=r"unknown column 'sex' in the keys \(argument 'by'\)"):
-        con.execute("FROM sdc_quality_summary('o', 'p', keys := ['domain'], \"by\" := ['sex'])").fetchall()
+        con.execute("FROM sdc_quality_summary('o', 'p', dimensions := ['domain'], \"by\" := ['sex'])").fetchall()
     empty = con.execute(
-        "FROM sdc_quality_summary('(FROM o LIMIT 0)', '(FROM p LIMIT 0)', keys := ['domain'])"
+        "FROM sdc_quality_summary('(FROM o LIMIT 0)', '(FROM p LIMIT 0)', dimensions := ['domain'])"
     ).fetchall()
     assert [row[1] for row in empty] == [0, 0]
 
@@ -308,7 +308,7 @@ def test_trends_of_both_files(con: duckdb.DuckDBPyConnection) -> None:
             se = 0.0 if year == 2019 else gap / 3 if mark == "1" else gap
             con.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?)", [sex, year, value, se])
     rows = con.execute(
-        "SELECT sex, year, same_sign, concordant FROM sdc_trend_concordance('o', 'p', keys := ['sex'], period := 'year')"
+        "SELECT sex, year, same_sign, concordant FROM sdc_trend_concordance('o', 'p', dimensions := ['sex'], period := 'year')"
     ).fetchall()
     assert len(rows) == 10
     assert [row[:2] for row in rows if not row[3]] == [("female", 2017)]
@@ -322,11 +322,11 @@ def test_trends_of_both_files(con: duckdb.DuckDBPyConnection) -> None:
             gap = abs(value - values[-1])
             con.execute(f"INSERT INTO {name} VALUES ('young', ?, ?, ?)", [year, value, 0 if year == 2019 else gap / 3 if mark == "1" else gap])  # fmt: skip
     again = con.execute(
-        "SELECT concordant FROM sdc_trend_concordance('o', 'p', keys := ['sex'], period := 'year') WHERE sex = 'young'"
+        "SELECT concordant FROM sdc_trend_concordance('o', 'p', dimensions := ['sex'], period := 'year') WHERE sex = 'young'"
     ).fetchall()
     assert again == [(True,)] * 5  # drinking below the age of 21: five of five
     with pytest.raises(duckdb.Error, match="argument 'period' must name"):
-        con.execute("FROM sdc_trend_concordance('o', 'p', keys := ['sex'])").fetchall()
+        con.execute("FROM sdc_trend_concordance('o', 'p', dimensions := ['sex'])").fetchall()
 
 
 def test_a_subsample_of_a_survey_costs_what_it_should(con: duckdb.DuckDBPyConnection) -> None:
@@ -356,7 +356,7 @@ def test_a_subsample_of_a_survey_costs_what_it_should(con: duckdb.DuckDBPyConnec
             FROM outcomes JOIN means USING (o) GROUP BY o""")
     found = dict(
         con.execute(
-            "SELECT quantity, mean FROM sdc_quality_summary('estimates_survey', 'estimates_calibrated', keys := ['o'])"
+            "SELECT quantity, mean FROM sdc_quality_summary('estimates_survey', 'estimates_calibrated', dimensions := ['o'])"
         ).fetchall()
     )
     assert found["estimate"] == pytest.approx(1, abs=0.002)
@@ -366,12 +366,12 @@ def test_a_subsample_of_a_survey_costs_what_it_should(con: duckdb.DuckDBPyConnec
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("sdc_quality('(SELECT ''a'' AS k, 1 AS est, 1 AS se)', 'p', keys := ['k'])", "column 'k' is VARCHAR in 'original' and INTEGER in 'protected'"),
-        ("sdc_quality('texts', 'p', keys := ['k'])", "argument 'estimate' must name a column of numbers: 'est' of 'texts' is VARCHAR"),
-        ("sdc_quality('(SELECT 1 AS k, 1 AS est, -1 AS se)', 'p', keys := ['k'])", "or a standard error is negative"),
-        ("sdc_quality('(SELECT 1 AS k, ''inf''::DOUBLE AS est, 1 AS se)', 'p', keys := ['k'])", "an estimate or a standard error is infinite"),
-        ("sdc_quality('(SELECT 1 AS k, 1 AS est, 1 AS se, ''no'' AS gone)', 'p', keys := ['k'], suppressed := 'gone')", "must name a column of truth values"),
-        ("sdc_trend_concordance('(SELECT 1 AS k, ''2019'' AS y, 1 AS est, 1 AS se)', '(SELECT 1 AS k, 2019 AS y, 1 AS est, 1 AS se)', keys := ['k'], period := 'y')", "column 'y' is VARCHAR in 'original' and INTEGER"),
+        ("sdc_quality('(SELECT ''a'' AS k, 1 AS est, 1 AS se)', 'p', dimensions := ['k'])", "column 'k' is VARCHAR in 'original' and INTEGER in 'protected'"),
+        ("sdc_quality('texts', 'p', dimensions := ['k'])", "argument 'estimate' must name a column of numbers: 'est' of 'texts' is VARCHAR"),
+        ("sdc_quality('(SELECT 1 AS k, 1 AS est, -1 AS se)', 'p', dimensions := ['k'])", "or a standard error is negative"),
+        ("sdc_quality('(SELECT 1 AS k, ''inf''::DOUBLE AS est, 1 AS se)', 'p', dimensions := ['k'])", "an estimate or a standard error is infinite"),
+        ("sdc_quality('(SELECT 1 AS k, 1 AS est, 1 AS se, ''no'' AS gone)', 'p', dimensions := ['k'], suppressed := 'gone')", "must name a column of truth values"),
+        ("sdc_trend_concordance('(SELECT 1 AS k, ''2019'' AS y, 1 AS est, 1 AS se)', '(SELECT 1 AS k, 2019 AS y, 1 AS est, 1 AS se)', dimensions := ['k'], period := 'y')", "column 'y' is VARCHAR in 'original' and INTEGER"),
     ],
 )  # fmt: skip
 def test_estimates_that_are_none(lasting: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
@@ -384,7 +384,9 @@ def test_estimates_that_are_none(lasting: duckdb.DuckDBPyConnection, call: str, 
         "'(SELECT 1 AS k, ''nan''::DOUBLE AS est, 1 AS se)', 'p'",
         "'p', '(SELECT 1 AS k, 1 AS est, ''nan''::FLOAT AS se)'",
     ):
-        rows = lasting.execute(f"SELECT mean, least, most FROM sdc_quality_summary({table}, keys := ['k'])").fetchall()
+        rows = lasting.execute(
+            f"SELECT mean, least, most FROM sdc_quality_summary({table}, dimensions := ['k'])"
+        ).fetchall()
         assert {value for row in rows for value in row} == {None, 1.0}
 
 
@@ -442,7 +444,7 @@ def test_the_worked_example_of_correct_attribution(con: duckdb.DuckDBPyConnectio
     )
     assert tcap(con, "o", "s", ["k1", "k2"], "t") == pytest.approx((0.6, 0.34375, 0.3904761905))
     found = con.execute(
-        "SELECT value FROM sdc_sample_equivalence('o', 's', metrics := ['tcap'], keys := ['k1', 'k2'], targets := ['t'], fractions := [0.5], seed := 1)"
+        "SELECT value FROM sdc_sample_equivalence('o', 's', metrics := ['tcap'], keys := ['k1', 'k2'], sensitive := ['t'], fractions := [0.5], seed := 1)"
     ).fetchone()
     assert found == (pytest.approx(0.3904761905),)
 
@@ -487,7 +489,7 @@ def test_equivalent_samples_are_read_from_the_curve() -> None:
 def test_a_sample_is_as_useful_and_as_risky_as_itself(fair: duckdb.DuckDBPyConnection) -> None:
     columns = ["rate_marriage", "age", "yrs_married", "children", "religious", "educ", "occupation", "any_affair"]
     asked = (
-        f"columns := {columns}, keys := ['age', 'yrs_married', 'children', 'educ'], targets := ['religious'], "
+        f"columns := {columns}, keys := ['age', 'yrs_married', 'children', 'educ'], sensitive := ['religious'], "
         "outcomes := ['any_affair'], predictors := ['age', 'yrs_married', 'religious'], "
         "fractions := [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95], repeats := 3, seed := 2"
     )
@@ -543,7 +545,7 @@ def test_a_synthesis_by_trees_on_the_map_of_samples(reference_data: Path) -> Non
         con.execute(f"CREATE TABLE {name} AS FROM read_csv('{folder}/{file}.csv.gz', nullstr = ['NA', ''])")
     asked = (
         "columns := ['sex', 'agegr', 'placesize', 'region', 'edu', 'socprof', 'marital', 'ls', 'smoke'], "
-        "keys := ['agegr', 'sex', 'marital', 'placesize', 'socprof', 'region'], targets := ['ls', 'smoke'], "
+        "keys := ['agegr', 'sex', 'marital', 'placesize', 'socprof', 'region'], sensitive := ['ls', 'smoke'], "
         "fractions := [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 0.95], repeats := 3, seed := 1"
     )
     curve = {
@@ -577,9 +579,9 @@ def test_a_synthesis_by_trees_on_the_map_of_samples(reference_data: Path) -> Non
         ("metrics := ['tcap']", "metric 'tcap' needs 'keys' and 'targets'"),
         ("metrics := ['cio']", "metric 'cio' needs 'outcomes' and 'predictors'"),
         ("columns := ['a'], metrics := ['roc2']", "metric 'roc2' needs two columns"),
-        ("keys := ['a']", "'keys' and 'targets' belong together"),
+        ("keys := ['a']", "'keys' and 'sensitive' belong together"),
         ("outcomes := ['a']", "'outcomes' and 'predictors' belong together"),
-        ("keys := ['c'], targets := ['a']", "unknown column 'c' in those that are compared .argument 'keys'"),
+        ("keys := ['c'], sensitive := ['a']", "unknown column 'c' in those that are compared .argument 'keys'"),
         ("fractions := [0]", "argument 'fractions' must hold numbers between 0 and 1"),
         ("fractions := [1.5]", "argument 'fractions' must hold numbers between 0 and 1"),
         ("repeats := 0", "argument 'repeats' must be a whole number from 1 to 10000"),

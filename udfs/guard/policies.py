@@ -14,7 +14,7 @@ from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
-from sdcduck.functions.registry import Family, Planner, Rows, Session
+from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
@@ -366,8 +366,8 @@ def _plain(table: Source, name: str | None, argument: str) -> str:
     return table.column(name, argument)[1:-1].replace('""', '"')
 
 
-def plan_public(session: Session, text: str | None, role: str | None, here: Sequence[str]) -> Rows:
-    """``sdc_public``: a relation that analysts read freely."""
+def plan_declare_public(session: Session, text: str | None, role: str | None, here: Sequence[str]) -> Rows:
+    """``sdc_declare_public``: a relation that analysts read freely."""
     _check_place(session.cursor(), here)
     table = _table(session, text)
     before = _policy(session, table.text, role)
@@ -380,7 +380,7 @@ def plan_public(session: Session, text: str | None, role: str | None, here: Sequ
         if behind is not None:
             raise SDCError(
                 f"'{table.text}' reads '{behind}', which is not for everybody; make a table of what is; a table that "
-                "protected views look up in has to be public itself (sdc_public)"
+                "protected views look up in has to be public itself (sdc_declare_public)"
             )
     for policy in catalog.policies(cursor):
         same = policy.label == "unit-level" and folded(policy.role) == folded(role or "")
@@ -422,38 +422,5 @@ FAMILY = Family(
     name="guard",
     stored=("guard.sql",),
     temporary=("guard_tables.sql",),
-    planners=(
-        *planners(plan_unprotect),
-        Planner(
-            "sdc_protect",
-            (
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR[]",
-                "VARCHAR[]",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "BIGINT",
-                "BIGINT",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR",
-                "VARCHAR[]",
-            ),
-            plan_protect,
-            {
-                "name": "VARCHAR",
-                "method": "VARCHAR",
-                "rows": "BIGINT",
-                "units": "BIGINT",
-                "one_row_per_unit": "BOOLEAN",
-            },
-        ),
-        Planner(
-            "sdc_public", ("VARCHAR", "VARCHAR", "VARCHAR[]"), plan_public, {"name": "VARCHAR", "columns": "BIGINT"}
-        ),
-    ),
+    planners=planners(plan_protect, plan_declare_public, plan_unprotect),
 )

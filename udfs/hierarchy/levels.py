@@ -35,7 +35,7 @@ def plan_levels(session: Session, table: str | None, child: str | None, parent: 
     if prefix is None:
         raise wrong("prefix", "be the beginning of the names of the level columns")
     cursor = session.cursor()
-    tree = source(cursor, table, "tbl")
+    tree = source(cursor, table, "source")
     pairs = _pairs(cursor, tree, tree.column(child, "child"), tree.column(parent, "parent"))
     depth = _depth(cursor, tree, pairs)
     names = [f"{prefix}{level}" for level in range(1, max(depth, 1) + 1)]

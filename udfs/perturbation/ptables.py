@@ -352,7 +352,7 @@ def plan_check_keys(
     session: Session, text: str | None, record_key: str | None, unit: str | None, digits: int | None
 ) -> str:
     """``sdc_check_keys``: everything that would make a protected query fail or mislead, counted, in SQL."""
-    relation = source(session.cursor(), text, "tbl")
+    relation = source(session.cursor(), text, "source")
     key = relation.column(record_key, "record_key")
     length = whole(digits, "digits", least=1, most=18)
     if relation.type_of(record_key or "") not in _INTEGER_TYPES:
@@ -380,26 +380,32 @@ def plan_check_keys(
 # --- Risk and utility ------------------------------------------------------------------------------------------------
 
 
+_ARGUMENTS = {"n": "freq", "n_hat": "protected_freq", "x": "value", "x_hat": "protected_value"}
+"""What users call the columns that formulas have by their letters."""
+
+
 def _paired_cells(
     session: Session,
     original: str | None,
-    perturbed: str | None,
-    keys: list[str] | None,
+    protected: str | None,
+    dimensions: list[str] | None,
     columns: dict[str, str | None],
 ) -> tuple[str, dict[str, str]]:
     """SQL for the cells of two tables side by side; a cell that one side lacks is 0 there.
 
-    `columns` maps the argument's name to the column that the user named; those ending in ``_hat`` are looked up in the
-    perturbed table, the others in the original one.
+    `columns` maps what a column is here to the one that the user named; those ending in ``_hat`` are looked up in the
+    protected table, the others in the original one.
     """
     before = source(session.cursor(), original, "original")
-    after = source(session.cursor(), perturbed, "perturbed")
-    names = needed(keys, "keys", "list the columns that identify a cell, e.g. keys := ['region', 'sex']")
+    after = source(session.cursor(), protected, "protected")
+    names = needed(
+        dimensions, "dimensions", "list the columns that identify a cell, e.g. dimensions := ['region', 'sex']"
+    )
     parts = {}
-    for relation, mine, argument in ((before, False, "original"), (after, True, "perturbed")):
-        on = [relation.column(key, "keys") for key in names]
+    for relation, mine, argument in ((before, False, "original"), (after, True, "protected")):
+        on = [relation.column(key, "dimensions") for key in names]
         values = [
-            f"any_value({relation.column(column, name)})::DOUBLE AS {name}"
+            f"any_value({relation.column(column, _ARGUMENTS[name])})::DOUBLE AS {name}"
             for name, column in columns.items()
             if name.endswith("_hat") is mine and (column is not None or name[0] == "n")
         ]
@@ -418,10 +424,10 @@ def _paired_cells(
         if columns.get(name) is not None
     )
     sql = f"""SELECT {shown}, {kept}
-        FROM ({parts["original"]}) o FULL JOIN ({parts["perturbed"]}) p ON {match}
+        FROM ({parts["original"]}) o FULL JOIN ({parts["protected"]}) p ON {match}
         WHERE CASE
             WHEN coalesce(o.copies, 1) > 1 OR coalesce(p.copies, 1) > 1
-                THEN error('the keys do not identify the cells: some cells appear more than once')
+                THEN error('the dimensions do not identify the cells: some cells appear more than once')
             WHEN least(n, n_hat) < 0 OR greatest(n, n_hat) >= 1e18
                 THEN error('a count is negative, NaN or infinite (1e18 or more)'){sums}
             ELSE true END"""
@@ -429,25 +435,26 @@ def _paired_cells(
 
 
 def plan_table_risk_utility(
-    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
-    n_hat: str | None, x: str | None, x_hat: str | None, level: str | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, freq: str | None,
+    protected_freq: str | None, value: str | None, protected_value: str | None, by: str | None,
 ) -> str:  # fmt: skip
     """``sdc_table_risk_utility``: the measures of spec section 2.7, in SQL."""
-    if (x is None) != (x_hat is None):
-        raise SDCError("arguments 'x' and 'x_hat' go together: the original and the perturbed sum")
-    cells, labels = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat, "x": x, "x_hat": x_hat})
-    if level is not None and folded(level) not in labels:
-        raise unknown("key column", level, keys or [], where="argument 'level'")
-    by = f"{labels[folded(level)]}::VARCHAR" if level is not None else "NULL::VARCHAR"
+    if (value is None) != (protected_value is None):
+        raise SDCError("arguments 'value' and 'protected_value' go together: the original and the perturbed sum")
+    columns = {"n": freq, "n_hat": protected_freq, "x": value, "x_hat": protected_value}
+    cells, labels = _paired_cells(session, original, protected, dimensions, columns)
+    if by is not None and folded(by) not in labels:
+        raise unknown("dimension", by, dimensions or [], where="argument 'by'")
+    level = f"{labels[folded(by)]}::VARCHAR" if by is not None else "NULL::VARCHAR"
     single = "n = 1 AND n_hat = 1"
-    if x is None:
+    if value is None:
         loss = single_loss = "NULL::DOUBLE"
     else:
         loss = _loss("true")
         single_loss = _loss(single)
     return f"""
         WITH cells AS ({cells}),
-        checked AS (SELECT *, {by} AS level FROM cells),
+        checked AS (SELECT *, {level} AS level FROM cells),
         totals AS (SELECT level, sum(n) AS n_total, sum(n_hat) AS n_hat_total FROM checked GROUP BY level),
         measures AS (
             SELECT checked.level, count(*) AS cells, {loss} AS U, {single_loss} AS U_single,
@@ -462,7 +469,7 @@ def plan_table_risk_utility(
                 count(*) FILTER (n = 0 AND n_hat > 0) AS false_nonzero
             FROM checked JOIN totals ON checked.level IS NOT DISTINCT FROM totals.level GROUP BY checked.level
         )
-        SELECT {literal(x or n or "n")} AS variable, level, cells, U, U_single, R_pert, R_true,
+        SELECT {literal(value or freq or "n")} AS variable, level, cells, U, U_single, R_pert, R_true,
             (1 - least(1, U_single)) * R_pert AS R, hellinger, hellinger_raw, false_zero, false_nonzero
         FROM measures ORDER BY level"""
 
@@ -484,11 +491,11 @@ _QUANTILES = (("min", 0.0), *((f"q{p}", p / 100) for p in (10, 20, 30, 40)), ("m
 
 
 def plan_count_utility(
-    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
-    n_hat: str | None, exclude_zeros: bool | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, freq: str | None,
+    protected_freq: str | None, exclude_zeros: bool | None,
 ) -> str:  # fmt: skip
     """``sdc_count_utility``: cellKey's distances d1, d2, d3 and their quantiles (type 7), in SQL."""
-    cells, _ = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat})
+    cells, _ = _paired_cells(session, original, protected, dimensions, {"n": freq, "n_hat": protected_freq})
     quantiles = ", ".join(f"round(quantile_cont(d, {p}), 3) AS {identifier(name)}" for name, p in _QUANTILES)
     return f"""
         WITH cells AS ({cells}),
@@ -502,11 +509,11 @@ def plan_count_utility(
 
 
 def plan_noise_distribution(
-    session: Session, original: str | None, perturbed: str | None, keys: list[str] | None, n: str | None,
-    n_hat: str | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, freq: str | None,
+    protected_freq: str | None,
 ) -> str:  # fmt: skip
     """``sdc_noise_distribution``: how often each noise occurs, in SQL."""
-    cells, _ = _paired_cells(session, original, perturbed, keys, {"n": n, "n_hat": n_hat})
+    cells, _ = _paired_cells(session, original, protected, dimensions, {"n": freq, "n_hat": protected_freq})
     return f"""
         SELECT (n_hat - n)::BIGINT AS noise, count(*) AS cells, count(*) / sum(count(*)) OVER () AS share
         FROM ({cells}) GROUP BY noise ORDER BY noise"""

@@ -220,9 +220,9 @@ class _Release:
         ]
         if len(self.keys) > 1:
             halves = f"[{_names(self.keys[::2])}, {_names(self.keys[1::2])}]"
-            asked.append(("linking halves of the keys", "sdc_attack_linkability", f"aux := {halves}", None))
+            asked.append(("linking halves of the keys", "sdc_attack_linkability", f"keys := {halves}", None))
         for target in self.targets if self.keys else ():
-            given = f"secret := {literal(target)}, aux := {_names(self.keys)}"
+            given = f"sensitive := {literal(target)}, keys := {_names(self.keys)}"
             asked.append(("inference", "sdc_attack_inference", given, target))
         for name, function, given, about in asked:
             yield Part(
@@ -278,21 +278,21 @@ def _names(names: Sequence[str]) -> str:
     return f"[{', '.join(map(literal, names))}]::VARCHAR[]"
 
 
-def plan_report(
+def plan_assess(
     session: Session, original: str | None, release: str | None, holdout: str | None, keys: Sequence[str] | None,
-    targets: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None,
+    sensitive: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
-    """``sdc_report``: the arguments are checked while binding, the functions asked when the statement runs."""
+    """``sdc_assess``: the arguments are checked while binding, the functions asked when the statement runs."""
     tables = {"original": original, "release": release, "holdout": holdout}
     cursor = session.cursor()
     compared = Compared.read(cursor, tables, columns)
     known = shared_columns(compared.tables, keys, "keys") if keys else ()
-    wanted = shared_columns(compared.tables, targets, "targets") if targets else ()
+    wanted = shared_columns(compared.tables, sensitive, "sensitive") if sensitive else ()
     both = sorted({*known} & {*wanted})
     if both:
-        raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
+        raise SDCError(f"column '{both[0]}' cannot be both a key and sensitive")
     if len(wanted) > _MOST_TARGETS:
-        raise SDCError(f"{len(wanted)} targets are too many for one report: name at most {_MOST_TARGETS}")
+        raise SDCError(f"{len(wanted)} sensitive columns are too many for one report: name at most {_MOST_TARGETS}")
     for name, table in compared.tables.items():
         counted = cursor.execute(f"SELECT count(*) FROM (FROM {table.sql} LIMIT 1)").fetchall()
         if counted == [(0,)]:
@@ -333,5 +333,5 @@ def _asked(session: Session, part: Part, check: Callable[[], None]) -> list[tupl
 FAMILY = Family(
     name="release_report",
     temporary=("release_report_tables.sql",),
-    planners=(*planners(plan_report),),
+    planners=(*planners(plan_assess),),
 )

@@ -97,7 +97,7 @@ def _plan(
     attacks: int | None, confidence: float | None, seed: int | None, *, argument: str = "columns",
     counted: str = "attacks",
 ) -> Plan:  # fmt: skip
-    given = {name: text for name, text in tables.items() if text is not None or name != "control"}
+    given = {name: text for name, text in tables.items() if text is not None or name != "holdout"}
     compared = Compared.read(session.cursor(), given, columns, argument=argument)
     codes = {compared.names[place] for place in among(categorical, "categorical", compared.names, COMPARED)}
     numbers = frozenset(
@@ -164,7 +164,7 @@ class Outcome:
             if self.attacks < _FEW:
                 said.append(f"only {self.attacks} attack{'s' if self.attacks > 1 else ''}: chance decides")
         if self.control is not None and self.control.value >= 1:
-            said.append("the attack always succeeds on the control: nothing is left to be learned")
+            said.append("the attack always succeeds on the holdout: nothing is left to be learned")
         return said
 
 
@@ -181,9 +181,9 @@ def _warnings(cursor: duckdb.DuckDBPyConnection, plan: Plan, records: Records) -
         for argument, table in records.tables.items()
         if len(table) < _FEW
     ]
-    if "control" not in plan.call.compared.tables:
-        return [*said, "no control: what everybody can know of the population cannot be told from a leak"]
-    return said + _overlap(cursor, plan.call.compared, "control")
+    if "holdout" not in plan.call.compared.tables:
+        return [*said, "no holdout: what everybody can know of the population cannot be told from a leak"]
+    return said + _overlap(cursor, plan.call.compared, "holdout")
 
 
 def _overlap(cursor: duckdb.DuckDBPyConnection, compared: Compared, argument: str) -> list[str]:
@@ -204,12 +204,12 @@ SINGLING_OUT_COLUMNS = {"mode": "VARCHAR", "terms": "BIGINT", **RATE_COLUMNS}
 
 
 def plan_attack_singling_out(
-    session: Session, original: str | None, synthetic: str | None, control: str | None, columns: list[str] | None,
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, columns: list[str] | None,
     mode: str | None, terms: int | None, attacks: int | None, categorical: list[str] | None, confidence: float | None,
     seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_singling_out``."""
-    tables = {"original": original, "synthetic": synthetic, "control": control}
+    tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
     plan = _plan(session, tables, columns, categorical, attacks, confidence, seed)
     how, most = choice(mode, "mode", _MODES), whole(terms, "terms", least=1)
     of_each = 1 if how == "univariate" else min(most, len(plan.names))
@@ -234,9 +234,9 @@ def _singled_out(plan: Plan, records: Records, mode: str, terms: int) -> Outcome
     else:
         said = predicates.of_several_columns(synthetic, plan.numbers, terms, plan.attacks, generator, check)
     if not len(said):
-        return Outcome(0, None, 0 if "control" in records.tables else None, None, None, None)
+        return Outcome(0, None, 0 if "holdout" in records.tables else None, None, None, None)
     in_original = said.matches(original, check)
-    control = records.tables.get("control")
+    control = records.tables.get("holdout")
     in_control = None if control is None else said.matches(control, check)
     controls = 0 if control is None else len(control)
     rates = predicates.success_rates(in_original, len(original), in_control, controls, plan.confidence)
@@ -252,18 +252,18 @@ LINKABILITY_COLUMNS = {"neighbours": "BIGINT", **RATE_COLUMNS}
 
 
 def plan_attack_linkability(
-    session: Session, original: str | None, synthetic: str | None, control: str | None, aux: str | None,
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, keys: str | None,
     neighbours: int | None, attacks: int | None, categorical: list[str] | None, confidence: float | None,
     seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_linkability``."""
-    first, second = _halves(aux)
-    tables = {"original": original, "synthetic": synthetic, "control": control}
+    first, second = _halves(keys)
+    tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
     for half in (first, second):
-        Compared.read(session.cursor(), {"original": original, "synthetic": synthetic}, half, argument="aux")
+        Compared.read(session.cursor(), {"original": original, "synthetic": synthetic}, half, argument="keys")
     if both := [name for name in second if folded(name) in {folded(known) for known in first}]:
-        raise SDCError(f"argument 'aux': column '{both[0]}' is in both lists; the two halves must differ")
-    plan = _plan(session, tables, first + second, categorical, attacks, confidence, seed, argument="aux")
+        raise SDCError(f"argument 'keys': column '{both[0]}' is in both lists; the two halves must differ")
+    plan = _plan(session, tables, first + second, categorical, attacks, confidence, seed, argument="keys")
     near = whole(neighbours, "neighbours", least=1, most=_MOST_NEIGHBOURS)
     halves = list(range(len(first))), list(range(len(first), len(plan.names)))
 
@@ -280,15 +280,15 @@ def plan_attack_linkability(
     return Rows(make)
 
 
-def _halves(aux: str | None) -> tuple[list[str], list[str]]:
-    given = json.loads(aux or "null")
+def _halves(keys: str | None) -> tuple[list[str], list[str]]:
+    given = json.loads(keys or "null")
     right = isinstance(given, list) and len(given) == 2
     if not right or not all(isinstance(half, list) and half for half in given):
         raise wrong(
-            "aux", "hold two lists of columns, those of the two halves of a record: [['age', 'sex'], ['income']]"
+            "keys", "hold two lists of columns, those of the two halves of a record: [['age', 'sex'], ['income']]"
         )
     if not all(isinstance(name, str) for half in given for name in half):
-        raise wrong("aux", "hold names of columns")
+        raise wrong("keys", "hold names of columns")
     return given[0], given[1]
 
 
@@ -303,14 +303,14 @@ def _linked(plan: Plan, records: Records, halves: tuple[list[int], list[int]], n
     return Outcome(
         number,
         wilson(float(found[:number].mean()), number, plan.confidence),
-        *_control(found[number:], "control" in targets, plan.confidence),
+        *_control(found[number:], "holdout" in targets, plan.confidence),
         attack.linked_by_chance(len(synthetic), min(neighbours, len(synthetic))),
         float(modal.mean()),
     )
 
 
 def _attacked(records: Records) -> list[str]:
-    return [name for name in ("original", "control") if name in records.tables]
+    return [name for name in ("original", "holdout") if name in records.tables]
 
 
 def _control(found: NDArray[np.bool_], there_is_one: bool, confidence: float) -> tuple[int | None, Rate | None]:
@@ -323,20 +323,20 @@ INFERENCE_COLUMNS = {"secret": "VARCHAR", "tolerance": "DOUBLE", **RATE_COLUMNS,
 
 
 def plan_attack_inference(
-    session: Session, original: str | None, synthetic: str | None, control: str | None, secret: str | None,
-    aux: list[str] | None, tolerance: float | None, attacks: int | None, categorical: list[str] | None,
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, sensitive: str | None,
+    keys: list[str] | None, tolerance: float | None, attacks: int | None, categorical: list[str] | None,
     confidence: float | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_attack_inference``."""
-    tables = {"original": original, "synthetic": synthetic, "control": control}
-    wanted = needed(secret, "secret", "name the column that is to be inferred")
-    given = {name: text for name, text in tables.items() if text is not None or name != "control"}
+    tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
+    wanted = needed(sensitive, "sensitive", "name the column that is to be inferred")
+    given = {name: text for name, text in tables.items() if text is not None or name != "holdout"}
     # Named in all tables, the secret comes last.
-    (its_name,) = Compared.read(session.cursor(), given, [wanted], argument="secret").names
-    known = Compared.read(session.cursor(), given, aux, argument="aux", leaving_out=its_name).names
+    (its_name,) = Compared.read(session.cursor(), given, [wanted], argument="sensitive").names
+    known = Compared.read(session.cursor(), given, keys, argument="keys", leaving_out=its_name).names
     if its_name in known:
-        raise SDCError(f"column '{its_name}' cannot be both the secret and known (argument 'aux')")
-    plan = _plan(session, tables, [*known, its_name], categorical, attacks, confidence, seed, argument="aux")
+        raise SDCError(f"column '{its_name}' cannot be both sensitive and known (argument 'keys')")
+    plan = _plan(session, tables, [*known, its_name], categorical, attacks, confidence, seed, argument="keys")
     near = share(tolerance, "tolerance", one=False, why="a share of the true value")
     is_number = len(known) in plan.numbers and plan.call.compared.kind(its_name) == "number"
     allowed = near if is_number else 0.0
@@ -367,7 +367,7 @@ def _inferred(plan: Plan, records: Records, tolerance: float) -> tuple[Outcome, 
     outcome = Outcome(
         number,
         wilson(float(found[:number].mean()), number, plan.confidence),
-        *_control(found[number:], "control" in targets, plan.confidence),
+        *_control(found[number:], "holdout" in targets, plan.confidence),
         float(attack.right_by_chance(truth, secret, tolerance).mean()),
         float(by_mode.mean()),
     )

@@ -389,16 +389,16 @@ def _only(classes: Classes, household: str) -> str:
 
 
 def plan_unsafe_combinations(
-    session: Session, text: str | None, keys: list[str] | None, k: int | None, dimensions: int | None,
+    session: Session, text: str | None, keys: list[str] | None, k: int | None, max_size: int | None,
     nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_unsafe_combinations``: every subset of the keys is a window over the classes."""
     classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLASS_COLUMNS)
     below = whole(k, "k", least=1)
-    most = min(whole(dimensions, "dimensions", least=1), len(classes.keys))
+    most = min(whole(max_size, "max_size", least=1), len(classes.keys))
     subsets = [subset for size in range(1, most + 1) for subset in combinations(range(len(classes.keys)), size)]
     if len(subsets) > _MOST_COMBINATIONS:
-        raise SDCError(f"more than {_MOST_COMBINATIONS} combinations of keys: take fewer keys, or fewer dimensions")
+        raise SDCError(f"more than {_MOST_COMBINATIONS} combinations of keys: take fewer keys, or a smaller max_size")
     sums = ", ".join(
         f"sum(records) OVER (PARTITION BY {', '.join(identifier(classes.keys[place]) for place in subset)}) < {below} "
         f"AS _rare{number}"

@@ -12,9 +12,9 @@ from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, is_number, source
 
 
-def _count_column(relation: Source, n: str | None, *, negative: bool) -> str:
+def _count_column(relation: Source, freq: str | None, *, negative: bool) -> str:
     """SQL for a column of counts, as DOUBLE: a noisy one may be negative, none may be NULL, NaN or infinite."""
-    number = relation.number(n, "n")
+    number = relation.number(freq, "freq")
     known = f"isfinite({number}::DOUBLE)" if negative else f"({number} >= 0 AND isfinite({number}::DOUBLE))"
     problem = f"a count of {relation.described} is NULL or infinite" + ("" if negative else ", or negative")
     return f"CASE WHEN {known} THEN {number}::DOUBLE ELSE error({literal(problem)}) END"
@@ -24,26 +24,26 @@ def _as_texts(columns: Sequence[tuple[Source, str]]) -> list[str]:
     """SQL for the values of several columns as texts that are equal where the values are: 1.0 is 1."""
     types = [relation.type_of(name) for relation, name in columns]
     through = "::DOUBLE" if len(set(types)) > 1 and all(map(is_number, types)) else ""
-    return [f"{relation.column(name, 'category')}{through}::VARCHAR" for relation, name in columns]
+    return [f"{relation.column(name, 'sensitive')}{through}::VARCHAR" for relation, name in columns]
 
 
 def _modal(
-    session: Session, released: str | None, truth: str | None, unit: str | None, category: str | None, n: str | None,
-    min_modal: int | None, gate: str | None,
+    session: Session, protected: str | None, original: str | None, area: str | None, sensitive: str | None,
+    freq: str | None, min_modal: int | None, gate: str | None,
 ) -> str:  # fmt: skip
     """A query for the guess in each unit: ``_unit`` and the columns of ``sdc_modal_guess``."""
     cursor = session.cursor()
     least = whole(min_modal, "min_modal", least=0)
     by_truth = choice(gate, "gate", ("truth", "released")) == "truth"
     parts = []
-    tables = {name: source(cursor, text, name) for name, text in (("released", released), ("truth", truth))}
-    check_kinds(tables, [unit], "unit")
-    check_kinds(tables, [category], "category")
-    words = _as_texts([(relation, str(category)) for relation in tables.values()])
+    tables = {name: source(cursor, text, name) for name, text in (("protected", protected), ("original", original))}
+    check_kinds(tables, [area], "area")
+    check_kinds(tables, [sensitive], "sensitive")
+    words = _as_texts([(relation, str(sensitive)) for relation in tables.values()])
     for (argument, relation), what in zip(tables.items(), words, strict=True):
-        where = relation.column(unit, "unit")
-        counts = _count_column(relation, n, negative=argument == "released")
-        checked = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL in ''{argument}''') ELSE {where} END"
+        where = relation.column(area, "area")
+        counts = _count_column(relation, freq, negative=argument == "protected")
+        checked = f"CASE WHEN {where} IS NULL THEN error('an area is NULL in ''{argument}''') ELSE {where} END"
         parts.append(
             f"SELECT {checked} AS _unit, {what} AS _category, sum({counts})::DOUBLE AS _n FROM {relation.sql} "
             "GROUP BY ALL"
@@ -76,24 +76,24 @@ def _modal(
 
 
 def plan_modal_guess(
-    session: Session, released: str | None, truth: str | None, unit: str | None, category: str | None, n: str | None,
-    min_modal: int | None, gate: str | None,
+    session: Session, protected: str | None, original: str | None, area: str | None, sensitive: str | None,
+    freq: str | None, min_modal: int | None, gate: str | None,
 ) -> str:  # fmt: skip
     """``sdc_modal_guess``: one row a unit."""
-    scored = _modal(session, released, truth, unit, category, n, min_modal, gate)
-    known = source(session.cursor(), truth, "truth")
-    [shown] = map(identifier, known.named([unit], "unit", _GUESSED))
+    scored = _modal(session, protected, original, area, sensitive, freq, min_modal, gate)
+    known = source(session.cursor(), original, "original")
+    [shown] = map(identifier, known.named([area], "area", _GUESSED))
     return f"""{scored}
         SELECT _unit AS {shown}, modal_category, is_tie, modal_released, modal_true, unit_true, predicted, precision
         FROM _scored ORDER BY _unit"""
 
 
 def plan_modal_guess_curve(
-    session: Session, released: str | None, truth: str | None, unit: str | None, category: str | None, n: str | None,
-    min_modal: int | None, gate: str | None, grid: list[float] | None,
+    session: Session, protected: str | None, original: str | None, area: str | None, sensitive: str | None,
+    freq: str | None, min_modal: int | None, gate: str | None, grid: list[float] | None,
 ) -> str:  # fmt: skip
     """``sdc_modal_guess_curve``: for how many people the guess is at least so good."""
-    scored = _modal(session, released, truth, unit, category, n, min_modal, gate)
+    scored = _modal(session, protected, original, area, sensitive, freq, min_modal, gate)
     shares = sorted(set(each_share(needed(grid, "grid", "hold numbers from 0 to 1"), "grid")))
     points = ", ".join(f"({point!r}::DOUBLE)" for point in shares)
     return f"""{scored}
@@ -104,11 +104,11 @@ def plan_modal_guess_curve(
 
 
 def plan_modal_guess_summary(
-    session: Session, released: str | None, truth: str | None, unit: str | None, category: str | None, n: str | None,
-    min_modal: int | None, gate: str | None,
+    session: Session, protected: str | None, original: str | None, area: str | None, sensitive: str | None,
+    freq: str | None, min_modal: int | None, gate: str | None,
 ) -> str:  # fmt: skip
     """``sdc_modal_guess_summary``: one row."""
-    scored = _modal(session, released, truth, unit, category, n, min_modal, gate)
+    scored = _modal(session, protected, original, area, sensitive, freq, min_modal, gate)
     return f"""{scored}
         SELECT coalesce(sum(unit_true), 0) AS persons, coalesce(sum(unit_true) FILTER (predicted), 0) AS guessed,
             coalesce(sum(modal_true) FILTER (predicted), 0) AS "right", "right" / nullif(guessed, 0) AS precision,
@@ -119,27 +119,27 @@ def plan_modal_guess_summary(
 
 
 def plan_attack_score(
-    session: Session, attack: str | None, released: str | None, unit: str | None, category: str | None, n: str | None,
-    linked: str | None, predicted: str | None, actual: str | None, size_bins: list[int] | None,
+    session: Session, attack: str | None, protected: str | None, area: str | None, sensitive: str | None,
+    freq: str | None, linked: str | None, predicted: str | None, actual: str | None, size_bins: list[int] | None,
 ) -> str:  # fmt: skip
     """``sdc_attack_score``: an attack beside the guess of the most frequent category, by size of the unit."""
     cursor = session.cursor()
-    targets, table = source(cursor, attack, "attack"), source(cursor, released, "released")
+    targets, table = source(cursor, attack, "attack"), source(cursor, protected, "protected")
     wanted = "hold the smallest size of each class of units, such as [1, 10, 50]"
     bins = sorted({whole(size, "size_bins", least=1) for size in needed(size_bins, "size_bins", wanted)})
-    check_kinds({"attack": targets, "released": table}, [unit], "unit")
-    where, place = targets.column(unit, "unit"), table.column(unit, "unit")
+    check_kinds({"attack": targets, "protected": table}, [area], "area")
+    where, place = targets.column(area, "area"), table.column(area, "area")
     said = targets.column(linked, "linked")
     if targets.type_of(str(linked)) not in ("BOOLEAN", '"NULL"'):
         raise wrong("linked", f"name a column of truth values: '{linked}' is none")
-    table.column(category, "category")
+    table.column(sensitive, "sensitive")
     for name, argument in ((predicted, "predicted"), (actual, "actual")):
         targets.column(name, argument)
         sql_type = targets.type_of(str(name))
-        if kind_of(sql_type) != kind_of(table.type_of(str(category))) and sql_type != '"NULL"':
-            raise SDCError(f"arguments '{argument}' and 'category' name columns of different types: cast one of them")
-    told, so, what = _as_texts([(targets, str(predicted)), (targets, str(actual)), (table, str(category))])
-    number = _count_column(table, n, negative=True)
+        if kind_of(sql_type) != kind_of(table.type_of(str(sensitive))) and sql_type != '"NULL"':
+            raise SDCError(f"arguments '{argument}' and 'sensitive' name columns of different types: cast one of them")
+    told, so, what = _as_texts([(targets, str(predicted)), (targets, str(actual)), (table, str(sensitive))])
+    number = _count_column(table, freq, negative=True)
     binned = "list_max(list_filter([" + ", ".join(map(str, bins)) + "]::BIGINT[], lambda b: b <= _size))"
     return f"""
         WITH _modal AS (

@@ -424,16 +424,16 @@ def _person(name: str | None, argument: str) -> str:
 
 
 def plan_check_submit(
-    session: Session, name: str | None, checked: str | None, by: str | None, exception: str | None
+    session: Session, name: str | None, checked: str | None, requested_by: str | None, exception: str | None
 ) -> Rows:
     """``sdc_check_submit``: runs a check and stores what came of it."""
     title = needed(name, "name", "name the output").strip()
-    who = _person(by, "by")
+    who = _person(requested_by, "requested_by")
     kind, lax = _checked_call(session.cursor(), checked)
     reason = (exception or "").strip() or None
     known = catalog.output(session.cursor(), title)
     if known is not None and known.decision is not None:
-        raise SDCError(f"output '{title}' is decided already; drop it with sdc_check_drop, or take another name")
+        raise SDCError(f"output '{title}' is decided already; drop it with sdc_drop_output, or take another name")
 
     def submit() -> pa.Table:
         with session.cursor() as cursor:
@@ -466,12 +466,12 @@ def plan_check_decide(
     session: Session,
     name: str | None,
     decision: str | None,
-    by: str | None,
+    decided_by: str | None,
     reason: str | None,
     fingerprint: str | None,
 ) -> Rows:
     """``sdc_check_decide``: approves or rejects a stored output."""
-    who = _person(by, "by")
+    who = _person(decided_by, "decided_by")
     title = (name or "").strip()
     known = catalog.output(session.cursor(), title)
     if known is None:
@@ -507,7 +507,7 @@ def plan_check_decide(
 def _submitter(output: catalog.Output) -> str:
     """Who submitted an output: records from before names had to be plain may hold others."""
     try:
-        return _person(output.submitted_by, "by")
+        return _person(output.submitted_by, "requested_by")
     except SDCError:
         raise SDCError(
             f"output '{output.name}' was submitted under a name that may look like another one: submit it again, by "
@@ -515,8 +515,8 @@ def _submitter(output: catalog.Output) -> str:
         ) from None
 
 
-def plan_check_drop(session: Session, name: str | None) -> Rows:
-    """``sdc_check_drop``: fails while binding if there is no such output."""
+def plan_drop_output(session: Session, name: str | None) -> Rows:
+    """``sdc_drop_output``: fails while binding if there is no such output."""
     title = (name or "").strip()
     if catalog.output(session.cursor(), title) is None:
         raise unknown("output", title, catalog.outputs(session.cursor()))
@@ -533,6 +533,6 @@ FAMILY = Family(
     stored=("output_checks.sql",),
     temporary=("output_checks_tables.sql",),
     planners=(
-        *planners(plan_check_table, plan_check_statistics, plan_check_submit, plan_check_decide, plan_check_drop),
+        *planners(plan_check_table, plan_check_statistics, plan_check_submit, plan_check_decide, plan_drop_output),
     ),
 )

@@ -40,16 +40,16 @@ def _whole_column(relation: Source, name: str | None, argument: str) -> str:
 
 
 def plan_recon_link(
-    session: Session, records: str | None, external: str | None, match: list[str] | None, near: str | None,
+    session: Session, records: str | None, external: str | None, keys: list[str] | None, near: str | None,
     tolerance: float | None, id: str | None, order: list[str] | None, slot: str | None, draw: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_recon_link``: the person that each record of each draw is taken for."""
     cursor = session.cursor()
     ours, theirs = source(cursor, records, "records"), source(cursor, external, "external")
-    names = ours.named(match, "match")
-    needed(names, "match", "name the columns by which a record and a person go together")
-    others = theirs.named(names, "match")
-    check_kinds({"records": ours, "external": theirs}, names, "match")
+    names = ours.named(keys, "keys")
+    needed(names, "keys", "name the columns by which a record and a person go together")
+    others = theirs.named(names, "keys")
+    check_kinds({"records": ours, "external": theirs}, names, "keys")
     far = distance(tolerance, "tolerance", least=0)
     [person] = map(identifier, theirs.named([id], "id", ("draw", "slot", "exact")))
     first = "".join(f"{identifier(name)} ASC NULLS FIRST, " for name in theirs.named(order, "order"))
@@ -130,9 +130,9 @@ def _claimed(
     return relation, [identifier(name) for name in relation.named(names, "id", taken)]
 
 
-def plan_recon_designations(session: Session, links: str | None, attribute: str | None, id: str | None) -> str:
+def plan_recon_designations(session: Session, links: str | None, sensitive: str | None, id: str | None) -> str:
     """``sdc_recon_designations``: what each person is taken to be, over the draws."""
-    relation, [person, value] = _claimed(session, links, id, [(attribute, "attribute")], ("draws", "share", "modal"))
+    relation, [person, value] = _claimed(session, links, id, [(sensitive, "sensitive")], ("draws", "share", "modal"))
     return f"""
         SELECT *, draws / sum(draws) OVER (PARTITION BY {person}) AS share,
             draws = max(draws) OVER (PARTITION BY {person}) AS modal
@@ -162,12 +162,12 @@ def plan_recon_refutations(
 
 
 def plan_chance_match(
-    session: Session, text: str | None, unit: str | None, keys: list[str] | None, near: str | None,
-    tolerance: float | None, attribute: str | None,
+    session: Session, text: str | None, area: str | None, keys: list[str] | None, near: str | None,
+    tolerance: float | None, sensitive: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_chance_match``: how many people a reconstruction drawn at random gets right."""
     relation = source(session.cursor(), text, "source")
-    where = relation.column(unit, "unit")
+    where = relation.column(area, "area")
     names = [identifier(name) for name in relation.named(keys, "keys")]
     far = distance(tolerance, "tolerance", least=0)
     number = None if near is None else _number(relation, near, "near")
@@ -175,10 +175,10 @@ def plan_chance_match(
         raise wrong("keys", "name the columns that are reconstructed")
     if number is not None and folded(identifier(str(near))) in map(folded, names):
         raise wrong("near", "name another column than 'keys'")
-    alone = f"CASE WHEN {where} IS NULL THEN error('a unit is NULL') ELSE {where} END"
-    guessed = "NULL::BIGINT" if attribute is None else (
+    alone = f"CASE WHEN {where} IS NULL THEN error('an area is NULL') ELSE {where} END"
+    guessed = "NULL::BIGINT" if sensitive is None else (
         f"(SELECT sum(_most) FROM (SELECT max(_n) AS _most FROM (SELECT {where}, count(*) AS _n FROM {relation.sql} "
-        f"GROUP BY {where}, {relation.column(attribute, 'attribute')}) GROUP BY {where}))"
+        f"GROUP BY {where}, {relation.column(sensitive, 'sensitive')}) GROUP BY {where}))"
     )  # fmt: skip
 
     def make() -> pa.Table:

@@ -253,25 +253,25 @@ class _Tables:
 
 
 def _tables(
-    session: Session, fine: str | None, coarse: str | None, unit: str | None, detail: str | None, by: list[str] | None,
-    n: str | None, taken: Sequence[str], *,
+    session: Session, fine: str | None, coarse: str | None, area: str | None, detail: str | None,
+    dimensions: list[str] | None, freq: str | None, taken: Sequence[str], *,
     trusted: bool = False,
 ) -> _Tables:  # fmt: skip
     cursor = session.cursor()
     small, wide = source(cursor, fine, "fine"), source(cursor, coarse, "coarse")
-    groups = list(map(identifier, small.named(by, "by", taken)))
-    check_kinds({"fine": small, "coarse": wide}, by or [], "by")
-    other = list(map(identifier, wide.named(by, "by", taken)))
-    where = list(map(identifier, small.named([unit] if unit else None, "unit", taken)))
+    groups = list(map(identifier, small.named(dimensions, "dimensions", taken)))
+    check_kinds({"fine": small, "coarse": wide}, dimensions or [], "dimensions")
+    other = list(map(identifier, wide.named(dimensions, "dimensions", taken)))
+    where = list(map(identifier, small.named([area] if area else None, "area", taken)))
     what = list(map(identifier, wide.named([detail] if detail else None, "detail", taken)))
     if not where or not what:
-        raise SDCError("arguments 'unit' and 'detail' must name a column of 'fine' and one of 'coarse'")
+        raise SDCError("arguments 'area' and 'detail' must name a column of 'fine' and one of 'coarse'")
     wrong = f"error({literal('a count is NULL, negative or no whole number')})"
     parts = []
     for relation, columns, last, name in ((small, groups, where[0], "_unit"), (wide, other, what[0], "_detail")):
         if last in columns:
-            raise SDCError("arguments 'unit', 'detail' and 'by' must name different columns")
-        number = relation.number(n, "n")
+            raise SDCError("arguments 'area', 'detail' and 'dimensions' must name different columns")
+        number = relation.number(freq, "freq")
         checked = (
             f"CASE WHEN {number} >= 0 AND {number} = round({number}) AND {number} < 1e9 THEN {number}::BIGINT "
             f"ELSE {'NULL' if trusted else wrong} END"
@@ -285,11 +285,11 @@ def _tables(
 
 
 def plan_recon_bounds(
-    session: Session, fine: str | None, coarse: str | None, unit: str | None, detail: str | None, by: list[str] | None,
-    n: str | None,
+    session: Session, fine: str | None, coarse: str | None, area: str | None, detail: str | None,
+    dimensions: list[str] | None, freq: str | None,
 ) -> str:  # fmt: skip
     """``sdc_recon_bounds``: between what each cell of units by detail must lie."""
-    tables = _tables(session, fine, coarse, unit, detail, by, n, ("low", "high", "determined", "posterior"))
+    tables = _tables(session, fine, coarse, area, detail, dimensions, freq, ("low", "high", "determined", "posterior"))
     named = "".join(f"f.{key} AS {name}, " for key, name in zip(tables.keys, tables.shown, strict=True))
     return f"""
         WITH {tables.totals}
@@ -300,14 +300,14 @@ def plan_recon_bounds(
 
 
 def plan_recon_count(
-    session: Session, fine: str | None, coarse: str | None, unit: str | None, detail: str | None, by: list[str] | None,
-    n: str | None,
+    session: Session, fine: str | None, coarse: str | None, area: str | None, detail: str | None,
+    dimensions: list[str] | None, freq: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_recon_count``: how many files fit the two tables, group by group."""
     columns = ("persons", "log10_assignments", "distinct_tables", "determined_persons")
-    tables = _tables(session, fine, coarse, unit, detail, by, n, columns)
+    tables = _tables(session, fine, coarse, area, detail, dimensions, freq, columns)
     checked = tables.totals
-    tables = _tables(session, fine, coarse, unit, detail, by, n, columns, trusted=True)
+    tables = _tables(session, fine, coarse, area, detail, dimensions, freq, columns, trusted=True)
     keys = "".join(f"{key}, " for key in tables.keys)
     order = ", ".join(f"c.{key} ASC NULLS FIRST" for key in tables.keys) or "1"
     margins = f"""
@@ -355,11 +355,11 @@ def plan_recon_count(
 
 
 def plan_reconstruct(
-    session: Session, fine: str | None, coarse: str | None, unit: str | None, detail: str | None, by: list[str] | None,
-    n: str | None, draws: int | None, seed: int | None,
+    session: Session, fine: str | None, coarse: str | None, area: str | None, detail: str | None,
+    dimensions: list[str] | None, freq: str | None, draws: int | None, seed: int | None,
 ) -> str:  # fmt: skip
     """``sdc_reconstruct``: files that fit the two tables, each way to deal the details out being as likely."""
-    tables = _tables(session, fine, coarse, unit, detail, by, n, ("draw", "slot"))
+    tables = _tables(session, fine, coarse, area, detail, dimensions, freq, ("draw", "slot"))
     times = whole(draws, "draws", least=1, most=10_000)
     given = seed
     key = literal(str(secrets.randbits(63) if given is None else given))

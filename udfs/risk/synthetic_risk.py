@@ -109,16 +109,16 @@ def plan_replicated_uniques(
 
 def _attribution(
     cursor: duckdb.DuckDBPyConnection, original: str | None, synthetic: str | None, keys: list[str] | None,
-    targets: list[str] | None, tau: float | None, argument_of_targets: str = "targets",
+    sensitive: list[str] | None, tau: float | None,
 ) -> tuple[Compared, list[str], float]:  # fmt: skip
-    """Check the arguments: the columns compared are the keys, then the targets."""
+    """Check the arguments: the columns compared are the keys, then the sensitive ones."""
     given = needed(keys, "keys", "name the columns that somebody may know")
-    asked = needed(targets, argument_of_targets, "name the columns to be learned")
+    asked = needed(sensitive, "sensitive", "name the columns to be learned")
     tables = {"original": original, "synthetic": synthetic}
     known = Compared.read(cursor, tables, given, argument="keys")
-    wanted = known.named(asked, argument_of_targets)
+    wanted = known.named(asked, "sensitive")
     if both := [name for name in wanted if name in known.names]:
-        raise SDCError(f"column '{both[0]}' cannot be both a key and a target")
+        raise SDCError(f"column '{both[0]}' cannot be both a key and sensitive")
     return Compared(known.tables, known.names + wanted), list(wanted), share(tau, "tau", zero=False)
 
 
@@ -176,11 +176,11 @@ _TCAP_FIGURES = f"""
 
 
 def plan_tcap(
-    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, targets: list[str] | None,
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, sensitive: list[str] | None,
     tau: float | None, weighting: str | None, key_sizes: list[int] | None,
 ) -> str:  # fmt: skip
     """``sdc_tcap``: a row for each target and number of keys."""
-    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, targets, tau)
+    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, sensitive, tau)
     weighed_by = choice(weighting, "weighting", _WEIGHTINGS)
     most = len(compared.names) - len(wanted)
     sizes = key_sizes or [most]
@@ -209,12 +209,12 @@ _TCAP_COLUMNS = ("matches", "cap", "agreement", "guess", "hit", "correct", "moda
 
 
 def plan_tcap_records(
-    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, target: str | None,
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, sensitive: str | None,
     tau: float | None,
 ) -> str:  # fmt: skip
     """``sdc_tcap_records``: a row for each original record."""
-    learned = needed(target, "target", "name the column to be learned")
-    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [learned], tau, "target")
+    learned = needed(sensitive, "sensitive", "name the column to be learned")
+    compared, _, at_least = _attribution(session.cursor(), original, synthetic, keys, [learned], tau)
     records, number = compared.tables["original"], len(compared.names) - 1
     refuse_taken(records.columns, _TCAP_COLUMNS)
     values = ", ".join(
@@ -233,11 +233,11 @@ def plan_tcap_records(
 
 
 def plan_disclosure(
-    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, targets: list[str] | None,
+    session: Session, original: str | None, synthetic: str | None, keys: list[str] | None, sensitive: list[str] | None,
     tau: float | None,
 ) -> str:  # fmt: skip
     """``sdc_disclosure``: a row for each target."""
-    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, targets, tau)
+    compared, wanted, at_least = _attribution(session.cursor(), original, synthetic, keys, sensitive, tau)
     keys_number = len(compared.names) - len(wanted)
     parts = [
         f"SELECT * FROM ({_disclosure(compared, keys_number, place, target, at_least)})"

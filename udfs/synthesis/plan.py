@@ -404,10 +404,10 @@ def read_plan(
     outputs = _outputs(cursor, relation, formulas)
     strata = names.places(by, "by")
     not_drawn = {*strata, *formulas}
-    asked = names.places(targets, "targets") or [place for place in range(len(outputs)) if place not in not_drawn]
+    asked = names.places(targets, "columns") or [place for place in range(len(outputs)) if place not in not_drawn]
     for place in asked:
         if place in not_drawn:
-            raise SDCError(f"column '{outputs[place].name}' cannot be a target: it is in argument 'by' or 'derived'")
+            raise SDCError(f"column '{outputs[place].name}' cannot be synthesised: it is in argument 'by' or 'derived'")
     together = names.places(joint, "joint")
     for place in together:
         if place not in asked:

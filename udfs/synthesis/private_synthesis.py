@@ -103,7 +103,7 @@ def _margins(text: str | None, by: tuple[str, ...]) -> list[tuple[int, ...]]:
         raise wrong("margins", "be 'twoway', 'oneway', or lists of columns", "[['a', 'b'], ['b', 'c']]")
     found: list[tuple[int, ...]] = []
     for names in given:
-        axes = tuple(sorted(set(among(names, "margins", by, "'by'"))))
+        axes = tuple(sorted(set(among(names, "margins", by, "'dimensions'"))))
         if len(axes) < len(names):
             raise SDCError("argument 'margins' names a column twice in one margin")
         if axes in found:

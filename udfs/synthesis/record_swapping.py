@@ -72,15 +72,15 @@ def _read_call(
     relation = source(session.cursor(), text, "source")
     lived_in = needed(household, "household", "name the column that tells which records move together")
     needed(hierarchy, "hierarchy", "name the columns of the geography, the widest first")
-    least, swapped = whole(k, "k_anonymity", least=0), share(rate, "swaprate")
+    least, swapped = whole(k, "k", least=0), share(rate, "swaprate")
     need_seed_or_secret(session, seed, "a swap can be undone")
     call = _Call(
         relation, relation.named([lived_in], "household")[0], relation.named(hierarchy, "hierarchy"),
         tuple(relation.named(profile, "similar") for profile in _lists(similar)),
-        relation.named(risk, "risk_variables"), relation.named(carried, "carry_along"), least, swapped, seed,
+        relation.named(risk, "keys"), relation.named(carried, "carry_along"), least, swapped, seed,
     )  # fmt: skip
     relation.check_names(tuple(relation.columns))
-    others = (("risk_variables", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
+    others = (("keys", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
     for argument, columns in (("hierarchy", call.hierarchy), *others):
         if call.household in columns:
             raise SDCError(f"argument '{argument}' names the column of the household")
@@ -231,13 +231,11 @@ def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping
 
 def plan_record_swap(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
-    risk_variables: list[str] | None, k_anonymity: int | None, swaprate: float | None, carry_along: list[str] | None,
+    keys: list[str] | None, k: int | None, swaprate: float | None, carry_along: list[str] | None,
     return_swapped_id: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap``: the records of the source, with the geography of the other household."""
-    call = _read_call(
-        session, text, household, hierarchy, similar, risk_variables, k_anonymity, swaprate, carry_along, seed
-    )
+    call = _read_call(session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed)
     refuse_taken(call.relation.columns if return_swapped_id else (), _ADDED)
 
     def make() -> pa.Table:
@@ -286,13 +284,11 @@ def _with_places_changed(call: _Call, told: bool) -> str:
 
 def plan_record_swap_report(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
-    risk_variables: list[str] | None, k_anonymity: int | None, swaprate: float | None, carry_along: list[str] | None,
+    keys: list[str] | None, k: int | None, swaprate: float | None, carry_along: list[str] | None,
     seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap_report``: what the swap with the same arguments does, by level."""
-    call = _read_call(
-        session, text, household, hierarchy, similar, risk_variables, k_anonymity, swaprate, carry_along, seed
-    )
+    call = _read_call(session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed)
 
     def make() -> pa.Table:
         _, at_risk, swapping = _swap(session, call)

@@ -132,7 +132,7 @@ def _select(
 
 
 def plan_synth_records(
-    session: Session, text: str | None, targets: list[str] | None, rows: int | None, subset: str | None,
+    session: Session, text: str | None, columns: list[str] | None, rows: int | None, subset: str | None,
     share: float | None, details: bool | None, model: str | None, seed: int | None, *common: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_synth_records``: from a source, or from a stored model."""
@@ -140,7 +140,7 @@ def plan_synth_records(
         whole(rows, "rows", least=0, most=_MOST_ROWS)
     need_seed_or_secret(session, seed, "synthetic records can be made again")
     if model is not None:
-        given = {"source": text, "targets": targets or None, "subset": subset, "share": share}
+        given = {"source": text, "columns": columns or None, "subset": subset, "share": share}
         given |= {
             name: value
             for name, value, default in zip(ARGUMENT_NAMES, common, ARGUMENT_DEFAULTS, strict=True)
@@ -150,7 +150,7 @@ def plan_synth_records(
             if value is not None:
                 raise SDCError(f"argument '{name}' cannot be given with 'model': it belongs to sdc_synth_model")
         return _from_stored(session, model, rows, seed, details=bool(details))
-    plan = read_plan(session, text, targets, subset, share, seed, *common)
+    plan = read_plan(session, text, columns, subset, share, seed, *common)
     if plan.partial and rows is not None:
         raise SDCError(
             "argument 'rows' is for records that are wholly synthetic; here others stay, so that their number is given"
@@ -293,7 +293,7 @@ FAMILY = Family(
         planner(
             plan_synth_records,
             _HANDLE,
-            ("source", "targets", "rows", "subset", "share", "details", "model", "seed", *ARGUMENT_NAMES),
+            ("source", "columns", "rows", "subset", "share", "details", "model", "seed", *ARGUMENT_NAMES),
         ),
         planner(plan_synth_model, order=("name", "source", "seed", "replace", *ARGUMENT_NAMES)),
         weights.PLANNER,

@@ -118,7 +118,7 @@ def _domains(text: str | None, by: list[str]) -> dict[str, list[str | None]]:
     if not all(isinstance(values, list) and values for values in given.values()):
         raise wrong("domains", "hold lists of categories", example)
     found: dict[str, list[str | None]] = {}
-    for place, (column, values) in zip(among(given, "domains", by, "'by'"), given.items(), strict=True):
+    for place, (column, values) in zip(among(given, "domains", by, "'dimensions'"), given.items(), strict=True):
         texts = [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values]
         if len(set(texts)) < len(texts):
             raise SDCError(f"argument 'domains' names a category of '{column}' twice")
@@ -155,15 +155,15 @@ class Cells:
             SDCError: an unknown column, one named twice, or a condition that does not bind.
         """
         relation = source(cursor, text, "source")
-        needed(by, "by", "name the columns whose combinations are the cells")
-        names = relation.named(by, "by", ("replicate", "count"))
+        needed(by, "dimensions", "name the columns whose combinations are the cells")
+        names = relation.named(by, "dimensions", ("replicate", "count"))
         relation.check_names(names)
         if count is not None:
-            if relation.column(count, "count") in map(identifier, names):
-                raise SDCError("argument 'count' names a column of 'by'")
-            relation.number(count, "count")
+            if relation.column(count, "freq") in map(identifier, names):
+                raise SDCError("argument 'freq' names a column of 'dimensions'")
+            relation.number(count, "freq")
         if structural is not None:
-            what = "argument 'structural_zeros' must be a condition on the columns of 'by'"
+            what = "argument 'structural_zeros' must be a condition on the columns of 'dimensions'"
             relation.check_condition(cursor, structural, names, what)
             check_reads_columns_only(cursor, structural, names, "structural_zeros")
         cells = cls(relation, names, count, _domains(domains, list(names)), structural)
@@ -184,7 +184,7 @@ class Cells:
         if self.count is None:
             n = "count(*)"
         else:
-            column = self.relation.number(self.count, "count")
+            column = self.relation.number(self.count, "freq")
             n = f"sum({_whole_number(column)})"
         # Two readings of a sum: DuckDB looks at HAVING and at the result.
         return (
@@ -369,7 +369,7 @@ def _histogram(
         if by or domains or structural:
             raise SDCError("argument 'cells' is for a histogram: a column of counts, and how many cells have each")
         relation = source(session.cursor(), text, "source")
-        n, numbers = relation.number(count, "count"), relation.number(cells, "cells")
+        n, numbers = relation.number(count, "freq"), relation.number(cells, "cells")
         query = f"SELECT {_whole_number(n)}, {_whole_number(numbers)} FROM {relation.sql}"
         return lambda: _read_histogram(session, query, cells_total)
     table = Cells.read(session.cursor(), text, by, count, domains, structural)
@@ -463,16 +463,18 @@ def plan_tune(
 
 def plan_tau_observed(
     session: Session, original: str | None, synthetic: str | None, by: list[str] | None, count: str | None,
-    synthetic_count: str | None, m: int | None, cells_total: int | None, k: str | None, d: str | None,
+    synthetic_freq: str | None, m: int | None, cells_total: int | None, k: str | None, d: str | None,
 ) -> str:  # fmt: skip
     """``sdc_tau_observed``: the measures of a synthesis that has been drawn, in SQL."""
     cursor = session.cursor()
     cells = Cells.read(cursor, original, by, count, None, None)
     drawn = source(cursor, synthetic, "synthetic")
-    n_hat = drawn.number(synthetic_count, "synthetic_count")
-    check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "by")
-    columns = ", ".join(drawn.column(name, "by") for name in cells.by)
-    alike = " AND ".join(f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'by')}" for name in cells.by)
+    n_hat = drawn.number(synthetic_freq, "synthetic_freq")
+    check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "dimensions")
+    columns = ", ".join(drawn.column(name, "dimensions") for name in cells.by)
+    alike = " AND ".join(
+        f"o.{identifier(name)} IS NOT DISTINCT FROM s.{drawn.column(name, 'dimensions')}" for name in cells.by
+    )
     if m is None:
         replicate = next((name for name in drawn.columns if folded(name) == "replicate"), None)
         largest = f"max({drawn.number(replicate, 'replicate')})" if replicate else "1"
@@ -525,7 +527,6 @@ _TUNE_COLUMNS = {
 
 FAMILY = Family(
     name="synthesis",
-    stored=("synthesis.sql",),
     temporary=("synthesis_tables.sql",),
     planners=(*planners(plan_synth_table, plan_tau, plan_tune, plan_tau_observed),),
     scalars=(

@@ -43,17 +43,17 @@ class _Call:
 
     @classmethod
     def read(
-        cls, session: Session, original: str | None, protected: str | None, keys: list[str] | None,
-        estimate: str | None, se: str | None, n: str | None = None, suppressed: str | None = None,
+        cls, session: Session, original: str | None, protected: str | None, dimensions: list[str] | None,
+        estimate: str | None, se: str | None, freq: str | None = None, suppressed: str | None = None,
         percent: bool | None = True,
     ) -> _Call:  # fmt: skip
         cursor = session.cursor()
         one, other = source(cursor, original, "original"), source(cursor, protected, "protected")
-        known = needed(keys, "keys", "name the columns that identify an estimate")
-        other.named(known, "keys")
-        names = one.named(known, "keys", _TAKEN)
+        known = needed(dimensions, "dimensions", "name the columns that identify an estimate")
+        other.named(known, "dimensions")
+        names = one.named(known, "dimensions", _TAKEN)
         in_percent = truth(percent, "percent")
-        check_kinds({"original": one, "protected": other}, known, "keys")
+        check_kinds({"original": one, "protected": other}, known, "dimensions")
         for column, argument in ((estimate, "estimate"), (se, "se")):
             other.number(column, argument)
         hidden = None if suppressed is None else one.column(suppressed, "suppressed")
@@ -61,16 +61,16 @@ class _Call:
             raise wrong("suppressed", f"name a column of truth values: '{suppressed}' is none")
         return cls(
             one, other, tuple(names), one.number(estimate, "estimate"), one.number(se, "se"),
-            None if n is None else one.number(n, "n"), hidden, in_percent,
+            None if freq is None else one.number(freq, "freq"), hidden, in_percent,
         )  # fmt: skip
 
     def side(self, relation: Source, *, original: bool) -> str:
         """The estimates of one file: keys, est, se, n, and whether it is suppressed."""
-        keys = ", ".join(f"{relation.column(name, 'keys')} AS {identifier(name)}" for name in self.keys)
+        keys = ", ".join(f"{relation.column(name, 'dimensions')} AS {identifier(name)}" for name in self.keys)
         n = f"{self.n}::DOUBLE" if self.n and original else "NULL::DOUBLE"
         hidden = f"coalesce({self.suppressed}::BOOLEAN, false)" if self.suppressed and original else "false"
         columns = ", ".join(identifier(name) for name in self.keys)
-        twice = f"the keys name more than one estimate in argument ''{'original' if original else 'protected'}''"
+        twice = f"the dimensions name more than one estimate in argument ''{'original' if original else 'protected'}''"
         return f"""
             SELECT {columns}, CASE WHEN count(*) > 1 THEN error('{twice}') ELSE any_value(_e) END AS _est,
                 any_value(_s) AS _se, any_value(_n) AS _n, bool_or(_h) AS _hidden, true AS _there
@@ -112,20 +112,20 @@ class _Call:
 
 
 def plan_quality(
-    session: Session, original: str | None, protected: str | None, keys: list[str] | None, estimate: str | None,
-    se: str | None, n: str | None, suppressed: str | None, percent: bool | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, estimate: str | None,
+    se: str | None, freq: str | None, suppressed: str | None, percent: bool | None,
 ) -> str:  # fmt: skip
     """``sdc_quality``."""
-    return _Call.read(session, original, protected, keys, estimate, se, n, suppressed, percent).compared()
+    return _Call.read(session, original, protected, dimensions, estimate, se, freq, suppressed, percent).compared()
 
 
 def plan_quality_summary(
-    session: Session, original: str | None, protected: str | None, keys: list[str] | None, by: list[str] | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, by: list[str] | None,
     estimate: str | None, se: str | None, suppressed: str | None,
 ) -> str:  # fmt: skip
     """``sdc_quality_summary``: percentiles are those of SAS, means of the two values at a step."""
-    call = _Call.read(session, original, protected, keys, estimate, se, None, suppressed)
-    groups = [identifier(call.keys[place]) for place in among(by, "by", call.keys, "the keys")]
+    call = _Call.read(session, original, protected, dimensions, estimate, se, None, suppressed)
+    groups = [identifier(call.keys[place]) for place in among(by, "by", call.keys, "the dimensions")]
     shown = "".join(f"{name}, " for name in groups)
     grouping = f"GROUP BY {', '.join(groups)}" if groups else ""
 
@@ -153,13 +153,13 @@ def plan_quality_summary(
 
 
 def plan_trend_concordance(
-    session: Session, original: str | None, protected: str | None, keys: list[str] | None, period: str | None,
+    session: Session, original: str | None, protected: str | None, dimensions: list[str] | None, period: str | None,
     estimate: str | None, se: str | None, z: float | None,
 ) -> str:  # fmt: skip
     """``sdc_trend_concordance``."""
     least = number(z, "z", above=0, why="1.96 for a level of 5 per cent")
     when = needed(period, "period", "name the column of the period")
-    call = _Call.read(session, original, protected, [*(keys or []), when], estimate, se)
+    call = _Call.read(session, original, protected, [*(dimensions or []), when], estimate, se)
     keyed = [identifier(name) for name in call.keys[:-1]]
     when = identifier(call.keys[-1])
     alike = " AND ".join([*(f"c.{name} IS NOT DISTINCT FROM l.{name}" for name in keyed), "true"])

@@ -65,15 +65,17 @@ class _Call:
     @classmethod
     def read(
         cls, session: Session, original: str | None, synthetic: str | None, columns: list[str] | None,
-        metrics: list[str] | None, keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None,
+        metrics: list[str] | None, keys: list[str] | None, sensitive: list[str] | None, outcomes: list[str] | None,
         predictors: list[str] | None, family: str | None, fractions: list[float] | None, repeats: int | None,
         groups: int | None, categorical: list[str] | None, seed: int | None,
     ) -> _Call:  # fmt: skip
         binomial = choice(family, "family", FAMILIES) == "binomial"
         times = whole(repeats, "repeats", least=1, most=10_000)
         drawn = each_share(fractions or _FRACTIONS, "fractions", zero=False, one=False)
-        if bool(keys) != bool(targets):
-            raise SDCError("arguments 'keys' and 'targets' belong together: what is known of a person, and what is not")
+        if bool(keys) != bool(sensitive):
+            raise SDCError(
+                "arguments 'keys' and 'sensitive' belong together: what is known of a person, and what is not"
+            )
         if bool(outcomes) != bool(predictors):
             raise SDCError("arguments 'outcomes' and 'predictors' belong together")
         compared = Compared.read(session.cursor(), original, synthetic, columns, categorical)
@@ -90,13 +92,13 @@ class _Call:
         ]
         for metric in metrics or []:
             if choice(metric, "metrics", _METRICS, each=True) and metric not in possible:
-                needed = {"cio": "'outcomes' and 'predictors'", "tcap": "'keys' and 'targets'"}.get(
+                needed = {"cio": "'outcomes' and 'predictors'", "tcap": "'keys' and 'sensitive'"}.get(
                     metric, "two columns"
                 )
                 raise SDCError(f"metric '{metric}' needs {needed}")
         return cls(
             compared, tuple(metric for metric in possible if not metrics or metric in metrics),
-            tuple(sorted(set(drawn))), times, named(keys, "keys"), named(targets, "targets"),
+            tuple(sorted(set(drawn))), times, named(keys, "keys"), named(sensitive, "sensitive"),
             named(outcomes, "outcomes"), named(predictors, "predictors"), binomial, check_groups(groups),
             seed or 0,
         )  # fmt: skip
@@ -202,14 +204,14 @@ def _curve(call: _Call, measured: _Measured) -> list[dict[str, object]]:
 
 def plan_sample_curve(
     session: Session, original: str | None, columns: list[str] | None, metrics: list[str] | None,
-    keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None, predictors: list[str] | None,
+    keys: list[str] | None, sensitive: list[str] | None, outcomes: list[str] | None, predictors: list[str] | None,
     family: str | None, fractions: list[float] | None, repeats: int | None, groups: int | None,
     categorical: list[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_sample_curve``."""
     call = _Call.read(
-        session, original, original, columns, metrics, keys, targets, outcomes, predictors, family, fractions, repeats,
-        groups, categorical, seed,
+        session, original, original, columns, metrics, keys, sensitive, outcomes, predictors, family, fractions,
+        repeats, groups, categorical, seed,
     )  # fmt: skip
 
     def make() -> pa.Table:
@@ -220,13 +222,13 @@ def plan_sample_curve(
 
 def plan_sample_equivalence(
     session: Session, original: str | None, synthetic: str | None, columns: list[str] | None,
-    metrics: list[str] | None, keys: list[str] | None, targets: list[str] | None, outcomes: list[str] | None,
+    metrics: list[str] | None, keys: list[str] | None, sensitive: list[str] | None, outcomes: list[str] | None,
     predictors: list[str] | None, family: str | None, fractions: list[float] | None, repeats: int | None,
     groups: int | None, categorical: list[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_sample_equivalence``."""
     call = _Call.read(
-        session, original, synthetic, columns, metrics, keys, targets, outcomes, predictors, family, fractions,
+        session, original, synthetic, columns, metrics, keys, sensitive, outcomes, predictors, family, fractions,
         repeats, groups, categorical, seed,
     )  # fmt: skip
 

@@ -86,7 +86,7 @@ def guarded(method: str, *, exact: bool = False) -> Iterator[Guard]:
             con.execute(f"FROM sdc_add_record_key('{name}', unit := 'person_id')").fetchall()
         con.execute("CREATE VIEW women AS FROM people WHERE sex = 'f'")
         for name in ("regions", "zones", "cold_regions"):
-            con.execute(f"FROM sdc_public('{name}')").fetchall()
+            con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
         for name in ("people", "women", "stays"):
             declare(con, name, method, exact=exact)
         yield guard(con)

@@ -361,7 +361,7 @@ def tpch(made: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, 
                 "population := 'customers')"
             ).fetchall()
         for name in _PUBLIC:
-            con.execute(f"FROM sdc_public('{name}')").fetchall()
+            con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
         with_own_numbers(con, "l_extendedprice")
         yield con, guard(con)
 
