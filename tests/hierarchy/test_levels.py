@@ -100,7 +100,7 @@ def test_wrong_arguments(con: duckdb.DuckDBPyConnection) -> None:
         ("'geo', child := 'chidl'", "unknown column 'chidl' in 'geo'; did you mean 'child'"),
         ("'geo', parent := NULL", "argument 'parent' must name a column"),
         ("'gea'", "unknown table 'gea'; did you mean 'geo'"),
-        ("NULL", "argument 'tbl' must name a table"),
+        ("NULL", "argument 'source' must name a table"),
         ("'geo', prefix := NULL", "argument 'prefix'"),
     ):
         with pytest.raises(duckdb.Error, match=message):

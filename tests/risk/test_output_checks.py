@@ -272,7 +272,7 @@ def test_no_macro_of_the_same_name_stands_in_for_a_check(con: duckdb.DuckDBPyCon
 def test_a_check_of_nothing_is_no_pass(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (g INTEGER, x INTEGER)")
     con.execute(
-        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''x'', requested_by := [''g''], "
+        "FROM sdc_check_submit('a', '(FROM sdc_check_statistics(''t'', value := ''x'', by := [''g''], "
         "statistics := [''sd'']))', requested_by := 'ann')"
     ).fetchall()
     assert con.execute("SELECT status, cells, releasable FROM sdc_outputs()").fetchall() == [("fail", 0, False)]

@@ -52,7 +52,7 @@ def test_worked_examples_of_overlap(
 
 
 def test_an_interval_the_wrong_way_round_is_an_error(con: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.Error, match="the lower limit of an interval is above the upper one"):
+    with pytest.raises(duckdb.Error, match="the upper end of an interval lies below its lower end"):
         con.execute("SELECT sdc_ci_overlap(1, 0, 0, 1)").fetchone()
 
 
@@ -250,9 +250,9 @@ def test_estimates_of_one_file_only_suppressed_ones_and_zeros(con: duckdb.DuckDB
         (1, "both", None, None, False), (2, "both", None, None, False), (3, "original", None, None, False),
         (4, "protected", None, None, False), (None, "both", 0, 0, True),
     ]  # fmt: skip
-    with pytest.raises(duckdb.Error, match="the keys name more than one estimate in argument 'protected'"):
+    with pytest.raises(duckdb.Error, match="the dimensions name more than one estimate in argument 'protected'"):
         con.execute("FROM sdc_quality('o', '(FROM p UNION ALL FROM p)', dimensions := ['k'])").fetchall()
-    with pytest.raises(duckdb.Error, match="argument 'keys' must name"):
+    with pytest.raises(duckdb.Error, match="argument 'dimensions' must name"):
         con.execute("FROM sdc_quality('o', 'p')").fetchall()
     with pytest.raises(duckdb.Error, match="unknown column 'estimate'"):
         con.execute("FROM sdc_quality('o', 'p', dimensions := ['k'], estimate := 'estimate')").fetchall()
@@ -284,7 +284,7 @@ def test_the_summary_by_groups(con: duckdb.DuckDBPyConnection) -> None:
     ]
     overall = con.execute("SELECT correlation FROM sdc_quality_summary('o', 'p', dimensions := ['domain'])").fetchall()
     assert overall[0][0] > 0.999
-    with pytest.raises(duckdb.Error, match=r"unknown column 'sex' in the keys \(argument 'by'\)"):
+    with pytest.raises(duckdb.Error, match=r"unknown column 'sex' in the dimensions \(argument 'by'\)"):
         con.execute("FROM sdc_quality_summary('o', 'p', dimensions := ['domain'], \"by\" := ['sex'])").fetchall()
     empty = con.execute(
         "FROM sdc_quality_summary('(FROM o LIMIT 0)', '(FROM p LIMIT 0)', dimensions := ['domain'])"
@@ -576,7 +576,7 @@ def test_a_synthesis_by_trees_on_the_map_of_samples(reference_data: Path) -> Non
     ("arguments", "message"),
     [
         ("metrics := ['pmse']", "argument 'metrics' must hold 'roc1', 'roc2', 'cio', 'utility' or 'tcap'"),
-        ("metrics := ['tcap']", "metric 'tcap' needs 'keys' and 'targets'"),
+        ("metrics := ['tcap']", "metric 'tcap' needs 'keys' and 'sensitive'"),
         ("metrics := ['cio']", "metric 'cio' needs 'outcomes' and 'predictors'"),
         ("columns := ['a'], metrics := ['roc2']", "metric 'roc2' needs two columns"),
         ("keys := ['a']", "'keys' and 'sensitive' belong together"),
