@@ -93,8 +93,6 @@ OF_RECORDS: dict[str, tuple[Call, str]] = {
     "overlap": (
         lambda t: f.sdc_interval_overlap(0, 9, t.w, t.w + 2, raw=True), "sdc_interval_overlap(0, 9, w, w + 2, raw := true)",
     ),
-    "overlap as of utility": (lambda t: f.sdc_ci_overlap(0, 9, t.w, t.y + 9), "sdc_ci_overlap(0, 9, w, y + 9)"),
-    "its gaps": (lambda t: f.sdc_ci_overlap_raw(0, 2, t.w, t.y + 9), "sdc_ci_overlap_raw(0, 2, w, y + 9)"),
     "unreliable": (lambda t: f.sdc_unreliable(t.w / 10, 0.1, t.y), "sdc_unreliable(w / 10, 0.1, y)"),
     "key of a unit": (lambda t: f.sdc_record_key(t.id, digits=6), "sdc_record_key(id, digits := 6)"),
 }  # fmt: skip

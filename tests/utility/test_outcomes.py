@@ -45,7 +45,7 @@ def fair() -> duckdb.DuckDBPyConnection:
 def test_worked_examples_of_overlap(
     lasting: duckdb.DuckDBPyConnection, interval: str, raw: float | None, clamped: float | None
 ) -> None:
-    assert lasting.execute(f"SELECT sdc_ci_overlap_raw({interval}), sdc_ci_overlap({interval})").fetchone() == (
+    assert lasting.execute(f"SELECT sdc_interval_overlap({interval}, raw := true), sdc_interval_overlap({interval})").fetchone() == (
         raw,
         clamped,
     )
@@ -53,7 +53,7 @@ def test_worked_examples_of_overlap(
 
 def test_an_interval_the_wrong_way_round_is_an_error(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="the upper end of an interval lies below its lower end"):
-        con.execute("SELECT sdc_ci_overlap(1, 0, 0, 1)").fetchone()
+        con.execute("SELECT sdc_interval_overlap(1, 0, 0, 1)").fetchone()
 
 
 _LIMITS = st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -68,7 +68,7 @@ def test_overlap_is_symmetric_and_has_no_unit(
     assert found == pytest.approx(overlap(*other, *one))
     assert found == pytest.approx(overlap(*(scale * x + shift for x in (*one, *other))))
     assert found <= 1
-    (in_sql,) = lasting.execute("SELECT sdc_ci_overlap_raw(?, ?, ?, ?)", [*one, *other]).fetchone()  # type: ignore[misc]
+    (in_sql,) = lasting.execute("SELECT sdc_interval_overlap(?, ?, ?, ?, raw := true)", [*one, *other]).fetchone()  # type: ignore[misc]
     assert in_sql == pytest.approx(found)
 
 
