@@ -9,8 +9,8 @@ import sys
 import duckdb
 import pytest
 
-from sdcduck.functions.declared import handed_on, planner
-from sdcduck.functions.reference import SQLFunction, sql_functions
+from sdcduck.functions.declared import handed_on, planner, sql_of
+from sdcduck.functions.reference import COMMENT, SQL_FILES, SQLFunction, functions_of, sql_functions
 from sdcduck.functions.registry import Rows, Session
 
 DECLARED = {function.name: function for function in sql_functions()}
@@ -107,3 +107,23 @@ def test_all_that_is_made_can_be_read() -> None:
         names = [statement.query.split("MACRO ")[1].split("(")[0] for statement in con.extract_statements(made)]
     assert len(names) == len(set(names)) > 90
     assert set(names) < {name for one in sql_functions() for name in (one.name, *one.former)}
+
+
+def test_arguments_may_be_described_at_another_function() -> None:
+    text = "".join(f"--| {line}\n" for line in (
+        "sdc_one(a, b := 1, c := 2) -> TABLE", "One.", "@arg a VARCHAR: a of one", "@arg b BIGINT: b of one",
+        "@arg c BIGINT: c of one", "@column x BIGINT: x", "", "sdc_two(c := 2, d := 3, a := NULL) -> TABLE", "Two.",
+        "@arg d BIGINT: d of two", "@arg a VARCHAR: a of two", "@args_of sdc_one", "@column x BIGINT: x",
+    )).replace("--| \n", "\n")  # fmt: skip
+    one, two = functions_of({"x_tables.sql": text})
+    assert [name for name, _ in one.arguments] == ["a", "b", "c"]
+    # In the order of the signature, and without b, which it does not have.
+    assert two.arguments == (("c", "BIGINT: c of one"), ("d", "BIGINT: d of two"), ("a", "VARCHAR: a of two"))
+    assert two.types == (("c", "BIGINT"), ("d", "BIGINT"), ("a", "VARCHAR"))
+
+
+def test_every_reference_to_another_function_describes_something() -> None:
+    for block in re.finditer(rf"(?m){COMMENT}", "\n".join(map(sql_of, SQL_FILES))):
+        for other in re.findall(r"^--\| @args_of (\w+)$", block[0], re.M):
+            here = {name for name, _ in DECLARED[block[0][4:].split("(")[0]].arguments}
+            assert len(here & {name for name, _ in DECLARED[other].arguments}) > 1

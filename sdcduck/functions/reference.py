@@ -6,13 +6,15 @@ goes on in lines that begin with more spaces. ``@was old: new`` is what an argum
 and ``@was sdc_old`` the function itself: both still work, with a warning. ``@also name VARCHAR[]: SQL`` is what a
 planner is told beside the arguments. The command line, ``sdc_functions()``, the documentation site and the tests all
 read it from here.
+
+``@args_of sdc_x`` stands for the arguments that a function has in common with that one and does not describe itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -139,11 +141,30 @@ PURE_SQL = frozenset([
 @cache
 def sql_functions() -> tuple[SQLFunction, ...]:
     """Every SQL function, family by family, in the order of the files."""
-    found: list[SQLFunction] = []
-    for name in SQL_FILES:
-        text = (files("sdcduck.sql") / name).read_text(encoding="utf-8")
-        found += [_parse(block, name not in PURE_SQL, name) for block in _blocks(text)]
-    return tuple(found)
+    return functions_of({name: (files("sdcduck.sql") / name).read_text(encoding="utf-8") for name in SQL_FILES})
+
+
+def functions_of(texts: Mapping[str, str]) -> tuple[SQLFunction, ...]:
+    """The functions that files declare, by name and text."""
+    found = [_parse(block, name not in PURE_SQL, name) for name, text in texts.items() for block in _blocks(text)]
+    described = {one.name: dict(one.arguments) for one in found}
+    return tuple(replace(one, arguments=_all_arguments(one, described)) for one in found)
+
+
+_ARGS_OF = ".."
+
+
+def _all_arguments(
+    function: SQLFunction, described: Mapping[str, Mapping[str, str]]
+) -> tuple[tuple[str, str], ...]:  # fmt: skip
+    """The arguments of a function in the order of its signature, with those that another function describes."""
+    others = [meaning for name, meaning in function.arguments if name == _ARGS_OF]
+    if not others:
+        return function.arguments
+    meanings = dict(function.arguments)
+    for other in others:
+        meanings = {**described[other], **meanings}
+    return tuple((name, meanings[name]) for name, _ in function.parameters if name in meanings)
 
 
 COMMENT = r"(?:^--\|.*\n)++"
@@ -174,6 +195,9 @@ def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:
             continued = pairs[tag[1]]
             name, _, meaning = tag[2].partition(" ")
             continued.append((name, meaning))
+        elif tag[1] == "args_of":
+            continued = None
+            pairs["arg"].append((_ARGS_OF, tag[2]))
         else:
             continued = None
             current = tag[1]
