@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import string
+from typing import Any
 
 
 def literal(text: str) -> str:
@@ -21,6 +23,27 @@ def identifier(name: str) -> str:
     "group ""a"""
     '''
     return '"' + name.replace('"', '""') + '"'
+
+
+def sql_value(given: Any) -> str:
+    """A number, a text, a truth value, or lists and tuples of these, as SQL.
+
+    >>> sql_value([(1, 75.0), (2, 99.5)]), sql_value(["it's", True])
+    ('[(1, 75), (2, 99.5)]', "['it''s', true]")
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, str):
+        return literal(given)
+    if isinstance(given, int | float) and math.isfinite(given):
+        return repr(given).removesuffix(".0")
+    if isinstance(given, list) or (isinstance(given, tuple) and given):
+        parts = ", ".join(map(sql_value, given))
+        return f"[{parts}]" if isinstance(given, list) else f"({parts})"
+    raise TypeError
 
 
 _TO_LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)

@@ -15,6 +15,10 @@ CREATE TABLE IF NOT EXISTS sdc.publications (
     arguments VARCHAR,
     fingerprint VARCHAR
 );
+CREATE TABLE IF NOT EXISTS sdc.rule_sets (
+    name VARCHAR NOT NULL,
+    arguments VARCHAR NOT NULL
+);
 
 --| sdc_is_open(stencil, filter := true) -> BOOLEAN
 --| Whether the sum over these inner cells follows from what a publication has published already.

@@ -1,6 +1,6 @@
 -- Table functions of suppression. They call Python while a statement is bound.
 
---| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL) -> TABLE
+--| sdc_primary(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, extend_zeros := NULL, structural_zeros := NULL, rules := NULL) -> TABLE
 --| The cells of a publication with the primary rules applied: which cells may not be published, and why.
 --|
 --| A publication is a SELECT with grouping columns, count(..) and sum(..), and GROUP BY GROUPING SETS, CUBE or ROLLUP. Rules
@@ -39,7 +39,7 @@
 --| South  | m    |  2 |   8500 | region x sex | primary | max_count
 --| @source Langsrud and Bøvelstad (2022), section 2; Willenborg and de Waal (2001)
 
---| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL, rules := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
 --|
 --| Secondary cells are chosen so that no primary cell can be computed from the published ones, by exact elimination over
@@ -76,6 +76,7 @@
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
 --| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
+--| @arg rules VARCHAR: name of a rule set (see `sdc_rules`), whose arguments hold where the call gives none of its own
 --| @column .. the columns of the publication; counts and sums of suppressed cells are NULL
 --| @column level VARCHAR: the grouping set of the cell, such as `region x age`, or `total`
 --| @column status VARCHAR: 'open', 'primary', 'secondary' or 'forced'
@@ -102,7 +103,7 @@
 --| South  | m    | NULL | secondary | NULL
 --| @source Langsrud and Bøvelstad (2022), section 2; R package GaussSuppression
 
---| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL, rules := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
 --|
 --| Two tables are written in one transaction, replacing those of the same name: `sdc."<name>_cells"`, what may be given
@@ -134,7 +135,7 @@
 --| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 
---| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL, rules := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -182,7 +183,7 @@
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
 
---| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL, rules := NULL) -> TABLE
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
@@ -213,7 +214,7 @@
 --|             5 |               3 |        30650.0 |             2 |      22250.0 | 22250.0 | optimal
 --| @source Fischetti and Salazar (2000)
 
---| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL) -> TABLE
+--| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, after := NULL, rules := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|
 --| Random numbers, made from published cells alone, that add up to the true count over every cell that is published or
@@ -241,6 +242,41 @@
 --| North  |      5.0 |      5.0
 --| South  | 2.727865 | 3.060731
 --| @source Langsrud and Bøvelstad (2022), section 3
+
+--| sdc_rules(name, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false) -> TABLE
+--| Stores arguments of suppression as a rule set, by whose name `sdc_suppress` and its kin take them: `rules := 'house'`.
+--|
+--| Rules are decided once and hold for many tables. A rule set of the same name is replaced. What a call gives goes before
+--| what the set says; an argument that is given as its default counts as not given. Publications are stored with the
+--| arguments they were made with: a set that is changed or dropped later changes none of them.
+--|
+--| Ranges and words are checked here, columns where the set is used. `after` is about two publications, and in no set.
+--|
+--| @arg name VARCHAR: of the rule set, without spaces
+--| @args_of sdc_suppress
+--| @column name VARCHAR: of the rule set
+--| @column arguments VARCHAR: what it says, as one writes it in SQL
+--| @example
+--| CALL sdc_rules('house', p_percent := 10, min_contributors := 3, contributor := 'coalesce(holding, firm)');
+--| @source this project
+
+--| sdc_rule_sets() -> TABLE
+--| The stored rule sets of the database.
+--|
+--| @column name VARCHAR: by which the functions of suppression find it
+--| @column arguments VARCHAR: what it says, as one writes it in SQL
+--| @example
+--| FROM sdc_rule_sets();
+--| @source this project
+
+--| sdc_drop_rules(name) -> TABLE
+--| Removes a stored rule set.
+--|
+--| @arg name VARCHAR: of the rule set
+--| @column name VARCHAR: the name
+--| @example
+--| FROM sdc_drop_rules('house');
+--| @source this project
 
 --| sdc_publication(name, query) -> TABLE
 --| Stores the SELECT of a publication under a name.

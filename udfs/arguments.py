@@ -40,6 +40,19 @@ def needed(value: T | None, name: str, what: str) -> T:
     return value
 
 
+def without_spaces(value: str | None, name: str) -> str:
+    """A name that something is stored under, where a text with spaces would be a query.
+
+    >>> without_spaces("my house", "name")
+    Traceback (most recent call last):
+    sdcduck.errors.SDCError: argument 'name' must be a name without spaces
+    """
+    what = "be a name without spaces"
+    if any(character.isspace() for character in needed(value, name, what)):
+        raise wrong(name, what)
+    return str(value)
+
+
 def whole(value: int | None, name: str, *, least: int, most: int | None = None, why: str = "") -> int:
     """A whole number. What is none, such as 2.5, the registry has refused.
 

@@ -45,6 +45,14 @@ def _without_places(node: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key not in ("query_location", "query_location_length")}
 
 
+def expression(cursor: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] | None:
+    """A text as DuckDB's parser reads it as one expression; None if it is none."""
+    given, plain = parsed(cursor, f"SELECT ({text}\n)"), parsed(cursor, "SELECT (1)")
+    shown = (given.get("node") or {}).get("select_list") or []
+    plain["node"]["select_list"] = shown
+    return shown[0] if given == plain and len(shown) == 1 else None
+
+
 def check_reads_columns_only(
     cursor: duckdb.DuckDBPyConnection, condition: str, columns: Sequence[str], argument: str
 ) -> None:
@@ -60,13 +68,11 @@ def check_reads_columns_only(
         f"argument '{argument}' must be a condition on {names} alone, without subqueries: "
         f"write the combinations out, as in {some} IN {values}"
     )
-    given, plain = parsed(cursor, f"SELECT ({condition}\n)"), parsed(cursor, "SELECT (1)")
-    shown = (given.get("node") or {}).get("select_list") or []
-    plain["node"]["select_list"] = shown
-    if given != plain or len(shown) != 1:
+    read = expression(cursor, condition)
+    if read is None:
         raise SDCError(wanted)
     known, functions = set(map(folded, columns)), set()
-    for part in _parts(shown[0]):
+    for part in _parts(read):
         if part["class"] not in _KINDS:
             raise SDCError(wanted)
         if part["class"] == "COLUMN_REF" and not known & set(map(folded, part["column_names"])):

@@ -6,6 +6,7 @@
 ``sdc.users``             one row a user of the gateway, with what checks the password
 ``sdc.publications``      one row a publication: its SELECT, and how it was suppressed; its tables are
                           ``sdc.<name>_cells`` (as published) and ``sdc.<name>_stencil`` (inner cells, confidential)
+``sdc.rule_sets``         one row a rule set: its name, and the arguments of suppression that it stands for
 ``sdc.synth_models``      one row a model of synthetic records; it holds original values, and is confidential
 ``sdc.dp_releases``       one row a differentially private release and table that it reads: what it cost
 ``sdc.dp_budgets``        one row a table: what its differentially private releases may cost together
@@ -91,6 +92,14 @@ from sdcduck.catalog.relations import (
     renew_policies,
     store_policy,
 )
+from sdcduck.catalog.rule_sets import (
+    PAIRS,
+    RuleSet,
+    drop_rule_set,
+    rule_set,
+    rule_sets,
+    store_rule_set,
+)
 from sdcduck.catalog.settings import (
     set_setting,
     setting,
@@ -114,12 +123,14 @@ __all__ = [
     "BUILT_IN",
     "EXPORT",
     "EXPORT_SAYS",
+    "PAIRS",
     "TABLES_SQL",
     "Output",
     "Policy",
     "PolicyFacts",
     "PrivateRelease",
     "Read",
+    "RuleSet",
     "StoredPTable",
     "StoredPublication",
     "SynthModel",
@@ -135,6 +146,7 @@ __all__ = [
     "drop_policy",
     "drop_ptable",
     "drop_publication",
+    "drop_rule_set",
     "drop_synth_model",
     "drop_user",
     "failing_columns",
@@ -161,6 +173,8 @@ __all__ = [
     "records_behind",
     "renew_policies",
     "rewrite_ptable_macros",
+    "rule_set",
+    "rule_sets",
     "salts_secret",
     "scales_by_digits",
     "set_private_budget",
@@ -173,6 +187,7 @@ __all__ = [
     "store_policy",
     "store_ptable",
     "store_publication",
+    "store_rule_set",
     "store_synth_model",
     "store_user",
     "stored_ptables",

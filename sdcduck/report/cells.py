@@ -14,7 +14,7 @@ import duckdb
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.reference import sql_functions
-from sdcduck.quoting import identifier, literal
+from sdcduck.quoting import identifier, literal, sql_value
 from sdcduck.udfs.publication import Publication, read_publication
 
 STATUSES = ("open", "forced", "primary", "secondary")
@@ -157,21 +157,14 @@ def _arguments(rules: Mapping[str, Any]) -> str:
     for name in rules:
         if name not in known:
             raise unknown("rule", name, known)
-    return "".join(f", {name} := {_literal(name, value)}" for name, value in rules.items() if value is not None)
+    return "".join(f", {name} := {_in_sql(name, given)}" for name, given in rules.items() if given is not None)
 
 
-def _literal(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return literal(value)
-    if isinstance(value, int | float) and math.isfinite(value):
-        return repr(value)
-    if isinstance(value, tuple) and value:
-        return f"({', '.join(_literal(name, part) for part in value)})"
-    if isinstance(value, list):
-        return f"[{', '.join(_literal(name, part) for part in value)}]"
-    raise SDCError(f"rule '{name}' must be a number, a text, a truth value, or a list of these")
+def _in_sql(name: str, given: Any) -> str:
+    try:
+        return sql_value(given)
+    except TypeError:
+        raise SDCError(f"rule '{name}' must be a number, a text, a truth value, or a list of these") from None
 
 
 def _share(rows: Sequence[Mapping[str, Any]], cells: Sequence[_Read], measure: str) -> float | None:

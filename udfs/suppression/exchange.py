@@ -30,9 +30,9 @@ _CONF_STATUS = """
         ELSE 'C' END"""
 
 
-def plan_sdmx(session: Session, text: str | None, *arguments: Any) -> Rows:
+def plan_sdmx(session: Session, text: str | None, rules: str | None, *arguments: Any) -> Rows:
     """``sdc_sdmx``: one row a cell and measure."""
-    call = read_call(session, text, arguments, _COLUMNS)
+    call = read_call(session, text, rules, arguments, _COLUMNS)
 
     def make() -> pa.Table:
         return pattern_table(choose_pattern(session, call))

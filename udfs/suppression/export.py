@@ -123,7 +123,7 @@ class _Exported:
 
 def _exported(session: Session, name: str, with_stencil: bool) -> _Exported:
     cursor = session.cursor()
-    call = read_call(session, name, [None] * len(ARGUMENTS))
+    call = read_call(session, name, None, [None] * len(ARGUMENTS))
     publication = call.publication
     if "suppressed" in (folded(column) for column in publication.columns):
         raise SDCError(f"'{name}' has a column 'suppressed', as the exported table has: publish it under another name")

@@ -34,7 +34,9 @@ from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,
+    completed,
     marked_cells,
+    naming,
     read_rules,
     with_structural_zeros,
 )
@@ -365,9 +367,10 @@ def widths(inner: Inner, primary: NDArray[np.bool_], options: Options) -> NDArra
 
 
 def read_call(
-    session: Session, text: str | None, arguments: Sequence[Any], reserved: Sequence[str] = (), *, again: bool = False
-) -> Call:
-    """A publication with its options and rules: those of the call, or those that a published one was made with.
+    session: Session, text: str | None, rule_set: str | None, arguments: Sequence[Any], reserved: Sequence[str] = (), *,
+    again: bool = False,
+) -> Call:  # fmt: skip
+    """A publication with its options and rules: those of the call and of a rule set, or those it was published with.
 
     Raises:
         SDCError: anything wrong with an argument; data that changed since the publication, but for publishing `again`.
@@ -376,20 +379,22 @@ def read_call(
     publication = resolve(session, text, reserved)
     stored = None if _is_query(str(text)) else catalog.publication(cursor, str(text).strip())
     given = [argument for argument in arguments if argument is not None and argument is not False and argument != []]
-    if stored is not None and stored.arguments is not None and not given:
+    arguments, found = completed(cursor, rule_set, ARGUMENTS, arguments)
+    if stored is not None and stored.arguments is not None and not given and found is None:
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
         before = json.loads(stored.arguments)
         # An argument that came after the publication was off when it was made.
         arguments = [before.get(name) for name in ARGUMENTS]
-    rules = read_rules(*arguments[len(OPTIONS) :])
-    options = read_options(rules, *arguments[: len(OPTIONS)])
-    publication = publication.counted(rules.freq)
-    for argument, condition in (
-        ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
-    ):  # fmt: skip
-        checked_condition(cursor, publication, condition, argument)
-    publication = with_structural_zeros(cursor, publication, options.structural_zeros, options.extend_zeros)
+    with naming(found):
+        rules = read_rules(*arguments[len(OPTIONS) :])
+        options = read_options(rules, *arguments[: len(OPTIONS)])
+        publication = publication.counted(rules.freq)
+        for argument, condition in (
+            ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
+        ):  # fmt: skip
+            checked_condition(cursor, publication, condition, argument)
+        publication = with_structural_zeros(cursor, publication, options.structural_zeros, options.extend_zeros)
     joint: Publication = publication
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:

@@ -6,15 +6,21 @@ are added up first, then taken without their sign.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import duckdb
 
+from sdcduck import catalog
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
+from sdcduck.functions.reference import sql_functions
 from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.arguments import number, whole, wrong
@@ -26,6 +32,47 @@ RULES = (
     "contributor", "not_counted", "weight",
 )  # fmt: skip
 """Names of the arguments that are `Rules`, in order."""
+
+
+@cache
+def defaults() -> Mapping[str, Any]:
+    """What the arguments of a suppression are where nobody gives them, in the order of its signature."""
+    [function] = [one for one in sql_functions() if one.name == "sdc_suppress"]
+    return {name: json.loads(default.lower()) for name, default in function.parameters if default is not None}
+
+
+def is_given(name: str, value: Any) -> bool:
+    """Whether an argument says something: NULL does not, and neither does its default."""
+    return value is not None and value != defaults()[name]
+
+
+def completed(
+    cursor: duckdb.DuckDBPyConnection, rules: str | None, names: Sequence[str], arguments: Sequence[Any]
+) -> tuple[Sequence[Any], catalog.RuleSet | None]:
+    """The arguments of a call by these names, with those of a rule set where it gives none, and the set.
+
+    Raises:
+        SDCError: no such rule set.
+    """
+    if rules is None:
+        return arguments, None
+    stored = catalog.rule_set(cursor, rules)
+    return [
+        value if is_given(name, value) else stored.arguments.get(name, value)
+        for name, value in zip(names, arguments, strict=True)
+    ], stored
+
+
+@contextmanager
+def naming(rules: catalog.RuleSet | None) -> Iterator[None]:
+    """Says of what is wrong with an argument what the rule set says, as it may be one that the call does not have."""
+    try:
+        yield
+    except SDCError as problem:
+        if rules is None:
+            raise
+        raise SDCError(f"{problem}; the rule set '{rules.name}' says {rules.written}") from None
+
 
 _PAIR = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -102,6 +149,8 @@ def read_rules(
     both = _pairs(pq, "pq", "(10, 50)")
     if len(both) > 1 or any(not 0 < p < q or q <= 1 for p, q in both):
         raise SDCError("argument 'pq' takes one pair (p, q) of per cent with 0 < p < q, e.g. pq := (10, 50)")
+    if None in (not_counted or ()):
+        raise SDCError("argument 'not_counted' holds a NULL")
     rules = Rules(
         max_count, bool(protect_zeros), min_contributors, tuple((int(n), k) for n, k in pairs), p_percent,
         both[0] if both else None, primary_if, value, freq, contributor, tuple(not_counted or ()), weight,

@@ -29,7 +29,7 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.quoting import identifier
-from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
+from sdcduck.udfs.arguments import choice, needed, number, whole, without_spaces, wrong
 from sdcduck.udfs.publication import (
     Measure,
     clusters,
@@ -58,27 +58,32 @@ from sdcduck.udfs.suppression.pattern import (
     weight,
     widths,
 )
+from sdcduck.udfs.suppression.rule_sets import plan_drop_rules, plan_rule_sets, plan_rules
 from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,
+    completed,
     marked_cells,
+    naming,
     read_rules,
     with_structural_zeros,
 )
 
+_OF_CELLS = ("extend_zeros", "structural_zeros", *RULES)
 
-def plan_primary(
-    session: Session, text: str | None, extend_zeros: bool | None, structural_zeros: str | None, *arguments: Any
-) -> str:
+
+def plan_primary(session: Session, text: str | None, rule_set: str | None, *arguments: Any) -> str:
     """``sdc_primary``: the rules alone, in SQL."""
     publication = resolve(session, text, ("level", "status", "why", "contributors", "contributed", "largest"))
-    rules = read_rules(*arguments)
-    publication = publication.counted(rules.freq)
     cursor = session.cursor()
-    checked_condition(cursor, publication, rules.primary_if, "primary_if")
-    wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
-    publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
+    (extend_zeros, structural_zeros, *given), found = completed(cursor, rule_set, _OF_CELLS, arguments)
+    with naming(found):
+        rules = read_rules(*given)
+        publication = publication.counted(rules.freq)
+        checked_condition(cursor, publication, rules.primary_if, "primary_if")
+        wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
+        publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
     marked = marked_cells(publication, rules, extend=clusters(cursor, publication) if wanted else ())
     columns = ", ".join(identifier(name) for name in publication.columns)
     return f"""
@@ -88,9 +93,9 @@ def plan_primary(
         FROM ({marked}) ORDER BY _sdc_cell"""
 
 
-def plan_suppress(session: Session, text: str | None, *arguments: Any) -> Rows:
+def plan_suppress(session: Session, text: str | None, rules: str | None, *arguments: Any) -> Rows:
     """``sdc_suppress``: the publication with its suppressed numbers NULL."""
-    call = read_call(session, text, arguments, ("level", "status", "suppressed", "why"))
+    call = read_call(session, text, rules, arguments, ("level", "status", "suppressed", "why"))
     check_any_rule(call)
 
     def make() -> pa.Table:
@@ -104,7 +109,7 @@ def plan_suppress(session: Session, text: str | None, *arguments: Any) -> Rows:
 
 def plan_publication(session: Session, name: str | None, query: str | None) -> Rows:
     """``sdc_publication``: stores a SELECT under a name."""
-    called, wanted = _name(name), needed(query, "query", "be a SELECT .. GROUP BY")
+    called, wanted = without_spaces(name, "name"), needed(query, "query", "be a SELECT .. GROUP BY")
     publication = read_publication(session.cursor(), wanted)
 
     def store() -> pa.Table:
@@ -121,14 +126,6 @@ def plan_publication(session: Session, name: str | None, query: str | None) -> R
     return Rows(store)
 
 
-def _name(name: str | None) -> str:
-    """What a publication can be called: a text with spaces is a query."""
-    wanted = "be a name without spaces"
-    if any(character.isspace() for character in needed(name, "name", wanted)):
-        raise wrong("name", wanted)
-    return str(name)
-
-
 def plan_drop_publication(session: Session, name: str | None) -> Rows:
     """``sdc_drop_publication``: fails while binding if there is none of that name."""
     catalog.publication(session.cursor(), str(name))
@@ -140,10 +137,10 @@ def plan_drop_publication(session: Session, name: str | None) -> Rows:
     return Rows(drop)
 
 
-def plan_publish(session: Session, name: str | None, text: str | None, *arguments: Any) -> Rows:
+def plan_publish(session: Session, name: str | None, text: str | None, rules: str | None, *arguments: Any) -> Rows:
     """``sdc_publish``: suppresses, then stores cells and stencil in one transaction."""
-    called = _name(name)
-    call = read_call(session, text or called, arguments, ("stencil", "level", "status", "why"), again=True)
+    called = without_spaces(name, "name")
+    call = read_call(session, text or called, rules, arguments, ("stencil", "level", "status", "why"), again=True)
     check_any_rule(call)
     publication = call.publication
 
@@ -255,11 +252,11 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
 
 def plan_audit(
     session: Session, text: str | None, measure: str | None, insider: bool | None, time_limit: float | None,
-    *arguments: Any,
+    rule_set: str | None, *arguments: Any,
 ) -> Rows:  # fmt: skip
     """``sdc_audit``: the feasibility interval of every suppressed cell, for outsiders and for contributors."""
     seconds = np.inf if time_limit is None else number(time_limit, "time_limit", least=0, why="seconds")
-    call = read_call(session, text, arguments, (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS))
+    call = read_call(session, text, rule_set, arguments, (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS))
     publication, rules = call.publication, call.rules
     default = ("value", "sum") if rules.on_contributors else ("freq", "count")
     of_rules = rules.value if rules.on_contributors else rules.freq
@@ -325,9 +322,11 @@ _INSIDER_COLUMNS = ("insider_lower", "insider_upper", "insider_exact", "insider_
 # --- The best there is ------------------------------------------------------------------------------------------------
 
 
-def plan_optimum(session: Session, text: str | None, time_limit: float | None, *arguments: Any) -> Rows:
+def plan_optimum(
+    session: Session, text: str | None, time_limit: float | None, rules: str | None, *arguments: Any
+) -> Rows:  # fmt: skip
     """``sdc_optimum``: the least cost of any pattern that protects all intervals, beside that of `sdc_suppress`."""
-    call = read_call(session, text, arguments)
+    call = read_call(session, text, rules, arguments)
     seconds = number(time_limit, "time_limit", above=0, why="seconds")
     if call.options.k_disclosure is not None:
         raise SDCError("the optimum knows nothing of k_disclosure: give sdc_optimum the rules for cells")
@@ -368,14 +367,15 @@ _MODES = ("counts", "zeros")
 
 
 def plan_decimals(
-    session: Session, text: str | None, mode: str | None, replicates: int | None, seed: int | None, *arguments: Any
-) -> Rows:
+    session: Session, text: str | None, mode: str | None, replicates: int | None, seed: int | None,
+    rules: str | None, *arguments: Any,
+) -> Rows:  # fmt: skip
     """``sdc_decimals``: synthetic decimal numbers for the inner cells."""
     of_counts = choice(mode, "mode", _MODES) == "counts"
     times = whole(replicates, "replicates", least=1, most=10)
     numbered = [f"d{place + 1}" for place in range(times)]
     reserved = ("decimals", *numbered)
-    call = read_call(session, text, arguments, reserved)
+    call = read_call(session, text, rules, arguments, reserved)
     publication = call.publication
 
     def make() -> pa.Table:
@@ -469,18 +469,19 @@ FAMILY = Family(
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
-        *planners(plan_publication, plan_drop_publication, plan_export),
+        *planners(plan_publication, plan_drop_publication, plan_rule_sets, plan_drop_rules, plan_export),
+        planner(plan_rules, order=("name", *ARGUMENTS)),
         planner(plan_round_table, _ROUNDED),
-        planner(plan_primary, order=("publication", "extend_zeros", "structural_zeros", *RULES)),
-        planner(plan_suppress, _PATTERN, ("publication", *ARGUMENTS)),
-        planner(plan_sdmx, _PATTERN, ("publication", *ARGUMENTS)),
-        planner(plan_publish, order=("name", "publication", *ARGUMENTS)),
-        planner(plan_audit, _AUDITED, ("publication", "measure", "insider", "time_limit", *ARGUMENTS)),
-        planner(plan_optimum, order=("publication", "time_limit", *ARGUMENTS)),
+        planner(plan_primary, order=("publication", "rules", *_OF_CELLS)),
+        planner(plan_suppress, _PATTERN, ("publication", "rules", *ARGUMENTS)),
+        planner(plan_sdmx, _PATTERN, ("publication", "rules", *ARGUMENTS)),
+        planner(plan_publish, order=("name", "publication", "rules", *ARGUMENTS)),
+        planner(plan_audit, _AUDITED, ("publication", "measure", "insider", "time_limit", "rules", *ARGUMENTS)),
+        planner(plan_optimum, order=("publication", "time_limit", "rules", *ARGUMENTS)),
         planner(
             plan_decimals,
             {"inner_cell": "BIGINT", "decimals": "DOUBLE[]"},
-            ("publication", "mode", "replicates", "seed", *ARGUMENTS),
+            ("publication", "mode", "replicates", "seed", "rules", *ARGUMENTS),
         ),
     ),
 )
