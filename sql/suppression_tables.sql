@@ -257,7 +257,11 @@
 --| @column name VARCHAR: of the rule set
 --| @column arguments VARCHAR: what it says, as one writes it in SQL
 --| @example
---| CALL sdc_rules('house', p_percent := 10, min_contributors := 3, contributor := 'coalesce(holding, firm)');
+--| CALL sdc_rules('house', p_percent := 10, min_contributors := 3, contributor := 'person_id');
+--| @output
+--| name  | arguments
+--| ------+-------------------------------------------------------------------
+--| house | min_contributors := 3, p_percent := 10, contributor := 'person_id'
 --| @source this project
 
 --| sdc_rule_sets() -> TABLE
@@ -267,6 +271,10 @@
 --| @column arguments VARCHAR: what it says, as one writes it in SQL
 --| @example
 --| FROM sdc_rule_sets();
+--| @output
+--| name  | arguments
+--| ------+-------------------------------------------------------------------
+--| house | min_contributors := 3, p_percent := 10, contributor := 'person_id'
 --| @source this project
 
 --| sdc_drop_rules(name) -> TABLE
@@ -276,6 +284,10 @@
 --| @column name VARCHAR: the name
 --| @example
 --| FROM sdc_drop_rules('house');
+--| @output
+--| name
+--| -----
+--| house
 --| @source this project
 
 --| sdc_publication(name, query) -> TABLE

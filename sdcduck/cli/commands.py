@@ -210,6 +210,9 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page that is written.")] = Path("report.html"),
     audit: Annotated[bool, typer.Option("--audit", help="Show the interval of each suppressed number.")] = False,
     custodian: Annotated[bool, typer.Option("--custodian", help="Show the suppressed numbers too.")] = False,
+    rule_set: Annotated[
+        str | None, typer.Option("--rules", help="A stored rule set, for what no other option says.")
+    ] = None,
     max_count: Annotated[float | None, typer.Option(help="Cells of 1 to so many records are primary.")] = None,
     protect_zeros: Annotated[bool, typer.Option("--protect-zeros", help="Cells of 0 records are too.")] = False,
     min_contributors: Annotated[int | None, typer.Option(help="Cells with fewer contributors are primary.")] = None,
@@ -252,7 +255,8 @@ def report(
     The options are the arguments of sdc_suppress (sdcduck functions sdc_suppress). The file is only read.
     """
     rules = {
-        "max_count": max_count, "protect_zeros": protect_zeros or None, "min_contributors": min_contributors,
+        "rules": rule_set, "max_count": max_count, "protect_zeros": protect_zeros or None,
+        "min_contributors": min_contributors,
         "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,
         "pq": _pair(pq) if pq else None, "primary_if": primary_if, "forced_if": forced_if, "hidden_if": hidden_if,
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
