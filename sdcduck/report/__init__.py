@@ -34,8 +34,7 @@ def publication_report(
         path: the file, which is replaced if it exists.
         audit: also find the interval that each suppressed number is known to lie in, shown while the pointer is on it.
         custodian: also show the numbers of suppressed cells. Otherwise nothing in the file is made from them.
-        rules: the arguments of ``sdc_suppress``, such as ``max_count=3`` or ``dominance=[(1, 75)]``; or ``rules="house"``, a
-            stored rule set.
+        rules: the arguments of ``sdc_suppress``, such as ``max_count=3``, ``dominance=[(1, 75)]`` or ``rules="house"``.
 
     Raises:
         SDCError: an unknown rule.

@@ -277,6 +277,16 @@ def test_the_command_writes_the_page(file: str, tmp_path: Path, con: duckdb.Duck
     assert Path(page).read_text() == by_command
 
 
+def test_the_command_takes_a_rule_set_and_what_differs(file: str, tmp_path: Path) -> None:
+    with sdcduck.connect(file) as connection:
+        connection.execute("CALL sdc_rules('house', max_count := 2, dominance := [(1, 40), (2, 90)])").fetchall()
+    page, other = str(tmp_path / "page.html"), str(tmp_path / "other.html")
+    assert call(file, QUERY, "-o", page, "--rules", "house", "--contributor", "firm")[0] == 0
+    spelled_out = ["--max-count", "2", "--dominance", "1,40", "--dominance", "2,90", "--contributor", "firm"]
+    assert call(file, QUERY, "-o", other, *spelled_out)[0] == 0
+    assert Path(page).read_text() == Path(other).read_text()
+
+
 def test_the_command_leaves_the_file_alone(file: str, tmp_path: Path) -> None:
     plain = tmp_path / "plain.duckdb"
     with duckdb.connect(str(plain)) as connection:
@@ -292,6 +302,7 @@ def test_errors_are_one_line(file: str, tmp_path: Path) -> None:
         ([str(tmp_path / "no.duckdb"), QUERY], "there is no file"),
         ([file, "nothing"], "unknown publication 'nothing'"),
         ([file, QUERY, "--dominance", "much"], "argument 'dominance' takes pairs of numbers"),
+        ([file, QUERY, "--rules", "house"], "unknown rule set 'house'; there are none"),
         ([file, QUERY], "no rule says which cells are primary"),
         ([file, QUERY, "--max-count", "2", "-o", str(tmp_path / "no" / "page.html")], "No such file or directory"),
     ):

@@ -21,8 +21,8 @@ MAGNITUDES = (
 COUNTS = "max_count := 3, protect_zeros := true, singleton := 'subSpace', structural_zeros := $$ age = 'b' AND county = 'c0' $$"
 
 
-@pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+@pytest.fixture(scope="module")
+def filled() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect() as connection:
         connection.execute("""
             CREATE TABLE firms AS SELECT i AS firm, CASE WHEN i % 6 = 0 THEN i // 12 END AS holding,
@@ -32,6 +32,16 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             FROM range(6) t(i), (VALUES ('a', 5), ('b', 1), ('c', 14)) ages(age, n), range(abs(n - i))
             WHERE NOT (age = 'b' AND i < 2)""")
         yield connection
+
+
+@pytest.fixture
+def con(filled: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Firms and persons; no rule set and no publication."""
+    for (name,) in rows(filled, "SELECT name FROM sdc_rule_sets()"):
+        rows(filled, f"CALL sdc_drop_rules('{name}')")
+    for (name,) in rows(filled, "SELECT name FROM sdc_publications()"):
+        rows(filled, f"CALL sdc_drop_publication('{name}')")
+    return filled
 
 
 def rows(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
@@ -291,8 +301,9 @@ def test_a_file_from_before_there_were_sets_gets_them_when_it_is_written(tmp_pat
         assert listed(con) == {"house": "max_count := 2"}
 
 
-def test_all_or_nothing(con: duckdb.DuckDBPyConnection) -> None:
-    rows(con, "CALL sdc_rules('house', max_count := 3)")
-    con.execute("ALTER TABLE sdc.rule_sets ADD COLUMN other INTEGER")
-    refused(con, "CALL sdc_rules('house', max_count := 4)")
-    assert listed(con) == {"house": "max_count := 3"}
+def test_all_or_nothing() -> None:
+    with sdcduck.connect() as con:
+        rows(con, "CALL sdc_rules('house', max_count := 3)")
+        con.execute("ALTER TABLE sdc.rule_sets ADD COLUMN other INTEGER")
+        refused(con, "CALL sdc_rules('house', max_count := 4)")
+        assert listed(con) == {"house": "max_count := 3"}
