@@ -52,15 +52,10 @@
 --| The attacker has some columns of a person from one file and others from another one. He finds the nearest synthetic records of both halves, by
 --| Gower's distance; if they have one in common, he says that the halves are of one person. NULL is 0 from NULL and 1 from everything else.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records, all that the attacker has
---| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
+--| @args_of sdc_attack_singling_out
 --| @arg keys VARCHAR[][]: two lists of columns, those of the two halves: [['age', 'sex'], ['income']]
 --| @arg neighbours BIGINT: how many synthetic records count as nearest
 --| @arg attacks BIGINT: how many people of each table are attacked, at most
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg confidence DOUBLE: of the intervals
---| @arg seed BIGINT: the seed of what is drawn; NULL is 0
 --| @was control: holdout
 --| @was aux: keys
 --| @column neighbours BIGINT: as given
@@ -93,16 +88,10 @@
 --|
 --| The nearest by Gower's distance on the known columns. NULL is a value: a secret that is NULL is inferred by NULL.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records, all that the attacker has
---| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from; NULL: none, and then there is no risk to be told
+--| @args_of sdc_attack_linkability
 --| @arg sensitive VARCHAR: the column that is inferred
 --| @arg keys VARCHAR[]: what the attacker knows; none: all other columns that the tables share
 --| @arg tolerance DOUBLE: a number is right if it is off by at most this share of the true value; all else must be equal
---| @arg attacks BIGINT: how many people of each table are attacked, at most
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg confidence DOUBLE: of the intervals
---| @arg seed BIGINT: the seed of what is drawn; NULL is 0
 --| @was control: holdout
 --| @was secret: sensitive
 --| @was aux: keys
@@ -140,16 +129,12 @@
 --| subsets one half are columns that go together in the synthetic data (Cramér's V), the others random. Whoever looks at many subsets finds some
 --| share above the expected one by chance: the corrected intervals (Bonferroni) hold for all rows together.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
+--| @args_of sdc_attack_singling_out
 --| @arg synthetic VARCHAR: the synthetic records
 --| @arg holdout VARCHAR: records of the same population that the synthetic ones were not made from
---| @arg columns VARCHAR[]: columns that are used; none: all that the tables share. Leave identifiers out
 --| @arg subsets BIGINT: how many subsets, at most
 --| @arg size BIGINT: columns of a subset; NULL: a third of all, at least two
 --| @arg records BIGINT: how many synthetic records are looked at, at most
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg confidence DOUBLE: of the intervals
---| @arg seed BIGINT: the seed of what is drawn; NULL is 0
 --| @column subset BIGINT: number; 0 for all columns
 --| @column kind VARCHAR: 'all', 'correlated' or 'random'
 --| @column columns VARCHAR[]: the columns

@@ -168,10 +168,7 @@ CREATE OR REPLACE MACRO sdc_apriori_primary(path, dimensions, separator := NULL,
 --| Cells of the status `p` are published, those that the rules mark among them, where tau-Argus would refuse the line. To
 --| let the rules go first, add them: `sdc_apriori_forced(..) || ' AND n > 3'` beside `max_count := 3`.
 --|
---| @arg path VARCHAR: the file (.hst), as DuckDB finds files
---| @arg dimensions VARCHAR[]: the columns of the publication that the codes in the file belong to, in their order
---| @arg separator VARCHAR: as for `sdc_read_hst`
---| @arg total VARCHAR: as for `sdc_read_hst`
+--| @args_of sdc_apriori_primary
 --| @example
 --| SELECT region, sex, n, status FROM sdc_suppress($$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY GROUPING SETS ((region, sex), (region))

@@ -288,11 +288,8 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| d1 = |n_hat - n|, d2 = d1 / n (0 where both are 0, infinite where only n is), d3 = |sqrt n_hat - sqrt n|. Quantiles of
 --| type 7, rounded to 3 decimals.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg protected VARCHAR: the same cells after perturbation
+--| @args_of sdc_table_risk_utility
 --| @arg dimensions VARCHAR[]: the columns that identify a cell, in both
---| @arg freq VARCHAR: column of the original counts
---| @arg protected_freq VARCHAR: column of the perturbed counts
 --| @arg exclude_zeros BOOLEAN: leave out cells whose perturbed count is 0
 --| @was perturbed: protected
 --| @was keys: dimensions
@@ -329,11 +326,7 @@ CREATE OR REPLACE MACRO sdc_rounding_ptable(base := 3) AS TABLE
 --| sdc_noise_distribution(original, protected, dimensions := [], freq := 'n', protected_freq := 'n') -> TABLE
 --| How often each noise occurs between original and perturbed counts.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses
---| @arg protected VARCHAR: the same cells after perturbation
---| @arg dimensions VARCHAR[]: the columns that identify a cell, in both
---| @arg freq VARCHAR: column of the original counts
---| @arg protected_freq VARCHAR: column of the perturbed counts
+--| @args_of sdc_count_utility
 --| @was perturbed: protected
 --| @was keys: dimensions
 --| @was n: freq

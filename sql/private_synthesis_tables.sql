@@ -104,14 +104,8 @@
 --| records in what comes out (of the worst margin). The figures are exact and **not private**: they are for the custodian,
 --| and a method chosen because of them is not chosen blindly.
 --|
---| @arg source VARCHAR: as in `sdc_synth_dp`
---| @arg dimensions VARCHAR[]: the columns whose combinations are the cells
---| @arg epsilon DOUBLE: what the whole table costs in privacy
---| @arg margins VARCHAR or VARCHAR[][]: for 'ipf': 'twoway', 'oneway', or lists of columns
---| @arg neighbours VARCHAR: 'add_remove' or 'replace'
---| @arg freq VARCHAR: column of the counts
+--| @args_of sdc_synth_dp_statement
 --| @arg domains STRUCT of lists: the categories of columns; those of the data where a column is left out
---| @arg structural_zeros VARCHAR: condition under which a cell cannot exist
 --| @was by: dimensions
 --| @was count: freq
 --| @column method VARCHAR: 'catall' or 'ipf'

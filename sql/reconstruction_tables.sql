@@ -52,15 +52,13 @@
 --| 'insider': somebody who knows the own answer can tell all the others; 'certain': some answers must have been given;
 --| 'open': none of these; 'not enumerated': too many lists to go through, and mostly as good as open.
 --|
+--| @args_of sdc_moment_solutions
 --| @arg source VARCHAR: a table or view, or a query in parentheses: one row an answer
 --| @arg value VARCHAR: column of whole numbers; NULLs are left out
 --| @arg by VARCHAR[]: columns of the groups; none: all are one
---| @arg low BIGINT: the lowest number of the scale; NULL: there is none
---| @arg high BIGINT: the highest number of the scale; NULL: there is none
 --| @arg statistics VARCHAR: what would be published: 'mean_sd', 'quartiles' (with the median) or 'median_min_max'
 --| @arg dp BIGINT: decimals of mean and standard deviation; NULL: all
 --| @arg type BIGINT: how quartiles are computed: 2, 6 or 7
---| @arg max_solutions BIGINT: how many lists are looked for
 --| @column .. as in `source`: the columns of `by`
 --| @column n BIGINT: answers
 --| @column solutions BIGINT: lists that fit; as many as `max_solutions`: there may be more
@@ -120,13 +118,8 @@
 --|
 --| The last point, precision 1, is people in areas of one category only: whoever knows where they live knows it.
 --|
---| @arg protected VARCHAR: the released counts: a table, view or query in parentheses, one row an area and category
---| @arg original VARCHAR: the original counts, with the same columns
---| @arg area VARCHAR: column of the areas, such as blocks; no NULL
---| @arg sensitive VARCHAR: column of the categories; NULL is one
+--| @args_of sdc_modal_guess
 --| @arg freq VARCHAR: column of the counts
---| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
---| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
 --| @arg grid DOUBLE[]: the precisions asked for
 --| @was released: protected
 --| @was truth: original
@@ -153,13 +146,7 @@
 --| sdc_modal_guess_summary(protected, original, area := NULL, sensitive := NULL, freq := 'n', min_modal := 5, gate := 'truth') -> TABLE
 --| How well the guess of the most frequent category does over all people.
 --|
---| @arg protected VARCHAR: the released counts: a table, view or query in parentheses, one row an area and category
---| @arg original VARCHAR: the original counts, with the same columns
---| @arg area VARCHAR: column of the areas, such as blocks; no NULL
---| @arg sensitive VARCHAR: column of the categories; NULL is one
---| @arg freq VARCHAR: column of the counts
---| @arg min_modal BIGINT: where the most frequent category has fewer people, no guess is made
---| @arg gate VARCHAR: whose count has to reach it: 'truth' or 'released'
+--| @args_of sdc_modal_guess_curve
 --| @was released: protected
 --| @was truth: original
 --| @was unit: area
@@ -263,12 +250,7 @@
 --|
 --| Many files are no protection for a person who is the same in all of them: look at `determined_persons` too.
 --|
---| @arg fine VARCHAR: counts by small area and group: a table, view or query in parentheses
---| @arg coarse VARCHAR: counts of the wider area by group and detail
---| @arg area VARCHAR: column of the small areas, in `fine`
---| @arg detail VARCHAR: column of the detail, in `coarse`
---| @arg dimensions VARCHAR[]: columns that both have; several areas at once: the area is one of them
---| @arg freq VARCHAR: column of the counts, in both
+--| @args_of sdc_recon_bounds
 --| @was unit: area
 --| @was n: freq
 --| @was by: dimensions
@@ -296,12 +278,7 @@
 --| The details are dealt out at random to the persons of the areas, every way being as likely. Link each draw to names, and see
 --| whether the same record gets the same name: `sdc_recon_stability`.
 --|
---| @arg fine VARCHAR: counts by small area and group: a table, view or query in parentheses
---| @arg coarse VARCHAR: counts of the wider area by group and detail
---| @arg area VARCHAR: column of the small areas, in `fine`
---| @arg detail VARCHAR: column of the detail, in `coarse`
---| @arg dimensions VARCHAR[]: columns that both have; several areas at once: the area is one of them
---| @arg freq VARCHAR: column of the counts, in both
+--| @args_of sdc_recon_bounds
 --| @arg draws BIGINT: files wanted
 --| @arg seed BIGINT: the same seed draws the same files; NULL: others each time
 --| @was unit: area
@@ -347,10 +324,7 @@
 --| sdc_recon_agreement(links, slot := 'slot', draw := 'draw', id := 'id', stable := 0.9) -> TABLE
 --| How far two draws of a reconstruction agree on who is who.
 --|
---| @arg links VARCHAR: a table, view or query in parentheses: one row a draw and record, with the name it was linked to
---| @arg slot VARCHAR: column of the records
---| @arg draw VARCHAR: column of the draws
---| @arg id VARCHAR: column of the names; NULL: not linked
+--| @args_of sdc_recon_stability
 --| @arg stable DOUBLE: share of the draws in which a stable record has the same name
 --| @column records BIGINT: records
 --| @column draws BIGINT: draws

@@ -32,10 +32,8 @@
 --| `max_risk` and `mean_risk` are those of somebody who knows who is in the data: one in the smallest class, and the share of
 --| records that would be linked rightly. k bounds the former only: look at both. An empty table has no k.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @args_of sdc_classes
 --| @arg k BIGINT: the size that is asked for
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'match': NULL may be any value, as in sdcMicro
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes
 --| @column k BIGINT: records of the smallest class: the table is k-anonymous
@@ -85,11 +83,7 @@
 --| Three measures: the number of different values, exp of their entropy, and the largest l for which the most frequent value
 --| has fewer than c times as many records as the values from the l-th most frequent on have together. NULL is a value.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg sensitive VARCHAR: the column that nobody should learn
---| @arg c DOUBLE: of recursive (c, l)-diversity
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
+--| @args_of sdc_l_diversity
 --| @column .. as in `source`: the columns of `keys`
 --| @column records BIGINT: records of the class
 --| @column distinct_l BIGINT: number of different values
@@ -115,11 +109,8 @@
 --| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
 --| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg sensitive VARCHAR: the column that nobody should learn
+--| @args_of sdc_l_diversity
 --| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes
 --| @column t DOUBLE: the largest distance of a class
@@ -138,11 +129,7 @@
 --| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
 --| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg sensitive VARCHAR: the column that nobody should learn
---| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
+--| @args_of sdc_t_closeness
 --| @column .. as in `source`: the columns of `keys`
 --| @column records BIGINT: records of the class
 --| @column distance DOUBLE: between its distribution of the sensitive values and that of all records, 0 to 1
@@ -222,13 +209,7 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --|
 --| The figures of `sdc_individual_risk`, added up. Recode, ask again, and see what it brought.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg weight VARCHAR: column of sampling weights, all positive; NULL: the data are the whole population
---| @arg household VARCHAR: column that says who lives together; NULL: nobody does
---| @arg threshold DOUBLE: risk above which a record is unsafe
---| @arg method VARCHAR: 'exact', or 'approximate' as mu-ARGUS and sdcMicro for classes of more than two records
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'match': NULL may be any value, as in sdcMicro; 'drop': records with a NULL key are left out
+--| @args_of sdc_individual_risk
 --| @column records BIGINT: records
 --| @column expected DOUBLE: expected number of right links
 --| @column risk DOUBLE: their share
@@ -321,10 +302,7 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --|
 --| Which classes an attacker would try first.
 --|
---| @arg internal VARCHAR: the records to be released: a table or view, or a query in parentheses
---| @arg external VARCHAR: an identified file that an attacker may have, with columns of the same names; NULL: none
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
+--| @args_of sdc_marketer_risk
 --| @column .. as in `internal`: the columns of `keys`
 --| @column records BIGINT: records released
 --| @column population BIGINT: people in `external`; NULL without it
@@ -352,13 +330,10 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --| A policy is a list of columns, coarse ones made in views or queries over both files. With `date` and `as_of` the file goes up
 --| to each date. Releasing the same people at several levels of detail lets them be compared: ask for all columns together too.
 --|
---| @arg internal VARCHAR: the records to be released: a table or view, or a query in parentheses
---| @arg external VARCHAR: an identified file that an attacker may have, with columns of the same names; NULL: none
+--| @args_of sdc_marketer_risk
 --| @arg policies STRUCT of lists: columns by policy: {'coarse': ['region'], 'fine': ['region', 'age']}
---| @arg k BIGINT: the limit is 1/k: a mean risk that is acceptable
 --| @arg date VARCHAR: column of `internal` with the date of a record
 --| @arg as_of DATE[]: the dates up to which the file goes
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out
 --| @column policy VARCHAR: the policy
 --| @column as_of DATE: the date; NULL: all records
 --| @column records BIGINT: records released

@@ -44,11 +44,7 @@
 --| Per cent of the sum of the scores that is from minimal uniques with the key. A unique has several keys, so the figures add
 --| up to more than 100. The highest one is the key to coarsen first.
 --|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg max_size BIGINT: keys that a minimal unique may have; NULL: as many as there are
---| @arg missing VARCHAR: a code that stands for a value not known, such as '-999': no unique holds it
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'ignore': no unique holds it
+--| @args_of sdc_suda
 --| @column variable VARCHAR: the key
 --| @column records BIGINT: records with a minimal unique that holds it
 --| @column contribution DOUBLE: per cent of all scores; NULL where no record is unique

@@ -41,9 +41,7 @@
 --| Missing values: NULL is 0 from NULL and 1 from everything else, in numbers too; NaN is NULL. Infinite values are refused. Numbers are
 --| compared as doubles, dates and times by their microseconds. The search is exact.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg holdout VARCHAR: records that the synthetic ones were not made from, of the same population; NULL: none
+--| @args_of sdc_identical_matches
 --| @arg columns VARCHAR[]: columns that are compared; none: all that the tables share. Leave identifiers out
 --| @arg distance VARCHAR: 'gower': mean over the columns, 1 for a different category, the difference by the range for numbers; 'buckets': number of columns that differ, with numbers in buckets
 --| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
@@ -87,16 +85,8 @@
 --|
 --| For looking at single records: the copies, and those suspiciously close to one person. See `sdc_dcr` for what is measured.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg holdout VARCHAR: records that the synthetic ones were not made from, of the same population; NULL: none
+--| @args_of sdc_dcr
 --| @arg columns VARCHAR[]: columns that are compared; none: all that the tables share but `id`. Leave identifiers out
---| @arg distance VARCHAR: 'gower': mean over the columns, 1 for a different category, the difference by the range for numbers; 'buckets': number of columns that differ, with numbers in buckets
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg ordinal VARCHAR[]: columns of an ENUM whose labels are in order: differences of ranks count
---| @arg weights STRUCT: weight by column, 1 where none is given: {'age': 2, 'sex': 0}
---| @arg buckets BIGINT: buckets of equal size into which 'buckets' cuts the numbers of all tables together
---| @arg range_from VARCHAR: 'all': the range of a number is that in all tables; 'original': without the synthetic records, and differences are at most 1
 --| @arg id VARCHAR: column of the synthetic records that says what they are called; NULL: they are numbered as they come
 --| @arg itself BOOLEAN: true: both tables are the same, and no record is its own neighbour
 --| @column record BIGINT: number of the synthetic record; or the column `id`, under its own name
@@ -123,16 +113,7 @@
 --|
 --| A spike at 0 that the holdout does not have is copies. See `sdc_dcr` for what is measured.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg holdout VARCHAR: records that the synthetic ones were not made from, of the same population; NULL: none
---| @arg columns VARCHAR[]: columns that are compared; none: all that the tables share. Leave identifiers out
---| @arg distance VARCHAR: 'gower': mean over the columns, 1 for a different category, the difference by the range for numbers; 'buckets': number of columns that differ, with numbers in buckets
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg ordinal VARCHAR[]: columns of an ENUM whose labels are in order: differences of ranks count
---| @arg weights STRUCT: weight by column, 1 where none is given: {'age': 2, 'sex': 0}
---| @arg buckets BIGINT: buckets of equal size into which 'buckets' cuts the numbers of all tables together
---| @arg range_from VARCHAR: 'all': the range of a number is that in all tables; 'original': without the synthetic records, and differences are at most 1
+--| @args_of sdc_dcr
 --| @arg bins BIGINT: bins of equal width up to the largest distance that there can be; NULL: 20, or one a column for 'buckets'
 --| @column bin BIGINT: 0: distance 0; then 1, 2, ..
 --| @column low DOUBLE: distances are above it
@@ -163,16 +144,8 @@
 --| was in the original. The second row puts the holdout in the place of the synthetic records, each of its records without itself: it says how
 --| far from `expected` chance leads. See `sdc_dcr` for what is measured.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
+--| @args_of sdc_dcr
 --| @arg holdout VARCHAR: records that the synthetic ones were not made from, of the same population
---| @arg columns VARCHAR[]: columns that are compared; none: all that the tables share. Leave identifiers out
---| @arg distance VARCHAR: 'gower': mean over the columns, 1 for a different category, the difference by the range for numbers; 'buckets': number of columns that differ, with numbers in buckets
---| @arg categorical VARCHAR[]: columns of numbers that are codes, so that only equality counts
---| @arg ordinal VARCHAR[]: columns of an ENUM whose labels are in order: differences of ranks count
---| @arg weights STRUCT: weight by column, 1 where none is given: {'age': 2, 'sex': 0}
---| @arg buckets BIGINT: buckets of equal size into which 'buckets' cuts the numbers of all tables together
---| @arg range_from VARCHAR: 'all': the range of a number is that in all tables; 'original': without the synthetic records, and differences are at most 1
 --| @arg confidence DOUBLE: of the interval
 --| @column part VARCHAR: 'synthetic'; 'holdout': the calibration
 --| @column records BIGINT: records
@@ -209,9 +182,7 @@
 --| Who knows the keys of a person finds one record in the synthetic data, and is right that there was one. Two baselines stand beside the share:
 --| that of a holdout, and that of drawing anew from the table of the keys, about 37 per cent of the uniques whatever the data. NULL is a value.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg holdout VARCHAR: records that the synthetic ones were not made from, of the same population; NULL: none
+--| @args_of sdc_identical_matches
 --| @arg keys VARCHAR[]: what somebody may know; none: all columns that the tables share
 --| @arg denominator VARCHAR: what `ru` is a share of: 'original' or 'synthetic' records
 --| @column original_records BIGINT: original records
@@ -283,11 +254,8 @@
 --| The records behind `sdc_tcap` and the CAP measures of `sdc_disclosure`: TCAP is the mean of `correct`, DCAP that of `cap`, with 0 for NULL. An
 --| inference that `modal_correct` makes too needs no data. NULL is a value.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg keys VARCHAR[]: what somebody may know of a person
+--| @args_of sdc_tcap
 --| @arg sensitive VARCHAR: what nobody should learn
---| @arg tau DOUBLE: share of the records with the same keys that have to agree
 --| @was target: sensitive
 --| @column .. as in `original`
 --| @column matches BIGINT: synthetic records with the same keys
@@ -318,11 +286,7 @@
 --| Shares of all original records are comparable between files; TCAP and its like are shares of those for whom there is an answer, and rise when
 --| answers are dropped. Inferences that everybody could make without the data are no disclosure: the baselines and the two flags point at them.
 --|
---| @arg original VARCHAR: the records that the synthetic ones were made from: a table or view, or a query in parentheses
---| @arg synthetic VARCHAR: the synthetic records
---| @arg keys VARCHAR[]: what somebody may know of a person
---| @arg sensitive VARCHAR[]: what nobody should learn; a row each
---| @arg tau DOUBLE: share of the records with the same keys that have to agree
+--| @args_of sdc_tcap
 --| @was targets: sensitive
 --| @column target VARCHAR: the target
 --| @column original_records BIGINT: original records

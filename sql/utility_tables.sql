@@ -43,13 +43,7 @@
 --|
 --| With `ways := 2` the rows are the cells of a heat map of `column_a` by `column_b`.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg ways BIGINT: columns of a table: 1, 2 or 3
---| @arg buckets BIGINT: buckets of a column, at most 250; NULL: 100 for single columns, 10 for pairs, 5 for triples
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
---| @arg holdout VARCHAR: as `original`: original records that were kept from the synthesis
+--| @args_of sdc_accuracy
 --| @column column_a VARCHAR: the first column
 --| @column column_b VARCHAR: the second; NULL with `ways := 1`
 --| @column column_c VARCHAR: the third; NULL with `ways` below 3
@@ -80,12 +74,7 @@
 --|
 --| The buckets tell quantiles and values of the original: as confidential as the records.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg ways BIGINT: columns of a table: 1, 2 or 3
---| @arg buckets BIGINT: buckets of a column, at most 250; NULL: 100 for single columns, 10 for pairs, 5 for triples
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
+--| @args_of sdc_accuracy
 --| @arg worst BIGINT: how many cells
 --| @column column_a VARCHAR: the first column
 --| @column bucket_a VARCHAR: its bucket; 'other' for values that have none; NULL for NULL
@@ -119,15 +108,12 @@
 --| sees means, with `interactions` covariances; never rely on one model. NULL in a category is a level, in a number 0 with an
 --| indicator (as are `special` values, each); NaN and infinities count as NULL.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
+--| @args_of sdc_accuracy
 --| @arg model VARCHAR: 'logit' (logistic regression), or 'tree' (a classification tree)
 --| @arg interactions BIGINT: 1: with the products of every two variables; 2: of every three too
 --| @arg expected_by VARCHAR: 'analytic' (of 'logit'), 'permutation' or 'none'; NULL: 'analytic' for 'logit', 'permutation' for 'tree'
 --| @arg permutations BIGINT: how often records are mixed for expected_by := 'permutation'
 --| @arg ccp_alpha DOUBLE: 'tree': what a split must gain in Gini impurity; results depend on it: try several
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
 --| @arg special STRUCT of lists: numbers that are codes, e.g. {'income': [-8]}
 --| @arg seed BIGINT: of the permutations
 --| @column model VARCHAR: as asked for
@@ -159,12 +145,8 @@
 --| Numbers are cut at quantiles of both tables together; NULL and `special` values are groups of their own. A `pmse_ratio` under 3
 --| is good, over 10 poor. `specks` is also the total variation distance, and half of MabsDD.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg ways BIGINT: columns of a table: 1, 2 or 3
+--| @args_of sdc_accuracy
 --| @arg groups BIGINT: groups of a column of numbers or dates; NULL: each value by itself
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
 --| @arg special STRUCT of lists: numbers that are codes, e.g. {'income': [-8]}
 --| @column column_a VARCHAR: the first column
 --| @column column_b VARCHAR: the second; NULL with `ways := 1`
@@ -197,11 +179,7 @@
 --| sdc_utility_columns(original, synthetic, columns := [], groups := 5, categorical := [], special := NULL) -> TABLE
 --| Column by column: groups, distribution functions, missing values, spikes, and values that cannot be.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg groups BIGINT: groups of a column of numbers or dates; NULL: each value by itself
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
+--| @args_of sdc_utility_tables
 --| @arg special STRUCT of lists: numbers that are codes, e.g. {'income': [-8]}; they are left out of `ks` and `outside`
 --| @column column_name VARCHAR: the column
 --| @column kind VARCHAR: 'number', 'time' or 'category'
@@ -234,12 +212,7 @@
 --| Rare cells count as much as common ones. A cell that is empty in both counts as 1 in `roc` and not at all in
 --| `roc_nonempty`: look at both. Bin numbers with many values with `groups`, or in a query.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg ways BIGINT: columns of a table: 1, 2 or 3
---| @arg groups BIGINT: groups of a column of numbers or dates; NULL: each value by itself
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
+--| @args_of sdc_utility_tables
 --| @column column_a VARCHAR: the first column
 --| @column column_b VARCHAR: the second; NULL with `ways := 1`
 --| @column column_c VARCHAR: the third; NULL with `ways` below 3
@@ -332,13 +305,8 @@
 --| sdc_quality_summary(original, protected, dimensions := [], by := [], estimate := 'est', se := 'se', suppressed := NULL) -> TABLE
 --| The ratios of `sdc_quality` in short: mean, percentiles, extremes, and the correlation of the two files.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: one row an estimate
---| @arg protected VARCHAR: as `original`, with the same columns: the same estimates from the protected file
---| @arg dimensions VARCHAR[]: the columns that say what is estimated, such as measure, domain and year
+--| @args_of sdc_quality
 --| @arg by VARCHAR[]: those of the keys for each value of which there is a row; []: one for all
---| @arg estimate VARCHAR: the column of estimates
---| @arg se VARCHAR: the column of standard errors
---| @arg suppressed VARCHAR: column of truth values of `original`: not published; NULL: there is none
 --| @was keys: dimensions
 --| @column .. as in `original`: the columns of `by`
 --| @column quantity VARCHAR: 'estimate' or 'se'
@@ -370,12 +338,9 @@
 --|
 --| The estimates of two periods count as independent.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: one row an estimate
---| @arg protected VARCHAR: as `original`, with the same columns: the same estimates from the protected file
+--| @args_of sdc_quality
 --| @arg dimensions VARCHAR[]: the columns that say what is estimated, such as measure and domain
 --| @arg period VARCHAR: the column of the period
---| @arg estimate VARCHAR: the column of estimates
---| @arg se VARCHAR: the column of standard errors
 --| @arg z DOUBLE: from which size on a difference is significant
 --| @was keys: dimensions
 --| @column .. as in `original`: the columns of `dimensions` and `period`
@@ -403,14 +368,9 @@
 --|
 --| Models with more than 400 parameters are left out.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
---| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
---| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
+--| @args_of sdc_pmse
 --| @arg groups BIGINT: groups of a column of numbers or dates; NULL: each value by itself
 --| @arg permutations BIGINT: how often records are mixed for the expectation of the tree
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
---| @arg special STRUCT of lists: numbers that are codes, e.g. {'income': [-8]}
---| @arg seed BIGINT: of the permutations
 --| @column family VARCHAR: 'global', 'columns' or 'pairs'
 --| @column measure VARCHAR: as the functions of each measure call it
 --| @column value DOUBLE: of the measure
@@ -478,20 +438,9 @@
 --| Good is useful as a large sample and risky as a small one. The curve of `sdc_sample_curve` is made to rise (pooled adjacent
 --| violators) before it is read.
 --|
---| @arg original VARCHAR: a table or view, or a query in parentheses: the original records
+--| @args_of sdc_sample_curve
 --| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected records
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that both have
---| @arg metrics VARCHAR[]: 'roc1' and 'roc2' (ratio of counts of columns and of pairs), 'cio' (overlap of intervals of regressions), 'utility' (mean of these), 'tcap' (correct attribution above the baseline: a risk); []: all for which there are arguments
---| @arg keys VARCHAR[]: 'tcap': what is known of a person; with three of them, with four, and so on, in this order
---| @arg sensitive VARCHAR[]: 'tcap': what nobody should learn
---| @arg outcomes VARCHAR[]: 'cio': columns explained by the others and by `predictors`
---| @arg predictors VARCHAR[]: 'cio': the columns that explain them
---| @arg family VARCHAR: 'cio': 'binomial' (outcomes are 0 and 1, or truth values) or 'gaussian'
---| @arg fractions DOUBLE[]: sizes of the samples, as shares; []: 22 from 0.1 per cent to 99 per cent
---| @arg repeats BIGINT: samples of each size
---| @arg groups BIGINT: 'roc1' and 'roc2': groups of a column of numbers or dates; NULL: each value by itself
---| @arg categorical VARCHAR[]: columns of numbers or dates whose values are categories, such as codes
---| @arg seed BIGINT: of the samples
 --| @was targets: sensitive
 --| @column metric VARCHAR: the measure
 --| @column value DOUBLE: of the synthetic file

@@ -114,12 +114,14 @@ def test_arguments_may_be_described_at_another_function() -> None:
         "sdc_one(a, b := 1, c := 2) -> TABLE", "One.", "@arg a VARCHAR: a of one", "@arg b BIGINT: b of one",
         "@arg c BIGINT: c of one", "@column x BIGINT: x", "", "sdc_two(c := 2, d := 3, a := NULL) -> TABLE", "Two.",
         "@arg d BIGINT: d of two", "@arg a VARCHAR: a of two", "@args_of sdc_one", "@column x BIGINT: x",
+        "", "sdc_three(d, c := NULL) -> TABLE", "Three.", "@args_of sdc_two", "@column x BIGINT: x",
     )).replace("--| \n", "\n")  # fmt: skip
-    one, two = functions_of({"x_tables.sql": text})
+    one, two, three = functions_of({"x_tables.sql": text})
     assert [name for name, _ in one.arguments] == ["a", "b", "c"]
     # In the order of the signature, and without b, which it does not have.
     assert two.arguments == (("c", "BIGINT: c of one"), ("d", "BIGINT: d of two"), ("a", "VARCHAR: a of two"))
     assert two.types == (("c", "BIGINT"), ("d", "BIGINT"), ("a", "VARCHAR"))
+    assert three.arguments == (("d", "BIGINT: d of two"), ("c", "BIGINT: c of one"))
 
 
 def test_every_reference_to_another_function_describes_something() -> None:

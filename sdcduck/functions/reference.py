@@ -147,23 +147,21 @@ def sql_functions() -> tuple[SQLFunction, ...]:
 def functions_of(texts: Mapping[str, str]) -> tuple[SQLFunction, ...]:
     """The functions that files declare, by name and text."""
     found = [_parse(block, name not in PURE_SQL, name) for name, text in texts.items() for block in _blocks(text)]
-    described = {one.name: dict(one.arguments) for one in found}
-    return tuple(replace(one, arguments=_all_arguments(one, described)) for one in found)
+    by_name = {one.name: one for one in found}
+    return tuple(replace(one, arguments=_all_arguments(one, by_name)) for one in found)
 
 
 _ARGS_OF = ".."
 
 
-def _all_arguments(
-    function: SQLFunction, described: Mapping[str, Mapping[str, str]]
-) -> tuple[tuple[str, str], ...]:  # fmt: skip
+def _all_arguments(function: SQLFunction, by_name: Mapping[str, SQLFunction]) -> tuple[tuple[str, str], ...]:
     """The arguments of a function in the order of its signature, with those that another function describes."""
     others = [meaning for name, meaning in function.arguments if name == _ARGS_OF]
     if not others:
         return function.arguments
     meanings = dict(function.arguments)
     for other in others:
-        meanings = {**described[other], **meanings}
+        meanings = {**dict(_all_arguments(by_name[other], by_name)), **meanings}
     return tuple((name, meanings[name]) for name, _ in function.parameters if name in meanings)
 
 
