@@ -264,6 +264,17 @@ def test_what_came_before_is_said_by_the_call(con: duckdb.DuckDBPyConnection) ->
     assert listed(con) == {"house": "max_count := 1"}
 
 
+def test_no_rule_of_another_version_is_left_out_without_a_word() -> None:
+    with sdcduck.connect() as con:
+        rows(con, "CALL sdc_rules('house', max_count := 3)")
+        con.execute("UPDATE sdc.rule_sets SET arguments = replace(arguments, 'max_count', 'largest_count')")
+        con.execute("CREATE TABLE t AS SELECT range % 5 AS a FROM range(9)")
+        told = refused(
+            con, "FROM sdc_suppress('SELECT a, count(*) AS n FROM t GROUP BY a', rules := 'house', max_count := 1)"
+        )
+        assert "the rule set 'house' has an argument 'largest_count', which is none: store it anew" in told
+
+
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 

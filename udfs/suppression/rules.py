@@ -52,11 +52,14 @@ def completed(
     """The arguments of a call by these names, with those of a rule set where it gives none, and the set.
 
     Raises:
-        SDCError: no such rule set.
+        SDCError: no such rule set, or one with an argument that there is not: no rule is left out without a word.
     """
     if rules is None:
         return arguments, None
     stored = catalog.rule_set(cursor, rules)
+    for name in stored.arguments:
+        if name not in defaults():
+            raise SDCError(f"the rule set '{stored.name}' has an argument '{name}', which is none: store it anew")
     return [
         value if is_given(name, value) else stored.arguments.get(name, value)
         for name, value in zip(names, arguments, strict=True)
