@@ -65,7 +65,7 @@ def _handed_on(quoted: str, kind: str) -> tuple[str, str]:
 
 def macro_of(function: SQLFunction) -> str:
     """The macro that hands all arguments of a table function on to its planner; one more for each of its old names."""
-    new = dict(reversed(pair) for pair in function.renamed)
+    new = {now: name for name, now in function.renamed}
     old = [name for name, _ in function.renamed]
     # What must be given may come by its old name, so that DuckDB lets it be left out: the planner asks for it.
     defaults = [(name, "NULL" if default is None and name in new else default) for name, default in function.parameters]

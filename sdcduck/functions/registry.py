@@ -204,8 +204,8 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
     def plan(*given: Any) -> str:
         try:
             if planner.renamed:
-                *given, used = given
-                _say_new_names(planner, str(used).split())
+                _say_new_names(planner, str(given[-1]).split())
+                given = given[:-1]
             arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
         except Exception as problem:

@@ -125,7 +125,7 @@ def test_domains(visits: duckdb.DuckDBPyConnection) -> None:
     assert {row[0] for row in filled} == {"a", "b", "c", None}
     with pytest.raises(duckdb.Error, match="a record has a category that is not in argument 'domains'"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'ward': ['a', 'b']}")
-    with pytest.raises(duckdb.Error, match=r"unknown column 'wart' in 'by' \(argument 'domains'\)"):
+    with pytest.raises(duckdb.Error, match=r"unknown column 'wart' in 'dimensions' \(argument 'domains'\)"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'wart': ['a']}")
     with pytest.raises(duckdb.Error, match="names a category of 'ward' twice"):
         rows(visits, "sigma := 0.5, alpha := 3, domains := {'ward': ['a', 'a']}")
@@ -357,7 +357,7 @@ def test_edges_of_combination(con: duckdb.DuckDBPyConnection) -> None:
     ):  # fmt: skip
         with pytest.raises(duckdb.Error, match=message):
             combined(con, values)
-    with pytest.raises(duckdb.Error, match="level must lie between 0 and 1"):
+    with pytest.raises(duckdb.Error, match="confidence must lie between 0 and 1"):
         combined(con, "(1.0, 0.1), (1, 1)", ", confidence := 95")
     with pytest.raises(duckdb.Error, match="size must be above 0"):
         combined(con, "(1.0, 0.1), (1, 1)", ", sigma := 0, size := 'nan'::DOUBLE")

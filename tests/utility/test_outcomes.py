@@ -45,7 +45,9 @@ def fair() -> duckdb.DuckDBPyConnection:
 def test_worked_examples_of_overlap(
     lasting: duckdb.DuckDBPyConnection, interval: str, raw: float | None, clamped: float | None
 ) -> None:
-    assert lasting.execute(f"SELECT sdc_interval_overlap({interval}, raw := true), sdc_interval_overlap({interval})").fetchone() == (
+    assert lasting.execute(
+        f"SELECT sdc_interval_overlap({interval}, raw := true), sdc_interval_overlap({interval})"
+    ).fetchone() == (
         raw,
         clamped,
     )
