@@ -61,7 +61,7 @@ def plan_recon_link(
         f"CASE WHEN {person} IS NOT NULL AND count(*) OVER (PARTITION BY {person}) = 1 THEN {person} ELSE {wrong} END"
     )
     shown = [", ".join(f"{identifier(name)} AS _g{k}" for k, name in enumerate(those)) for those in (names, others)]
-    groups = ", ".join(f"_g{k}" for k in range(len(names)))
+    axes = ", ".join(f"_g{k}" for k in range(len(names)))
     people = (
         f"SELECT {shown[1]}, {known} AS _value, {once} AS _id, "
         f"row_number() OVER (ORDER BY {first}{person}) - 1 AS _place FROM {theirs.sql}"
@@ -77,11 +77,11 @@ def plan_recon_link(
         with session.cursor() as inner:
             table = inner.sql(f"""
                 WITH _people AS MATERIALIZED ({people}),
-                _groups AS MATERIALIZED (SELECT {groups}, row_number() OVER () - 1 AS _group FROM (
-                    SELECT DISTINCT {groups} FROM _people)),
+                _groups AS MATERIALIZED (SELECT {axes}, row_number() OVER () - 1 AS _group FROM (
+                    SELECT DISTINCT {axes} FROM _people)),
                 _all AS (
-                    SELECT {groups}, _value, NULL::BIGINT AS _draw, _place AS _slot FROM _people UNION ALL
-                    SELECT {groups}, _value, _draw, _slot FROM ({drawn})
+                    SELECT {axes}, _value, NULL::BIGINT AS _draw, _place AS _slot FROM _people UNION ALL
+                    SELECT {axes}, _value, _draw, _slot FROM ({drawn})
                 )
                 SELECT coalesce(g._group, -1)::BIGINT AS grouped, _value AS value, _draw AS draw, _slot AS slot
                 FROM _all r LEFT JOIN _groups g ON {equal} ORDER BY _draw NULLS FIRST, _slot""").to_arrow_table()
