@@ -6,12 +6,17 @@ A test that is only worth its time before a release is marked ``@pytest.mark.lon
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 
 LONG = os.environ.get("SDCDUCK_EFFORT") == "long"
 if not LONG:
     # The threads of one product of matrices wait for each other without rest: where each worker of the tests has as many
     # as there are processors, that is most of what they do. It must be said before NumPy is there; programs inherit it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+OLDER = int(version("duckdb").split(".")[0]) < 2 and not LONG
+"""Whether this is not the newest DuckDB, on which the tests are made once more for what depends on the database."""
 
 
 def times(usual: int, long: int) -> int:
