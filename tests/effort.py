@@ -19,9 +19,13 @@ OLDER = int(version("duckdb").split(".")[0]) < 2 and not LONG
 """Whether this is not the newest DuckDB, on which the tests are made once more for what depends on the database."""
 
 
-def times(usual: int, long: int) -> int:
-    """How many examples, questions or rounds a test has: `usual` in each run, `long` in `make test-long`."""
-    return long if LONG else usual
+def times(usual: int, long: int, *, older: int | None = None) -> int:
+    """How many examples, questions or rounds a test has: `usual` in each run, `long` in `make test-long`.
+
+    Args:
+        older: in each run on an older DuckDB, where that is not as many as on the newest one.
+    """
+    return long if LONG else usual if older is None or not OLDER else older
 
 
 OF_NO_DATABASE = frozenset(
