@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import effort  # noqa: F401 - before NumPy comes
 import pytest
-from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER
+from effort import OF_NO_DATABASE, OF_NUMBERS, OF_SOME_DATABASE, OLDER
 from hypothesis import settings
 
 import sdcduck
@@ -34,11 +34,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests marked as `newest` on another DuckDB, unless one of them is asked for by its own name."""
-    left_out = [item for item in items if OLDER and item.get_closest_marker("newest")]
-    if left_out and not any("::" in argument for argument in config.args):
+    """Leave out tests marked as `newest`, and others of no database, on another DuckDB; not where one is asked for by name."""
+    if not OLDER or any("::" in argument for argument in config.args):
+        return
+    left_out = [item for item in items if item.get_closest_marker("newest") or _of_no_database(item)]
+    if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _of_no_database(item: pytest.Item) -> bool:
+    module, _, name = item.nodeid.partition("::")
+    return module in OF_SOME_DATABASE and name.split("[")[0] not in OF_SOME_DATABASE[module]
 
 
 def pytest_collection_finish() -> None:
