@@ -81,6 +81,9 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
     for name, tests in {
         "guard/test_audit_log.py": """test_a_question_with_half_a_character_is_refused_and_written test_the_log_says_what_answered
             test_a_broken_chain_is_one_error_in_sql test_files_that_are_no_log""",
+        "guard/test_templates.py": """test_it_is_answered_as_by_a_guard_that_heard_nothing_before
+            test_what_runs_is_written_down test_policies_and_tables_that_change
+            test_a_value_that_decides_whether_rows_are_asked_for""",
         "perturbation/test_microaggregation.py": """test_the_numbers_are_those_of_sdcmicro
             test_records_keep_what_is_not_named test_the_order_of_the_records_does_not_matter
             test_an_empty_table_stays_empty test_bad_input""",
@@ -105,7 +108,9 @@ OF_NUMBERS = frozenset(
         "attacks/test_digits_of_sums.py",
         "attacks/test_keys_from_counts.py",
         "attacks/test_linear_reconstruction.py",
+        "attacks/test_numbers_of_rows.py",
         "attacks/test_shared_noise.py",
+        "attacks/test_signs_of_sums.py",
         "attacks/test_suppression_audit.py",
         "synthesis/test_comparison.py",
     ]
