@@ -22,7 +22,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help demo test fast test-long fuzz lint check bench guard-suppression superset-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression superset-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -34,6 +34,8 @@ $(STAMP):
 	@if [ -n "$(BESIDE)" ]; then $(lend); else $(PIP) -c constraints.txt -e '.[demo,test,check,docs]'; fi
 	@if [ -n "$(DUCKDB)" ] && [ -z "$(BESIDE)" ]; then $(PIP) '$(DUCKDB)'; fi
 	@rm -f $(VENV)/.installed-*; touch $@
+
+install: $(STAMP)        ## the environment that all of this runs in
 
 demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in under a minute
 	@$(BIN)/sdcduck demo

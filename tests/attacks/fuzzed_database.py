@@ -11,7 +11,7 @@ from own_numbers import with_own_numbers
 import sdcduck
 from sdcduck.guard import Guard, guard
 
-EXAMPLES = 2000 if LONG else times(8, 15)
+EXAMPLES = 2000 if LONG else times(8, 15, older=4)
 RELAXED = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=not LONG, suppress_health_check=list(HealthCheck), database=None
 )

@@ -11,11 +11,13 @@ from itertools import combinations
 
 import duckdb
 import pytest
+from effort import times
 
 import sdcduck
 from sdcduck.guard import guard
 
-OTHERS = "ABEFGH"
+OTHERS = "ABEFGH"[: times(4, 6)]
+CENTS = (0, 1, 98765, 10, 1234)[: times(3, 5)]
 QUERY = "SELECT region, sex, count(*) AS n, sum(income) AS income FROM firms GROUP BY CUBE (region, sex)"
 
 
@@ -54,7 +56,7 @@ def questions() -> str:
 def test_digits_of_sums_tell_nothing_of_suppressed_cells(kind: str) -> None:
     asked = questions().format(sum="sum(income)", table="firms")
     answers = set()
-    for cents in (0, 1, 10, 1234, 98765):
+    for cents in CENTS:
         with made(cents, kind) as con:
             guarded = guard(con)
             assert (
@@ -70,7 +72,7 @@ def test_digits_of_sums_tell_nothing_of_suppressed_cells(kind: str) -> None:
 def test_the_digits_are_there_where_cells_are_added_up_as_they_are() -> None:
     plain = questions().format(sum="sum(income)", table="sdc.cells_stencil")
     answers = set()
-    for cents in (0, 1, 10, 1234, 98765):
+    for cents in CENTS:
         with made(cents) as con:
             answers.add(repr(con.execute(plain).fetchall()))
     assert len(answers) > 1
@@ -80,7 +82,7 @@ def test_the_digits_are_there_where_cells_are_added_up_as_they_are() -> None:
 def test_published_sums_have_these_digits_unless_they_are_exact(kind: str, different: bool) -> None:
     """As docs/suppression.md says: what is published of floating-point numbers is their sum in all digits."""
     published = set()
-    for cents in (0, 1, 10, 1234, 98765):
+    for cents in CENTS:
         with made(cents, kind) as con:
             shown = "SELECT region, sex, income FROM sdc.cells_cells WHERE status = 'open' ORDER BY ALL"
             published.add(repr(con.execute(shown).fetchall()))

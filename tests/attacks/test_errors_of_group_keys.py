@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+from products import each_once
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -45,7 +46,7 @@ def outcome(one: Guard, query: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(("key", "one"), each_once(KEYS, list(METHODS)), indirect=["one"])
 def test_a_key_that_is_not_shown_fails_for_nobody_alone(one: Guard, key: str) -> None:
     forms = (
         f"SELECT {key} AS x, count(*) FROM people WHERE age = {{}} GROUP BY 1",

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 
 from attacked_database import leaks
+from effort import LONG
 from fixtures_of_attacks import show
 from fuzzed_database import EXAMPLES, RELAXED, TABLES, Fuzzed, database, fill
 from hypothesis import given, settings
@@ -162,7 +163,7 @@ _near = st.one_of(
 )
 
 
-@settings(parent=RELAXED, max_examples=20 * EXAMPLES)
+@settings(parent=RELAXED, max_examples=(20 if LONG else 12) * EXAMPLES)
 @given(
     st.one_of(
         _near,

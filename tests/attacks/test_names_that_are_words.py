@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from attacked_database import LONG, Attacked
+from effort import times
 from fixtures_of_attacks import attacked, show
 from sqlglot.dialects.dialect import Dialect
 
@@ -63,7 +64,8 @@ def hidden(attacked: Attacked) -> Iterator[Guard]:
 
 
 def test_a_measure_that_is_called_as_a_word_stays_a_measure(attacked: Attacked, show: Callable[[str], None]) -> None:
-    words, answered = _words(attacked), 0
+    every, answered, step = _words(attacked), 0, times(3, 1)
+    words = [word for place, word in enumerate(every) if word in TRIED or place % step == 0]
     for word in words:
         for form in OF_A_NAME if LONG else OF_A_NAME[:1]:
             for hidden in ("income", "person_id") if LONG else ("income",):

@@ -107,9 +107,9 @@ def of_no_number(one: Guard, text: str) -> list[int]:
 def forms(first: int) -> list[str]:
     """Queries, and expressions in one place each, or in all; another ``first`` gives other places.
 
-    In each run only every second of them, so that two methods share them.
+    In each run only every fourth of them, so that each is asked under one method.
     """
-    step = times(2, 1)
+    step = times(len(METHODS), 1)
     chosen = [
         place.replace("{}", expression)
         for number, expression in enumerate(EXPRESSIONS, first // step)

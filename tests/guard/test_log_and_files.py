@@ -196,6 +196,12 @@ def test_a_memory_limit_that_is_none_is_said(tmp_path: Path, memory: str) -> Non
         sdcduck.SDCError, match=r"argument 'memory' must be a size such as '2GB' or '500MB', or a share"
     ):
         guard(path, memory=memory)
+
+
+def test_a_memory_limit_is_a_size_or_a_share(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with sdcduck.connect(path) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a; FROM sdc_public('t')").fetchall()
     for right in ("1500000 KB", "1.5GiB", "50%", "1tb"):
         guard(path, memory=right).close()
 
@@ -268,6 +274,15 @@ def test_a_macro_of_ours_that_was_replaced_is_noticed(file: Path, tmp_path: Path
         con.execute(f"DROP MACRO {name}; CREATE MACRO {REPLACED[what]}")
     with pytest.raises(sdcduck.SDCError, match=r"are not those of this sdcduck: .* sdcduck\.uninstall and install"):
         guard(path)
+
+
+def test_macros_of_ours_that_were_replaced_are_there_again(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "replaced.duckdb"
+    shutil.copy(file, path)
+    with duckdb.connect(path) as con:
+        con.execute("CREATE SCHEMA other; CREATE MACRO other._sdc_on_grid(value, step) AS value")
+        for macro in REPLACED.values():
+            con.execute(f"DROP MACRO {macro.split('(')[0]}; CREATE MACRO {macro}")
     con = sdcduck.connect(path)
     sdcduck.install(sdcduck.uninstall(con))
     con.close()

@@ -73,7 +73,7 @@ CLAUSES = [
 def test_a_name_means_what_duckdb_means(
     guarded: Guard, con: duckdb.DuckDBPyConnection, table: str, clause: str
 ) -> None:
-    first, step = CLAUSES.index(clause), times(3, 1)
+    first, step = CLAUSES.index(clause) + 3 * (table == "open"), times(len(GROUPS), 1)
     for number, item in enumerate(ITEMS, first):
         for group in GROUPS[number % step :: step]:
             query = f"SELECT {item}, b, count(*) AS n FROM {table} {group} {clause}"

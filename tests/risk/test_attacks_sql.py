@@ -62,6 +62,7 @@ def figures(con: duckdb.DuckDBPyConnection, attack: str, tables: str, columns: s
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.newest
 def test_a_copy_gives_everything_away_half_a_copy_half_and_fresh_records_nothing(people: Any, attack: str) -> None:
     risks = {}
     for synthetic in ("original", "half", "fresh"):
@@ -87,6 +88,7 @@ def test_where_there_is_nothing_to_learn_fresh_records_are_told_to_be_no_better_
 
 
 @pytest.mark.parametrize(("attack", "controls"), each_once(list(ATTACKS), [300, 4000]))
+@pytest.mark.newest
 def test_the_size_of_the_control_is_no_leak(attack: str, controls: int) -> None:
     met = 0
     with sdcduck.connect() as con:
@@ -310,6 +312,7 @@ def test_what_was_learned_by_heart_in_two_columns_shows_in_their_subset_alone(pe
 
 
 @pytest.mark.parametrize(("originals", "holdouts"), [(300, 1200), (1200, 300)])
+@pytest.mark.newest
 def test_many_ties_and_tables_of_different_sizes_are_no_leak(originals: int, holdouts: int) -> None:
     with sdcduck.connect() as con:
         false_alarms = 0

@@ -44,6 +44,7 @@ needs_duckdb_2 = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(("mechanism", "scale"), [("geometric", 0.7), ("geometric", 21.0), ("laplace", 2.0)])
+@pytest.mark.newest
 def test_the_law_of_the_noise(mechanism: str, scale: float) -> None:
     n = 20_000
     noise = np.sort(noisy_counts(np.full(n, 40), mechanism, scale) - 40)
@@ -60,6 +61,7 @@ def test_the_law_of_the_noise(mechanism: str, scale: float) -> None:
     assert np.abs(observed - expected).max() < math.sqrt(math.log(2 / CHANCE) / (2 * n)) + 1 / n
 
 
+@pytest.mark.newest
 def test_what_the_noise_costs() -> None:
     for mechanism in ("geometric", "laplace"):
         assert epsilon_spent(mechanism, 21.0, 1) == pytest.approx(1 / 21, rel=1e-12)
@@ -79,6 +81,7 @@ def tables(draw: st.DrawFn) -> np.ndarray:
 
 @given(table=tables())
 @settings(max_examples=80, deadline=None)
+@pytest.mark.newest
 def test_margins_that_agree_are_fitted(table: np.ndarray) -> None:
     axes = pairs(table.ndim)
     targets = [margin(table, one).astype(np.float64) for one in axes]
@@ -249,6 +252,7 @@ def ipf(table: np.ndarray, epsilon: float | None, generator: np.random.Generator
         (7, 10, 1.64, 2.05, 6.68, 2),
     ],
 )
+@pytest.mark.newest
 def test_the_published_figures_of_ipf(
     survey: duckdb.DuckDBPyConnection, columns: int, epsilon: float | None, two_way: float, three_way: float,
     uniques: float, runs: int,
@@ -259,6 +263,7 @@ def test_the_published_figures_of_ipf(
     check_figures(original, made, epsilon, two_way, three_way, uniques)
 
 
+@pytest.mark.newest
 def test_the_published_figures_of_catall(survey: duckdb.DuckDBPyConnection) -> None:
     generator = np.random.default_rng(1)
     original = codes(survey, 5)
@@ -299,6 +304,7 @@ def catall(table: np.ndarray, epsilon: float | None, generator: np.random.Genera
         (7, 10, 75),
     ],
 )
+@pytest.mark.newest
 def test_the_figures_of_private_catall(
     survey: duckdb.DuckDBPyConnection, columns: int, epsilon: float, two_way: float
 ) -> None:
@@ -335,6 +341,7 @@ def test_the_cells_of_the_affairs(fair: np.ndarray) -> None:
         (catall, 7, None, 13.65, 37.0, 0.98, 1.00), (catall, 7, 1, 2.43, 6.6, 207, 54),
     ],
 )  # fmt: skip
+@pytest.mark.newest
 def test_the_figures_of_the_affairs(
     fair: np.ndarray, method: Callable[[np.ndarray, float | None, np.random.Generator], np.ndarray], columns: int,
     epsilon: float | None, uniques: float, share: float, two_way: float, three_way: float,
@@ -354,6 +361,7 @@ def test_the_figures_of_the_affairs(
     # the law is skewed to the right, and the bounds are so wide that only a fault crosses them.
     [("ipf", 10, 0.05, 4), ("ipf", 1, 0.5, 40), ("catall", 1, 2, 80)],
 )
+@pytest.mark.newest
 def test_the_figures_with_the_noise_of_opendp(
     survey: duckdb.DuckDBPyConnection, method: str, epsilon: float, low: float, high: float
 ) -> None:

@@ -88,6 +88,7 @@ def by_plain_scan(
 
 @given(homes=households(), k=st.integers(0, 4), seed=st.integers(-(2**63), 2**63 - 1))
 @settings(max_examples=times(60, 150), deadline=None)
+@pytest.mark.newest
 def test_the_kernel_finds_the_donors_of_a_plain_scan(homes: dict[str, np.ndarray], k: int, seed: int) -> None:
     smallest = smallest_counts(homes["alike"], homes["unit"], homes["area"], homes["ancestors"])
     for person, unit in enumerate(homes["unit"]):

@@ -134,12 +134,17 @@ def page() -> str:
         if query.heading != heading:
             heading = query.heading
             parts.append(f"\n## {heading}\n\n| query | {' | '.join(METHODS)} |\n|---|{'---|' * len(METHODS)}\n")
-        text = query.sql.replace("|", "\\|").replace("\n", " ")
-        parts.append(f"| {query.title}: `{text}` | {' | '.join(found)} |\n")
+        parts.append(row(query, found) + " |\n")
     met = sorted({code for found in verdicts.values() for code in found if code != "yes"})
     parts.append("\n## The codes\n\n| code | found | instead |\n|---|---|---|\n")
     parts += [f"| {code} | {REASONS[code][0]} | {REASONS[code][1]} |\n" for code in met]
     return "".join(parts)
+
+
+def row(query: Query, found: list[str]) -> str:
+    """The row of a query, with so many verdicts."""
+    text = query.sql.replace("|", "\\|").replace("\n", " ")
+    return f"| {query.title}: `{text}` | " + " | ".join(found)
 
 
 def _shares(verdicts: Mapping[Query, list[str]]) -> str:
