@@ -80,7 +80,7 @@ CALLS: dict[str, tuple[Call, str]] = {
     "open sum": (lambda t: f.sdc_open_sum(t.y, t.stencil), "sdc_open_sum(y, stencil)"),
     "deferred": (lambda t: f.sdc_sum(_.y, _.record_key, where=_.w > 2), "sdc_sum(y, record_key, filter := w > 2)"),
     "combined": (lambda t: f.sdc_combine(t.y, t.w), "sdc_combine(y, w)"),
-    "combined of Poisson": (lambda t: f.sdc_combine(_.y, _.w, sigma=0, level=0.9), "sdc_combine(y, w, sigma := 0, confidence := 0.9)"),
+    "combined of Poisson": (lambda t: f.sdc_combine(_.y, _.w, sigma=0, confidence=0.9), "sdc_combine(y, w, sigma := 0, confidence := 0.9)"),
 }  # fmt: skip
 OF_RECORDS: dict[str, tuple[Call, str]] = {
     "years of birth": (lambda t: f.sdc_yob_range(t.seen, t.w, t.w + 9), "sdc_yob_range(seen, w, w + 9)"),

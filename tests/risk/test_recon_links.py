@@ -163,7 +163,7 @@ def test_luck_of_few(con: duckdb.DuckDBPyConnection, rows: int) -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("sdc_recon_link('r', 'e')", "argument 'match' must name the columns"),
+        ("sdc_recon_link('r', 'e')", "argument 'keys' must name the columns"),
         ("sdc_recon_link('r', 'e', keys := ['x'])", "unknown column 'x'"),
         ("sdc_recon_link('r', 'e', keys := ['b'], near := 'w')", "argument 'near' must name a column of numbers: 'w' of 'r' is VARCHAR"),
         ("sdc_recon_link('r', 'e', keys := ['b'], near := 'a', tolerance := -1)", "argument 'tolerance' must be a number of at least 0"),
@@ -173,14 +173,14 @@ def test_luck_of_few(con: duckdb.DuckDBPyConnection, rows: int) -> None:
         ("sdc_recon_link('(FROM r UNION ALL FROM r)', 'e', keys := ['b'])", "a draw has two records of one slot"),
         ("sdc_recon_link('(SELECT * REPLACE (0.5 AS slot) FROM r)', 'e', keys := ['b'])", "column \"slot\" holds a NULL or no whole number"),
         ("sdc_recon_link('r', '(SELECT id AS draw, b FROM e)', keys := ['b'], id := 'draw')", "also one of the result"),
-        ("sdc_recon_designations('r', id := 'slot')", "argument 'attribute' must name a column"),
-        ("sdc_recon_designations('r', sensitive := 'a', id := 'A')", "arguments 'id', 'attribute' must differ"),
+        ("sdc_recon_designations('r', id := 'slot')", "argument 'sensitive' must name a column"),
+        ("sdc_recon_designations('r', sensitive := 'a', id := 'A')", "arguments 'id', 'sensitive' must differ"),
         ("sdc_recon_refutations('r', claim := NULL, id := 'a')", "argument 'claim' must be the number of a draw"),
         ("sdc_chance_match('r', area := 'b')", "argument 'keys' must name the columns that are reconstructed"),
-        ("sdc_chance_match('r', keys := ['a'])", "argument 'unit' must name a column"),
+        ("sdc_chance_match('r', keys := ['a'])", "argument 'area' must name a column"),
         ("sdc_chance_match('r', area := 'b', near := 'w')", "argument 'near' must name a column of numbers"),
         ("sdc_chance_match('r', area := 'b', keys := ['a'], near := 'A')", "argument 'near' must name another column than 'keys'"),
-        ("sdc_chance_match('(SELECT NULL AS b, 1 AS a)', area := 'b', keys := ['a'])", "a unit is NULL"),
+        ("sdc_chance_match('(SELECT NULL AS b, 1 AS a)', area := 'b', keys := ['a'])", "an area is NULL"),
     ],
 )  # fmt: skip
 def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:
