@@ -84,6 +84,7 @@ class Block:
         measures: dict[str, str] = {}
         missing: set[str] = set()
         added: dict[str, Added] = {}
+        counts: set[str] = set()
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -91,6 +92,8 @@ class Block:
             refuse_own_name(name)
             if folded(name) in roles:
                 raise Refused("SDC031", name)
+            if self.scope.counts_rows(value):
+                counts.add(folded(name))
             if isinstance(value, exp.Column):
                 roles[folded(name)] = self.scope.role(value)
                 if roles[folded(name)] is Role.MEASURE:
@@ -122,7 +125,7 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, missing=frozenset(missing),
-            measures=measures, added=added,
+            measures=measures, added=added, counts=frozenset(counts),
         )  # fmt: skip
 
     def _has_windows(self) -> bool:

@@ -36,6 +36,7 @@ class Figures:
         self.missing: set[str] = set()
         self.measures: dict[str, str] = {}
         self.added: dict[str, Added] = {}
+        self.counts: set[str] = set()
 
     def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
         """The name of a column; the same SQL has the same name again."""
@@ -78,7 +79,7 @@ class Figures:
         policy = replace(self.scope.policy, one_row_per_unit=one_row_per_unit)
         return Relation(
             Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.scope.rows_of if several else (),
-            missing=frozenset(self.missing), measures=self.measures, added=self.added,
+            missing=frozenset(self.missing), measures=self.measures, added=self.added, counts=frozenset(self.counts),
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------
@@ -155,6 +156,16 @@ class Figures:
         if kind in _LEAST and not isinstance(node.this, exp.Order):
             return f"{_LEAST[kind]}({chosen(condition, self.one_of_equal(node.this))})"
         raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
+
+    def counts_rows(self, node: exp.Expr) -> bool:
+        """Whether an aggregate of dimensions says how many rows there are, each of them once."""
+        if isinstance(node, exp.Count):
+            return not isinstance(node.this, exp.Distinct)
+        if not isinstance(node, exp.Sum):
+            return isinstance(node, exp.CountIf)
+        asked, value, _ = case(node.this)
+        one = asked is not None and isinstance(value, exp.Literal) and value.is_int and int(value.this) == 1
+        return one or self.scope.counts_rows(node.this)
 
     def _count(self, node: exp.Count, condition: str) -> str:
         if node.expressions:

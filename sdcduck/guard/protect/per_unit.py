@@ -134,7 +134,10 @@ class _Groups:
             if isinstance(value, exp.Column) and self.scope.role(value) is Role.MEASURE:
                 wanted = "true" if asked is None else self.scope.condition_sql(asked)
                 return self._sum_of_measure(value, condition, wanted, filled=filled, otherwise=otherwise)
-        return self.figures.column(self.figures.aggregate(node, condition))
+        name = self.figures.column(self.figures.aggregate(node, condition))
+        if self.figures.counts_rows(node):
+            self.figures.counts.add(name)
+        return name
 
     def _sum_of_measure(
         self, measure: exp.Column, condition: str, wanted: str, *, filled: bool, otherwise: bool
