@@ -34,6 +34,7 @@ from sdcduck.guard.protect.groups import (
 )
 from sdcduck.guard.protect.joins import check_joins, order_joins
 from sdcduck.guard.protect.numbers import OfRecords, OfUnits
+from sdcduck.guard.protect.one_row import without_groups
 from sdcduck.guard.protect.per_unit import brought_together
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
@@ -142,6 +143,13 @@ class Block:
 
     def per_unit(self) -> Relation:
         """A block that groups by the unit: what each unit has, still unit-level."""
+        if self.scope.method.from_cells and not self.scope.has_several:
+            kept = without_groups(self.scope, grouped(self.scope))
+            if kept is not None:
+                narrowed = self.scope.select.args.get("where")
+                conditions = [self.scope.condition(kept), *([narrowed.this] if narrowed is not None else [])]
+                self.scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
+            return self.records()
         relation = brought_together(self.scope, grouped(self.scope))
         return self._over(relation).records()
 
