@@ -202,7 +202,7 @@ class Figures:
         if self.scope.has_measure(node.this):
             raise Refused("SDC052", "for each unit: sum of a measure alone; factors go outside, as in sum(2 * total)")
         _, value, _ = case(node.this)
-        if isinstance(value, exp.Column) and 0 < digits(value) <= _MOST_DIGITS:
+        if isinstance(value, exp.Column) and value.type is not None and 0 < digits(value) <= _MOST_DIGITS:
             scale = value.type.expressions[1].name if len(value.type.expressions) > 1 else "0"
             added = f"TRY_CAST({self.value(node.this)} AS DECIMAL({_MOST_DIGITS}, {scale}))"
             return f"{node.key}({chosen(condition, added)})"

@@ -72,7 +72,8 @@ def _value(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr
         return typed(exp.Case(ifs=[exp.If(this=asked, true=one)], default=zero), node)
     measure = isinstance(node.this, exp.Column) and scope.role(node.this) is Role.MEASURE
     if isinstance(node, exp.Sum) and condition is None and measure:
-        return node.this
+        column: exp.Expr = node.this
+        return column
     if scope.has_measure(node):
         raise Refused("SDC041", f"{duckdb_name(node)} of a measure for each unit")
     others = any(value for part, value in node.args.items() if part != "this")
