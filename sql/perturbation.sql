@@ -1443,33 +1443,48 @@ CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows)
         ELSE _sdc_count_noise(units, key_sum, ptable, 8)
     END;
 
+-- `_sdc_published_rows` of what is added up already: the type of the keys, the units that have rows, those of them with a key, the sum
+-- of these keys, the rows, and the rows of the unit that has most.
+CREATE OR REPLACE MACRO _sdc_stepped_rows(
+    kind, units, keys, key_sum, n, most, ptable, magnitude_ptable, own_rows, own_largest
+) AS
+    _sdc_refuse_bad_keys(
+        kind,
+        units,
+        keys,
+        key_sum,
+        greatest(
+            _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows)
+                + CASE
+                    WHEN most > 1 THEN round(sdc_ckm_sum(
+                        n::DOUBLE, [most::DOUBLE],
+                        _sdc_own_key(key_sum, n::DOUBLE / most, own_largest),
+                        ptable := magnitude_ptable,
+                        is_odd := _sdc_ptable_is_odd(magnitude_ptable, units))
+                        - n::DOUBLE
+                        + most * (_sdc_own_key(key_sum, n::DOUBLE / most, own_largest) / 99999989e0 - 0.5e0))
+                    ELSE 0
+                END,
+            0)::BIGINT
+    );
+
 -- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, and up to half
 -- the rows of the largest unit more or less, in whole steps. Without the first a count of rows, divided by the count of
 -- units, would be the exact number of rows of somebody who is alone in a cell; without the second many counts, of sets with
 -- and without people whose rows are known, would lie in heaps so many rows apart as the largest unit has. Where nobody has
 -- more than one row it is `sdc_count`.
 CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable, own_rows, own_largest) AS
-    _sdc_refuse_bad_keys(
+    _sdc_stepped_rows(
         typeof(max(record_key)),
         count(CASE WHEN n > 0 THEN 1 END),
         count(CASE WHEN n > 0 THEN record_key END),
         sum(CASE WHEN n > 0 THEN record_key END),
-        greatest(
-            _sdc_ckm_rows(
-                sum(n)::BIGINT, max(n), count(CASE WHEN n > 0 THEN 1 END), sum(CASE WHEN n > 0 THEN record_key END), ptable, own_rows)
-                + CASE
-                    WHEN max(n) > 1 THEN round(sdc_ckm_sum(
-                        sum(n)::DOUBLE, [max(n)::DOUBLE],
-                        _sdc_own_key(sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest),
-                        ptable := magnitude_ptable,
-                        is_odd := _sdc_ptable_is_odd(magnitude_ptable, count(CASE WHEN n > 0 THEN 1 END)))
-                        - sum(n)::DOUBLE
-                        + max(n) * (_sdc_own_key(
-                            sum(CASE WHEN n > 0 THEN record_key END), sum(n)::DOUBLE / max(n), own_largest)
-                            / 99999989e0 - 0.5e0))
-                    ELSE 0
-                END,
-            0)::BIGINT
+        sum(n)::BIGINT,
+        max(n),
+        ptable,
+        magnitude_ptable,
+        own_rows,
+        own_largest
     );
 
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,

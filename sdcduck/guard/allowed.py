@@ -46,7 +46,7 @@ FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
 
 MACROS = OF_NUMBERS | words_in(
-    "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution _sdc_published_rows "
+    "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution "
     "_sdc_group_key _sdc_grid_sum _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins "
     "_sdc_quantile_of_units _sdc_sum_in_any_order _sdc_try _sdc_unit_number"
 )

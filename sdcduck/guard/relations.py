@@ -67,6 +67,8 @@ class Relation:
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
+        counts: columns that say how many rows of its unit a row stands for. No row is behind two of them, so that a
+            sum of them is a number of rows.
     """
 
     label: Label
@@ -79,6 +81,7 @@ class Relation:
     source: str | None = None
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
+    counts: frozenset[str] = frozenset()
 
     @property
     def several(self) -> bool:

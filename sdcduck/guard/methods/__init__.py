@@ -65,6 +65,9 @@ class Method(Protocol):
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
 
+    def rows(self, records: str, number: str) -> str:
+        """The number of rows, where the records that are here have so many behind them: as of counting these."""
+
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
 

@@ -139,9 +139,14 @@ class CellKey:
 
         And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
+        call, key = self.steps.call, self._key(records)
+        some = f"({number}) > 0"
+        ones, keys = chosen(some, "1"), chosen(some, key)
+        units = f"typeof({call(f'max({key})')}), {call(f'count({ones})')}, {call(f'count({keys})')}"
+        rows = f"{call(f'sum({keys})')}, {call(f'sum({number})::BIGINT')}, {call(f'max({number})')}"
         tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
-        counted = f"_sdc_published_rows({number}, {self._key(records)}, {tables}, {self._own_of_rows()})"
-        return self._enough(records, f"{number} > 0", counted)
+        stepped = f"_sdc_stepped_rows({units}, {rows}, {tables}, {self._own_of_rows()})"
+        return self._enough(records, some, self.steps.column(1, stepped))
 
     def units(self, records: str, condition: str) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""

@@ -81,6 +81,12 @@ class Rounding:
         """The number of records."""
         return self._enough(records, condition, self._rounded_rows(records, condition))
 
+    def rows(self, records: str, number: str) -> str:
+        """The sum of the rows, rounded as each of them brings its key along."""
+        added = f"coalesce(sum({number}), 0)::BIGINT"
+        keys = f"sum({number} * {self._key(records)}::HUGEINT)"
+        return self._enough(records, f"{number} > 0", self._rounded(added, keys))
+
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
         return self._enough(records, condition, self._rounded_units(records, condition))

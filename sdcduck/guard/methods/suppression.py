@@ -125,6 +125,10 @@ class Suppression:
             f"sdc_open_count({records}.{self.records}, {records}.{self.stencil}, filter := {condition})"
         )
 
+    def rows(self, records: str, number: str) -> str:
+        """Not answered: inner cells have no units."""
+        raise Refused("SDC052", "rows of each unit")
+
     def units(self, records: str, condition: str) -> str:
         """The records, where they are the units."""
         if not self.policy.one_row_per_unit:

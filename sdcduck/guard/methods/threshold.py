@@ -52,6 +52,12 @@ class Threshold:
         """The number of records."""
         return self._enough(records, condition, f"count({chosen(condition, '1')})")
 
+    def rows(self, records: str, number: str) -> str:
+        """The sum of the rows, where enough units have any."""
+        if self.policy.min_units <= 1:
+            return self.steps.call(f"sum({number})::BIGINT")
+        return self._enough(records, f"{number} > 0", f"sum({number})::BIGINT")
+
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
         unit = f"{records}.{identifier(str(self.policy.unit))}"

@@ -38,7 +38,8 @@ def note_using(tree: exp.Expr) -> None:
             columns = select.find_all(exp.Column)
             alone = {folded(column.name) for column in columns if not column.table}
             select.meta[_BARE] = None if any(item.is_star for item in select.expressions) else alone
-            called = [folded(relation.alias_or_name) for relation in tables_of(select)]
+            # Subqueries without a name get one each.
+            called = [folded(relation.alias_or_name) for relation in tables_of(select) if relation.alias_or_name]
             if len(called) > len(set(called)):
                 raise Refused("SDC031", "two relations of one name beside USING or NATURAL; give them other names")
 

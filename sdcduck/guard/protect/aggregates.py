@@ -101,6 +101,15 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
     if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
         # A missing value counts as 0: the same sum, over more rows.
         otherwise, filled, value = True, True, value.this
+    if scope.counts_rows(value):
+        rows = f"{numbers.rows(text(value), condition)}{scale}"
+        if isinstance(node, exp.Sum):
+            return rows
+        known = f"{text(value)} IS NOT NULL"
+        if elsewhere and chosen is not None:
+            known = f"({scope.condition_sql(chosen)}) IS NOT TRUE OR {known}"
+        base = filtered if elsewhere else condition
+        return f"{rows} / nullif({numbers.count(base if filled else both(base, f'({known})'))}, 0)"
     if not isinstance(value, exp.Column) or scope.role(value) is not Role.MEASURE:
         raise Refused("SDC041", "sum and avg take measures")
     # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.

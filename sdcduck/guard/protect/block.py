@@ -11,8 +11,11 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import (
     RELEASED,
     column_names,
+    conjuncts,
     has_aggregate,
     is_query,
+    owner,
+    typed,
 )
 from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
@@ -31,9 +34,10 @@ from sdcduck.guard.protect.groups import (
 )
 from sdcduck.guard.protect.joins import check_joins, order_joins
 from sdcduck.guard.protect.numbers import OfRecords, OfUnits
+from sdcduck.guard.protect.one_row import without_groups
 from sdcduck.guard.protect.per_unit import brought_together
 from sdcduck.guard.protect.progress import Progress
-from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.protect.split import Split
 from sdcduck.guard.protect.unit_windows import with_windows
 from sdcduck.guard.protect.values import named, with_values
@@ -84,6 +88,7 @@ class Block:
         measures: dict[str, str] = {}
         missing: set[str] = set()
         added: dict[str, Added] = {}
+        counts: set[str] = set()
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -91,6 +96,8 @@ class Block:
             refuse_own_name(name)
             if folded(name) in roles:
                 raise Refused("SDC031", name)
+            if self.scope.counts_rows(value):
+                counts.add(folded(name))
             if isinstance(value, exp.Column):
                 roles[folded(name)] = self.scope.role(value)
                 if roles[folded(name)] is Role.MEASURE:
@@ -122,7 +129,7 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, missing=frozenset(missing),
-            measures=measures, added=added,
+            measures=measures, added=added, counts=frozenset(counts),
         )  # fmt: skip
 
     def _has_windows(self) -> bool:
@@ -136,6 +143,13 @@ class Block:
 
     def per_unit(self) -> Relation:
         """A block that groups by the unit: what each unit has, still unit-level."""
+        if self.scope.method.from_cells and not self.scope.has_several:
+            kept = without_groups(self.scope, grouped(self.scope))
+            if kept is not None:
+                narrowed = self.scope.select.args.get("where")
+                conditions = [self.scope.condition(kept), *([narrowed.this] if narrowed is not None else [])]
+                self.scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
+            return self.records()
         relation = brought_together(self.scope, grouped(self.scope))
         return self._over(relation).records()
 
@@ -194,6 +208,34 @@ class Block:
             f"{self.scope.policy.method}{brought}"
         )
         return Relation(Label.RELEASED, column_names(select))
+
+
+def narrow_joins(
+    progress: Progress, select: exp.Select, sources: dict[str, Relation], known: Mapping[str, Relation]
+) -> None:
+    """Write what ON says of the records behind LEFT JOIN alone as a WHERE of theirs, in place.
+
+    ::
+
+        FROM customer LEFT JOIN orders ON o_custkey = c_custkey AND o_priority <> 'LOW'
+        FROM customer LEFT JOIN (SELECT o_custkey, .. FROM orders WHERE o_priority <> 'LOW') AS orders ON ..
+    """
+    for join in select.args.get("joins") or []:
+        alias, on = join.this.alias_or_name, join.args.get("on")
+        if join.side != "LEFT" or on is None or sources[alias].label is not Label.UNIT:
+            continue
+        parts = [(part, {column.table for column in part.find_all(exp.Column)}) for part in conjuncts(on)]
+        own = [part for part, tables in parts if tables == {alias} and part.find(exp.Query) is None]
+        if not own or len(own) == len(parts):
+            continue
+        columns = [column for column in select.find_all(exp.Column) if column.table == alias]
+        named = {folded(column.name): column for column in columns if owner(column) is select}
+        items = [typed(exp.alias_(column.copy(), column.name, quoted=True), column) for column in named.values()]
+        narrowed = exp.Select(expressions=items, from_=exp.From(this=join.this), where=exp.Where(this=exp.and_(*own)))
+        progress.made_around(narrowed)
+        sources[alias] = Block(progress, narrowed, {alias: sources[alias]}, [alias], known, None).records()
+        join.set("this", aliased(narrowed, alias))
+        join.set("on", exp.and_(*(part for part, _ in parts if all(part is not one for one in own)), copy=False))
 
 
 def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:

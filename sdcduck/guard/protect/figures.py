@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.calls import both, chosen
-from sdcduck.guard.expressions import case, duckdb_name, family, is_query, is_wide, text, typed
+from sdcduck.guard.expressions import case, digits, duckdb_name, family, is_query, is_wide, text, typed
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
@@ -21,6 +21,7 @@ FIGURES = "_sdc_p"
 """The alias of the part of a block that has the figures of units."""
 
 _LEAST = {exp.Min: "min", exp.Max: "max", exp.AnyValue: "min"}  # any value: the same one each time
+_MOST_DIGITS = 18  # of so many digits 10^20 numbers add up to less than 10^38
 _TRUTHS = {exp.LogicalOr: "max", exp.LogicalAnd: "min"}
 
 
@@ -36,6 +37,7 @@ class Figures:
         self.missing: set[str] = set()
         self.measures: dict[str, str] = {}
         self.added: dict[str, Added] = {}
+        self.counts: set[str] = set()
 
     def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
         """The name of a column; the same SQL has the same name again."""
@@ -78,7 +80,7 @@ class Figures:
         policy = replace(self.scope.policy, one_row_per_unit=one_row_per_unit)
         return Relation(
             Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.scope.rows_of if several else (),
-            missing=frozenset(self.missing), measures=self.measures, added=self.added,
+            missing=frozenset(self.missing), measures=self.measures, added=self.added, counts=frozenset(self.counts),
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------
@@ -154,7 +156,23 @@ class Figures:
             return f"{_TRUTHS[kind]}({chosen(condition, self.scope.condition_sql(node.this))})"
         if kind in _LEAST and not isinstance(node.this, exp.Order):
             return f"{_LEAST[kind]}({chosen(condition, self.one_of_equal(node.this))})"
+        if isinstance(node, exp.Mode):
+            # Of several values that are there most often the least one: not that of the row that happens to come first.
+            value = chosen(condition, self.one_of_equal(node.this))
+            return f"mode({value} ORDER BY {value})"
+        if isinstance(node, exp.Median) and family(node.this) == "whole" and not is_wide(node.this):
+            return f"median({chosen(condition, self._whole(node.this))})"
         raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
+
+    def counts_rows(self, node: exp.Expr) -> bool:
+        """Whether an aggregate of dimensions says how many rows there are, each of them once."""
+        if isinstance(node, exp.Count):
+            return not isinstance(node.this, exp.Distinct)
+        if not isinstance(node, exp.Sum):
+            return isinstance(node, exp.CountIf)
+        asked, value, _ = case(node.this)
+        one = asked is not None and isinstance(value, exp.Literal) and value.is_int and int(value.this) == 1
+        return one or self.scope.counts_rows(node.this)
 
     def _count(self, node: exp.Count, condition: str) -> str:
         if node.expressions:
@@ -184,13 +202,19 @@ class Figures:
         if self.scope.has_measure(node.this):
             raise Refused("SDC052", "for each unit: sum of a measure alone; factors go outside, as in sum(2 * total)")
         _, value, _ = case(node.this)
+        if isinstance(value, exp.Column) and value.type is not None and 0 < digits(value) <= _MOST_DIGITS:
+            scale = value.type.expressions[1].name if len(value.type.expressions) > 1 else "0"
+            added = f"TRY_CAST({self.value(node.this)} AS DECIMAL({_MOST_DIGITS}, {scale}))"
+            return f"{node.key}({chosen(condition, added)})"
         if "whole" not in (family(node.this), family(value)) and not value.is_int:
             # It would matter in which order rows come.
-            raise Refused("SDC052", "sum or avg for each unit: of a measure, or of whole numbers")
+            raise Refused("SDC052", "sum or avg for each unit: of a measure, of whole numbers, or of a decimal column")
         if is_wide(node.this) or is_wide(value):
             raise Refused("SDC052", "sum or avg for each unit of numbers beyond BIGINT; cast to it")
-        whole = f"TRY_CAST({self.value(node.this)} AS BIGINT)"
-        return f"{node.key}({chosen(condition, whole)})"
+        return f"{node.key}({chosen(condition, self._whole(node.this))})"
+
+    def _whole(self, node: exp.Expr) -> str:
+        return f"TRY_CAST({self.value(node)} AS BIGINT)"
 
 
 def _as_text(column: str) -> str:

@@ -94,6 +94,16 @@ def settle_group_by_all(select: exp.Select) -> None:
     select.set("group", None)
 
 
+def without_order(select: exp.Select) -> None:
+    """Take ORDER BY off a subquery of records without LIMIT, in place: whoever reads it reads rows without an order."""
+    order = select.args.get("order")
+    cut = any(select.args.get(clause) for clause in ("limit", "offset", "fetch"))
+    distinct = select.args.get("distinct")
+    first = distinct is not None and distinct.args.get("on") is not None
+    if order is not None and not cut and not first and order.find(exp.Query) is None:
+        select.set("order", None)
+
+
 def is_per_unit(scope: Scope) -> bool:
     """Whether it groups by the unit."""
     group = scope.select.args.get("group")

@@ -28,6 +28,9 @@ class Numbers(Protocol):
     def count(self, condition: str) -> str:
         """Rows."""
 
+    def rows(self, number: str, condition: str) -> str:
+        """Rows, of which there are so many behind each of those that are here."""
+
     def units(self, condition: str) -> str:
         """Units."""
 
@@ -68,6 +71,10 @@ class OfRecords:
     def count(self, condition: str) -> str:
         """Rows."""
         return self.method.count(self.records, condition)
+
+    def rows(self, number: str, condition: str) -> str:
+        """Rows that were counted before."""
+        return self.method.rows(self.records, chosen(condition, number))
 
     def units(self, condition: str) -> str:
         """Units."""
@@ -120,6 +127,11 @@ class OfUnits:
     def count(self, condition: str) -> str:
         """Rows: the method knows how many of them a unit has at most."""
         return self.method.rows(identifier(UNITS), self._column(f"count({chosen(condition, '1')})"))
+
+    def rows(self, number: str, condition: str) -> str:
+        """Rows that were counted before, for a part of those of their unit each."""
+        counted = f"coalesce(CAST(sum({chosen(condition, number)}) AS BIGINT), 0)"
+        return self.method.rows(identifier(UNITS), self._column(counted))
 
     def units(self, condition: str) -> str:
         """Units."""

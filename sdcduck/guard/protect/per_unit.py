@@ -24,6 +24,7 @@ from sdcduck.guard.expressions import (
     duckdb_name,
     family,
     is_aggregate,
+    is_query,
     is_wide,
     is_zero,
     text,
@@ -36,6 +37,7 @@ from sdcduck.guard.relations import Added, Relation, Role
 from sdcduck.quoting import folded
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "distinct"])
+_PLACE_OF = "the place of a query"
 _BESIDE: dict[type[exp.Expr], str] = {exp.ArgMin: "min", exp.ArgMax: "max"}
 
 
@@ -53,7 +55,7 @@ def brought_together(scope: Scope, keys: list[exp.Expr]) -> Relation:
     refuse_clauses(select, taken, "beside GROUP BY the unit")
     items = [exp.alias_(groups.around(item.unalias()), item.alias_or_name, quoted=True) for item in select.expressions]
     having = select.args.get("having")
-    kept = None if having is None else groups.around(having.this)
+    kept = None if having is None else groups.condition(having)
     groups.figures.write(items, kept, groups.columns)
     return groups.figures.relation(several=groups.several, one_row_per_unit=not groups.several)
 
@@ -97,6 +99,18 @@ class _Groups:
             raise Refused("SDC041", f"{folded(node.sql('duckdb'))} of each unit")
         return made
 
+    def condition(self, having: exp.Expr) -> exp.Expr:
+        """The condition of HAVING over the figures of a unit; what they are compared with stays the same node."""
+        queries = _queries(having)
+        for number, query in enumerate(queries):
+            place = exp.Placeholder()
+            place.meta[_PLACE_OF] = number
+            query.replace(place)
+        made = self.around(having.this)
+        for place in [found for found in made.find_all(exp.Placeholder) if _PLACE_OF in found.meta]:
+            place.replace(queries[place.meta[_PLACE_OF]])
+        return made
+
     def _replaced(self, node: exp.Expr) -> exp.Expr:
         refuse_queries(node)
         if isinstance(node, exp.Grouping):
@@ -134,7 +148,10 @@ class _Groups:
             if isinstance(value, exp.Column) and self.scope.role(value) is Role.MEASURE:
                 wanted = "true" if asked is None else self.scope.condition_sql(asked)
                 return self._sum_of_measure(value, condition, wanted, filled=filled, otherwise=otherwise)
-        return self.figures.column(self.figures.aggregate(node, condition))
+        name = self.figures.column(self.figures.aggregate(node, condition))
+        if self.figures.counts_rows(node):
+            self.figures.counts.add(name)
+        return name
 
     def _sum_of_measure(
         self, measure: exp.Column, condition: str, wanted: str, *, filled: bool, otherwise: bool
@@ -173,3 +190,8 @@ class _Groups:
         if wanted != "true":
             there = f"CASE WHEN {wanted} THEN {there} ELSE {otherwise} END"
         return self.figures.column(f"count({chosen(both(condition, f'({there})'), '1')}) > 0")
+
+
+def _queries(node: exp.Expr) -> list[exp.Expr]:
+    """The outermost subqueries in an expression."""
+    return [part for part in node.walk(prune=is_query) if is_query(part)]

@@ -32,7 +32,8 @@ from sdcduck.guard.expressions import (
     tables_of,
     value_of,
 )
-from sdcduck.guard.protect.block import Block
+from sdcduck.guard.protect.block import Block, narrow_joins
+from sdcduck.guard.protect.groups import without_order
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
@@ -137,7 +138,10 @@ class Protection:
             as_written(select)
             labels = {relation.label for relation in sources.values()}
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
+        narrow_joins(self.progress, select, sources, known)
         block = Block(self.progress, select, sources, units, known, original)
+        if id(select) != self._result and (not block.is_aggregate or block.is_per_unit):
+            without_order(select)
         if not block.is_aggregate:
             return block.records()
         if not block.is_per_unit:

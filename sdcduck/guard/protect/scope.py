@@ -11,6 +11,7 @@ from sqlglot import exp, parse_one
 from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import (
     is_aggregate,
+    is_zero,
     text,
 )
 from sdcduck.guard.methods import Method, method_class
@@ -116,6 +117,18 @@ class Scope:
     def refuse_filled(self, column: exp.Expr) -> None:
         if self.known_sum(column) is not None:
             raise Refused("SDC052", "anything but sum, avg and count of sums with 0 for rows that do not count")
+
+    def counts_rows(self, node: exp.Expr) -> bool:
+        """Whether this says how many rows of its unit a row stands for, none of them twice: a sum of it counts rows.
+
+        Other rows of the unit that a row is joined to would repeat it.
+        """
+        if isinstance(node, exp.Coalesce) and len(node.expressions) == 1 and is_zero(node.expressions[0]):
+            node = node.this
+        if not isinstance(node, exp.Column) or node.table not in self.units:
+            return False
+        others = any(self.sources[alias].several for alias in self.units if alias != node.table)
+        return not others and folded(node.name) in self.sources[node.table].counts
 
     def added(self, measure: exp.Column) -> Added | None:
         """What a measure is that was added up for each unit, with the SQL of its rows; None: it was not."""

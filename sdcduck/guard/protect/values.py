@@ -78,6 +78,8 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
         otherwise, filled, value = True, True, value.this
     if is_number(value) or (isinstance(value, exp.Column) and scope.role(value) is Role.MEASURE):
         return None
+    if scope.counts_rows(value):
+        return None
     refuse_query(value, condition)
     if not scope.method.weighted:
         if value.find(exp.Column) is None:

@@ -407,6 +407,24 @@ SELECT n, count(*) AS patients FROM (SELECT person_id, count(*) AS n FROM stays 
 -- and everybody else
 SELECT region, coalesce(n, 0) AS stays, count(*) AS persons FROM people LEFT JOIN (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id) USING (person_id) GROUP BY ALL;
 
+-- how often a patient comes
+SELECT avg(n) AS mean, sum(n) AS stays FROM (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id);
+
+-- how often everybody comes
+SELECT region, avg(coalesce(n, 0)) AS mean FROM people LEFT JOIN (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id) USING (person_id) GROUP BY region;
+
+-- how often in one ward, by a condition in ON
+SELECT n, count(*) AS persons FROM (SELECT p.person_id, count(s.ward) AS n FROM people p LEFT JOIN stays s ON s.person_id = p.person_id AND s.ward = 'eyes' GROUP BY p.person_id ORDER BY n) GROUP BY n ORDER BY n;
+
+-- more often than the mean
+SELECT count(*) AS patients FROM (SELECT person_id FROM stays GROUP BY person_id HAVING count(*) > (SELECT count(*) / count(DISTINCT person_id) FROM stays));
+
+-- by the month of the first stay
+SELECT date_trunc('month', first) AS cohort, datediff('month', first, month) AS later, count(DISTINCT person_id) AS patients FROM stays JOIN (SELECT person_id, min(month) AS first FROM stays GROUP BY person_id) USING (person_id) GROUP BY ALL;
+
+-- GROUP BY the unit where each has one row
+SELECT region, count(*) AS persons, sum(income) AS income FROM (SELECT person_id, any_value(region) AS region, sum(income) AS income FROM people GROUP BY person_id HAVING max(age) >= 20) GROUP BY region;
+
 -- who came more often
 SELECT count(*) FILTER (WHERE n > 1) / count(*) AS share FROM (SELECT count(*) AS n FROM stays GROUP BY person_id);
 
@@ -502,6 +520,12 @@ SELECT region, count(*) AS n FROM people p LEFT JOIN stays s ON p.person_id = s.
 
 -- each patient
 SELECT person_id, count(*) AS n FROM stays GROUP BY person_id;
+
+-- the first patients
+SELECT count(*) AS n FROM (SELECT person_id FROM stays GROUP BY person_id ORDER BY count(*) DESC LIMIT 10);
+
+-- those whose largest measure is large
+SELECT count(*) AS n FROM (SELECT person_id FROM stays GROUP BY person_id HAVING max(days) > 8);
 
 -- by what a measure comes to
 SELECT days, count(*) FROM (SELECT person_id, sum(days) AS days FROM stays GROUP BY person_id) GROUP BY days;

@@ -20,7 +20,7 @@ import sdcduck
 from sdcduck.guard import Guard, Refused, guard
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guard-tpch.md"
-NUMBERS = (1, 3, 4, 5, 6, 9, 12, 14, 19)
+NUMBERS = (1, 3, 4, 5, 6, 9, 12, 13, 14, 19, 22)
 
 _TABLES = """
 CREATE MACRO pick(i, column_, n) AS ((i + 613 * column_) ** 3 * 7919 + i * i * 104729) % 10007 % n;
@@ -32,7 +32,9 @@ CREATE TABLE nation AS SELECT i AS n_nationkey, n_name, n_regionkey FROM (SELECT
         'RUSSIA', 'UNITED KINGDOM', 'UNITED STATES']) AS n_name,
     unnest([0, 1, 1, 1, 4, 0, 3, 3, 2, 2, 4, 4, 2, 4, 0, 0, 0, 1, 2, 3, 4, 2, 3, 3, 1]) AS n_regionkey, unnest(range(25)) AS i);
 CREATE TABLE customer AS SELECT i AS c_custkey, 'Customer#' || lpad(i::VARCHAR, 9, '0') AS c_name, pick(i, 1, 25)::INTEGER AS c_nationkey,
-    ['BUILDING', 'MACHINERY', 'FURNITURE'][(1 + pick(i, 2, 3))::INTEGER] AS c_mktsegment FROM range(1, 301) t(i);
+    ['BUILDING', 'MACHINERY', 'FURNITURE'][(1 + pick(i, 2, 3))::INTEGER] AS c_mktsegment,
+    10 + pick(i, 1, 25)::INTEGER || '-' || lpad(i::VARCHAR, 7, '0') AS c_phone,
+    (pick(i, 26, 10000) - 999.99)::DECIMAL(15, 2) AS c_acctbal FROM range(1, 401) t(i);
 CREATE TABLE supplier AS SELECT i AS s_suppkey, pick(i, 3, 25)::INTEGER AS s_nationkey FROM range(1, 51) t(i);
 CREATE TABLE part AS SELECT i AS p_partkey, 'almond ' || ['green', 'red', 'blue'][(1 + pick(i, 4, 3))::INTEGER] || ' lace' AS p_name,
     ['PROMO BRUSHED TIN', 'ECONOMY PLATED TIN', 'SMALL BRUSHED TIN', 'PROMO PLATED COPPER'][(1 + pick(i, 5, 4))::INTEGER] AS p_type,
@@ -44,7 +46,8 @@ CREATE TABLE partsupp AS SELECT p_partkey AS ps_partkey, s_suppkey AS ps_suppkey
 CREATE TABLE orders AS SELECT i AS o_orderkey, (1 + pick(i, 10, 300))::INTEGER AS o_custkey,
     DATE '1992-01-01' + pick(i, 11, 2400)::INTEGER AS o_orderdate,
     ['1-URGENT', '2-HIGH', '3-MEDIUM', '4-NOT SPECIFIED', '5-LOW'][(1 + pick(i, 12, 5))::INTEGER] AS o_orderpriority,
-    0 AS o_shippriority FROM range(1, 3001) t(i);
+    0 AS o_shippriority, ['special packages requests', 'express requests', 'special deposits', 'ironic accounts'][(1 + pick(i, 27, 4))::INTEGER]
+        AS o_comment FROM range(1, 3001) t(i);
 CREATE TABLE lineitem AS SELECT o_orderkey AS l_orderkey, n AS l_linenumber, o_custkey AS l_custkey,
     (1 + pick(i, 13, 100))::INTEGER AS l_partkey, (1 + pick(i, 14, 50))::INTEGER AS l_suppkey,
     (1 + pick(i, 15, 50))::DECIMAL(15, 2) AS l_quantity, (1000 + 9.25 * pick(i, 16, 10000))::DECIMAL(15, 2) AS l_extendedprice,
@@ -58,13 +61,14 @@ CREATE TABLE lineitem AS SELECT o_orderkey AS l_orderkey, n AS l_linenumber, o_c
 """
 UNITS = {"customer": "c_custkey", "orders": "o_custkey", "lineitem": "l_custkey"}
 _DIMENSIONS = {
-    "customer": ("c_nationkey", "c_mktsegment"),
-    "orders": ("o_orderkey", "o_orderdate", "o_orderpriority", "o_shippriority"),
+    "customer": ("c_nationkey", "c_mktsegment", "c_phone"),
+    "orders": ("o_orderkey", "o_orderdate", "o_orderpriority", "o_shippriority", "o_comment"),
     "lineitem": (
         "l_orderkey", "l_linenumber", "l_partkey", "l_suppkey", "l_quantity", "l_discount", "l_tax", "l_returnflag",
         "l_linestatus", "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode", "l_shipinstruct",
     ),
 }  # fmt: skip
+_MEASURES = {"customer": ("c_acctbal",), "orders": (), "lineitem": ("l_extendedprice",)}
 _PUBLIC = ("nation", "region", "part", "supplier", "partsupp")
 
 
@@ -275,6 +279,18 @@ QUESTIONS = (
         "`AND o_custkey = l_custkey`",
     ),
     Question(
+        13, "Customers by how many orders they have",
+        """SELECT c_count, count(*) AS custdist FROM (
+            SELECT c_custkey, count(o_orderkey)
+            FROM customer LEFT OUTER JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%'
+            GROUP BY c_custkey) AS c_orders (c_custkey, c_count)
+        GROUP BY c_count ORDER BY custdist DESC, c_count DESC""",
+        """SELECT n, sdc_count(record_key) AS customers FROM (
+            SELECT record_key, (SELECT count(*) FROM orders WHERE o_custkey = c_custkey
+                AND NOT regexp_matches(o_comment, 'special.*requests')) AS n FROM customer)
+        GROUP BY n HAVING sdc_count(record_key) > 0""",
+    ),
+    Question(
         14, "The share of promoted parts in revenue",
         """SELECT 100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0 END)
             / sum(l_extendedprice * (1 - l_discount)) AS promo_revenue
@@ -320,6 +336,27 @@ QUESTIONS = (
                 AND l_shipmode IN ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON'))""",
         "`p_partkey = l_partkey` once, before the `OR`s",
     ),
+    Question(
+        22, "Customers without orders, by country",
+        """SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM (
+            SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal FROM customer
+            WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
+                AND c_acctbal > (SELECT avg(c_acctbal) FROM customer WHERE c_acctbal > 0.00
+                    AND substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17'))
+                AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)) AS custsale
+        GROUP BY cntrycode ORDER BY cntrycode""",
+        """SELECT code, sdc_count(record_key), sum_of_c_acctbal(c_acctbal, record_key) FROM (
+            SELECT left(c_phone, 2) AS code, record_key, c_acctbal FROM customer ANTI JOIN orders ON o_custkey = c_custkey
+            WHERE left(c_phone, 2)::INTEGER IN (13, 17, 18, 23, 29, 30, 31))
+        GROUP BY code HAVING sdc_count(record_key) > 0""",
+        "SDC041", "the balance of each customer, a measure, is compared with the mean",
+        """SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM (
+            SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal FROM customer
+            WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')
+                AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)) AS custsale
+        GROUP BY cntrycode ORDER BY cntrycode""",
+        "all customers without orders, whatever their balance",
+    ),
 )  # fmt: skip
 
 
@@ -355,14 +392,13 @@ def tpch(made: Path | None = None) -> Iterator[tuple[duckdb.DuckDBPyConnection, 
                 con.execute(f"CREATE TABLE {name} AS FROM read_parquet('{made}/{name}.parquet')")
         for name, unit in UNITS.items():
             con.execute(f"FROM sdc_add_record_key('{name}', unit := '{unit}')").fetchall()
-            measures = "measures := ['l_extendedprice'], " if name == "lineitem" else ""
             con.execute(
-                f"FROM sdc_protect('{name}', unit := '{unit}', dimensions := {list(_DIMENSIONS[name])}, {measures}"
-                "population := 'customers')"
+                f"FROM sdc_protect('{name}', unit := '{unit}', dimensions := {list(_DIMENSIONS[name])}, "
+                f"measures := {list(_MEASURES[name])}, population := 'customers')"
             ).fetchall()
         for name in _PUBLIC:
             con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
-        with_own_numbers(con, "l_extendedprice")
+        with_own_numbers(con, "l_extendedprice", "c_acctbal")
         yield con, guard(con)
 
 
@@ -389,9 +425,9 @@ _INTRODUCTION = """# TPC-H under the guard
 
 Queries of the TPC-H benchmark, asked of the [guard](guard.md) over tables of that schema. The units are customers.
 `customer`, `orders` and `lineitem` are unit-level, of one `population` and under the method `cell_key`; nations, regions,
-parts and suppliers are public. The extended price of a line is a measure; its quantity, discount and tax are
-dimensions, as queries compare them and multiply by them. A customer has many orders and lines, which are brought together
-before a number is protected.
+parts and suppliers are public. The extended price of a line and the balance of a customer are measures; quantity, discount
+and tax of a line are dimensions, as queries compare them and multiply by them. A customer has many orders and lines, which
+are brought together before a number is protected.
 
 The benchmark says nothing of units. So `lineitem` has a column more, `l_custkey`, and where a query joins it to orders
 the join has to say that these are of the same customer. The keys of orders are dimensions, because queries join and
