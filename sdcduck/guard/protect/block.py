@@ -16,7 +16,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
-from sdcduck.guard.protect.conditions import where
+from sdcduck.guard.protect.conditions import asked, where
 from sdcduck.guard.protect.figures import FIGURES
 from sdcduck.guard.protect.groups import (
     Released,
@@ -109,6 +109,10 @@ class Block:
                 if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
+            elif value.find(exp.Query) is not None:
+                roles[folded(name)] = Role.COMPUTED
+                called = exp.to_identifier(name, quoted=True)
+                projections.append(exp.Alias(this=asked(self.scope, value), alias=called))
             else:
                 roles[folded(name)] = Role.COMPUTED
                 projections.append(exp.alias_(self.scope.over_dimensions(value), name, quoted=True))
@@ -198,8 +202,8 @@ class Block:
 
 def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
     """The policy that a block is answered under, and of which relations: of the first, as strict as any of them."""
-    condition = scope.select.args.get("where")
-    beside = [] if condition is None else scope.progress.compared(condition)
+    parts = filter(None, [scope.select.args.get("where"), *scope.select.expressions])
+    beside = [relation for part in parts for relation in scope.progress.compared(part)]
     relations = [*(scope.sources[alias] for alias in scope.units), *beside]
     policies = [policy for relation in relations if (policy := relation.policy) is not None]
     first = policies[0]

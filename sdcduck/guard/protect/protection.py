@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -33,6 +34,7 @@ from sdcduck.guard.expressions import (
     value_of,
 )
 from sdcduck.guard.protect.block import Block
+from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
@@ -108,6 +110,7 @@ class Protection:
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
+        lift_subqueries(select, self.progress.number, partial(self._holds_records, known))
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
@@ -145,6 +148,16 @@ class Protection:
         if id(select) == self._result:  # whatever else is to be said of it
             raise Refused("SDC040", _AROUND)
         return block.per_unit()
+
+    def _holds_records(self, known: Mapping[str, Relation], source: exp.Expr) -> bool:
+        policies = [policy for policy in self.progress.policies.values() if policy.label != "public"]
+        units = frozenset(folded(policy.unit) for policy in policies if policy.unit is not None)
+        names = {folded(policy.name) for policy in policies}
+
+        def is_record(name: str) -> bool:
+            return known[name].label is Label.UNIT if name in known else name in names
+
+        return holds_records(source, is_record, units)
 
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""

@@ -96,19 +96,23 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
 
 
 def without_correlation(select: exp.Select) -> None:
-    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in its WHERE and in place."""
-    where = select.args.get("where")
-    if where is None:
-        return
-    for exists in list(where.find_all(exp.Exists)):
+    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in place."""
+    for exists in exists_of(select):
         query = exists.this
-        if exists.find_ancestor(exp.Select) is not select or not isinstance(query, exp.Select):
+        if not isinstance(query, exp.Select):
             continue
         tied = None if any(map(has_aggregate, query.expressions)) else ties(query, select)
         if tied is not None:
             pairs, others = tied
             query.set("distinct", None)
             exists.replace(_in(pairs, query, others))
+
+
+def exists_of(select: exp.Select) -> list[exp.Exists]:
+    """Each EXISTS in the conditions on single records of a SELECT, which may stand in WHERE or be a column of it."""
+    parts = [part for part in [*select.expressions, select.args.get("where")] if part is not None]
+    found = [exists for part in parts for exists in part.find_all(exp.Exists)]
+    return [exists for exists in found if exists.find_ancestor(exp.Select) is select]
 
 
 def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]] | None:
