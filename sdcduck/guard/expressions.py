@@ -329,8 +329,11 @@ def normalize(tree: exp.Expr) -> None:
             plain = type(within.this)(this=ordered[0].this, expression=share)
             plain.type = within.type
             within.replace(plain)
-    for rows in list(tree.find_all(exp.In, exp.EQ)):
-        _compare_by_column(rows)
+    for rows in list(tree.find_all(exp.In, exp.EQ, exp.NEQ)):
+        if isinstance(rows, exp.Binary) and isinstance(rows.expression, (exp.Any, exp.All)):
+            _as_in(rows)
+        elif not isinstance(rows, exp.NEQ):
+            _compare_by_column(rows)
     for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
         aggregate: exp.Expr = node
         if isinstance(node, exp.GroupingId):
@@ -356,6 +359,16 @@ def normalize(tree: exp.Expr) -> None:
                 filtered = exp.Filter(expression=exp.Where(this=known))
                 aggregate.replace(filtered)
                 filtered.set("this", aggregate)
+
+
+def _as_in(node: exp.Binary) -> None:
+    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN."""
+    kind, query = (exp.Any if isinstance(node, exp.EQ) else exp.All), node.expression.this
+    if not isinstance(node.expression, kind) or not isinstance(query, exp.Query):
+        return
+    subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
+    found = typed(exp.In(this=node.this, query=subquery), node)
+    node.replace(found if kind is exp.Any else exp.Paren(this=exp.Not(this=found)))
 
 
 def as_written(select: exp.Select) -> None:

@@ -66,6 +66,7 @@ class Relation:
         table: its name in the database, where the relation is a table and not a query.
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
+        identified_by: columns that tell its rows apart, where it is released: its group keys; none where that is not known.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """
 
@@ -77,6 +78,7 @@ class Relation:
     rows_of: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
     source: str | None = None
+    identified_by: frozenset[str] = frozenset()
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
 

@@ -13,6 +13,7 @@ from sdcduck.guard.expressions import (
     column_names,
     has_aggregate,
     is_query,
+    typed,
 )
 from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
@@ -23,6 +24,7 @@ from sdcduck.guard.protect.groups import (
     group_keys,
     grouped,
     groups_records,
+    identifying,
     is_per_unit,
     of_records,
     of_units,
@@ -115,7 +117,8 @@ class Block:
                 projections.append(exp.Alias(this=asked(self.scope, value), alias=called))
             else:
                 roles[folded(name)] = Role.COMPUTED
-                projections.append(exp.alias_(self.scope.over_dimensions(value), name, quoted=True))
+                checked = typed(self.scope.over_dimensions(value), value)
+                projections.append(exp.alias_(checked, name, quoted=True))
         for clause in _ROW_CLAUSES:
             if self.scope.select.args.get(clause) is not None:
                 raise Refused("SDC045", clause)
@@ -150,6 +153,7 @@ class Block:
             raise Refused("SDC005", "an unusual clause")
         refuse_unknown_aggregates(select)
         keys = group_keys(self.scope)
+        identified_by = identifying(self.scope, keys)
         numbers = (
             OfUnits(self.scope.policy) if self.scope.several else OfRecords(self.scope.method, self.scope.records_sql)
         )
@@ -197,7 +201,7 @@ class Block:
             f"{self.scope.policy.name}: {len(keys)} group keys, {len(released.aggregates)} numbers protected by "
             f"{self.scope.policy.method}{brought}"
         )
-        return Relation(Label.RELEASED, column_names(select))
+        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by)
 
 
 def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:

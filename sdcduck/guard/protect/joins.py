@@ -1,4 +1,4 @@
-"""The joins of a block: public relations n:1 by equality, records on the unit."""
+"""The joins of a block: public relations and answers n:1 by equality, records on the unit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_joins(scope: Scope) -> None:
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
-        if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
+        if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
             raise Refused("SDC034", alias)
         pairs = []
         identifying = []
@@ -81,8 +81,10 @@ def check_joins(scope: Scope) -> None:
             if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
                 raise Refused("SDC035", f"join {alias} on the unit")
         else:
-            assert relation.source is not None
-            scope.progress.unique.append((relation.source, tuple(identifying)))
+            if relation.source is not None:
+                scope.progress.unique.append((relation.source, tuple(identifying)))
+            elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in pairs}:
+                raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
             if relation.table is None:
                 join.set("this", _apart(scope, join.this))
 

@@ -37,7 +37,7 @@ from sdcduck.guard.protect.block import Block
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
-from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
+from sdcduck.guard.protect.scalar_subqueries import refuse_repeated_values, without_correlated_values
 from sdcduck.guard.protect.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.refusals import Refused, unknown_column
@@ -127,8 +127,7 @@ class Protection:
             joins = without_correlated_values(select, self.progress.number)
             self._label([join.this for join in joins], known, sources)
             joined = [sources[join.this.alias_or_name] for join in joins]
-            if any(relation.label is Label.RELEASED for relation in joined):
-                raise Refused("SDC044")
+            refuse_repeated_values(joins, joined)
             units += [join.this.alias_or_name for join, of in zip(joins, joined, strict=True) if of.label is Label.UNIT]
         for column in select.find_all(exp.Column):
             # A name that its source does not have would be looked for further out by DuckDB.

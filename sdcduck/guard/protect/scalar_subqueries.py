@@ -8,23 +8,27 @@
     LEFT JOIN (SELECT visits.patient_id AS _k0, count(*) AS n FROM visits GROUP BY visits.patient_id) AS c
     ON c._k0 = patients.id WHERE coalesce(c.n, 0) > 2
 
-It is then labelled and checked as if the analyst had joined it. Only equalities can tie the two sides. Everything else
+A column of a public table that has one row for each of them, or of a row that the unit has once, is joined without
+GROUP BY. It is then labelled and checked as if the analyst had joined it. Only equalities can tie the two sides. Everything else
 stays as it is, to be refused where records are concerned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
 from sdcduck.guard.expressions import aggregates, duckdb_name, is_aggregate, text, typed, without_nulls
 from sdcduck.guard.protect.semijoins import ties
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label, Relation
 
 JOINED = "_sdc_c"
 """What relations are called that stand in place of scalar subqueries."""
 
 
+_VALUE = "_v0"
 _NO_SCALARS = (exp.In, exp.Exists, exp.Any, exp.All, exp.From, exp.Join, exp.Subquery)
 
 
@@ -42,6 +46,18 @@ def without_correlated_values(select: exp.Select, number: Callable[[], int]) -> 
             select.append("joins", join)
             found.append(join)
     return found
+
+
+def refuse_repeated_values(joins: Sequence[exp.Join], relations: Sequence[Relation]) -> None:
+    """Refuse scalar subqueries that may have several rows for a record, which a join would repeat.
+
+    Raises:
+        Refused: one of them may.
+    """
+    for join, relation in zip(joins, relations, strict=True):
+        plain = any(item.alias_or_name == _VALUE for item in join.this.this.selects)
+        if plain and (relation.label is Label.RELEASED or relation.several):
+            raise Refused("SDC044", "a subquery that may have several rows: take max(..) or count(..) of them")
 
 
 def _scalars(select: exp.Select) -> Iterator[exp.Subquery]:
@@ -69,7 +85,8 @@ def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int])
     pairs, others = tied
     value = query.expressions[0].unalias()
     made = _Values(f"{JOINED}{number()}")
-    around = made.around(value.copy())
+    plain = not aggregates(value) and value.find(exp.Query, exp.Window) is None
+    around = made.column(_VALUE, value) if plain else made.around(value.copy())
     if around is None:
         return None
     keys = list({text(mine): mine for mine, _ in pairs}.values())
@@ -80,7 +97,10 @@ def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int])
     for sql, aggregate in made.aggregates.items():
         _append(query, aggregate, made.names[sql])
     query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
-    query.set("group", exp.Group(expressions=[mine.copy() for mine in keys]))
+    if plain:  # the table has one row for each key, or the join is refused
+        _append(query, value, _VALUE)
+    else:
+        query.set("group", exp.Group(expressions=[mine.copy() for mine in keys]))
     on = exp.and_(
         *(exp.EQ(this=made.column(names[text(mine)], mine), expression=other.copy()) for mine, other in pairs),
         copy=False,
