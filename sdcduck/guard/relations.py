@@ -67,6 +67,7 @@ class Relation:
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         identified_by: columns that tell its rows apart, where it is released: its group keys; none where that is not known.
+        hides_few: whether groups of few units are missing in it like those of nobody, where it is released.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """
 
@@ -79,6 +80,7 @@ class Relation:
     missing: frozenset[str] = frozenset()
     source: str | None = None
     identified_by: frozenset[str] = frozenset()
+    hides_few: bool = False
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
 

@@ -15,7 +15,6 @@ from sdcduck.guard.expressions import (
     is_query,
     typed,
 )
-from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.conditions import asked, where
 from sdcduck.guard.protect.figures import FIGURES
@@ -37,6 +36,7 @@ from sdcduck.guard.protect.per_unit import brought_together
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.split import Split
+from sdcduck.guard.protect.together import agreed
 from sdcduck.guard.protect.unit_windows import with_windows
 from sdcduck.guard.protect.values import named, with_values
 from sdcduck.guard.refusals import Refused, refuse_own_name
@@ -201,7 +201,8 @@ class Block:
             f"{self.scope.policy.name}: {len(keys)} group keys, {len(released.aggregates)} numbers protected by "
             f"{self.scope.policy.method}{brought}"
         )
-        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by)
+        hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
+        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
 
 
 def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
@@ -210,13 +211,4 @@ def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
     beside = [relation for part in parts for relation in scope.progress.compared(part)]
     relations = [*(scope.sources[alias] for alias in scope.units), *beside]
     policies = [policy for relation in relations if (policy := relation.policy) is not None]
-    first = policies[0]
-    for other in policies[1:]:
-        alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
-        alone = first.population is None or first.population != other.population
-        if method_class(first).from_cells or (alone and folded(first.name) != folded(other.name)):
-            raise Refused("SDC035", "records of different units")
-        if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
-            raise Refused("SDC035", "tables protected in different ways")
-    strictest = replace(first, min_units=max(policy.min_units for policy in policies))
-    return strictest, {id(relation) for relation in relations}
+    return agreed(policies), {id(relation) for relation in relations}

@@ -141,7 +141,7 @@ def _among_units(
             raise Refused("SDC005", "compare a column with a subquery of the same type")
     # Were one unit missing, NOT IN would be so for all.
     inner = query.unnest()
-    assert isinstance(inner, exp.Select)
+    assert isinstance(inner, exp.Query)
     missing = [name for name in names if folded(name) in units.missing]
     if missing and not is_never_null(inner):
         raise Refused("SDC044", "a unit that may be missing behind LEFT JOIN: take that of the table before it")

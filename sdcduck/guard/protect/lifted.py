@@ -109,11 +109,12 @@ class _Lifting:
                         if aggregate.find_ancestor(exp.Select) is self.select:
                             self._lifted(_with_filter(aggregate))
         else:
-            for clause in ("expressions", "qualify", "windows"):
-                for part in _parts(self.select, clause):
-                    for atom in list(_atoms(part.this if isinstance(part, (exp.Alias, exp.Qualify)) else part)):
-                        if clause != "expressions" or not (self._stays(atom) or _is_scalar(atom)):
-                            self._lifted(atom)
+            parts = [part for clause in ("expressions", "qualify", "windows") for part in _parts(self.select, clause)]
+            plain = all(part.find(exp.Window) is None for part in parts)
+            for part in parts:
+                for atom in list(_atoms(part.this if isinstance(part, (exp.Alias, exp.Qualify)) else part)):
+                    if not plain or not (self._stays(atom) or _is_scalar(atom)):
+                        self._lifted(atom)
         return bool(self.columns)
 
     def _lift_keys(self) -> None:

@@ -19,7 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import aggregates, duckdb_name, is_aggregate, text, typed, without_nulls
+from sdcduck.guard.expressions import (
+    aggregates,
+    duckdb_name,
+    is_aggregate,
+    tables_of,
+    text,
+    typed,
+    without_nulls,
+)
 from sdcduck.guard.protect.semijoins import ties
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation
@@ -32,15 +40,23 @@ _VALUE = "_v0"
 _NO_SCALARS = (exp.In, exp.Exists, exp.Any, exp.All, exp.From, exp.Join, exp.Subquery)
 
 
-def without_correlated_values(select: exp.Select, number: Callable[[], int]) -> list[exp.Join]:
+def without_correlated_values(
+    select: exp.Select, number: Callable[[], int], holds_records: Callable[[exp.Expr], bool] | None
+) -> list[exp.Join]:
     """Write the correlated scalar subqueries of a SELECT over records as joins, in place; these joins.
 
     Args:
         select: whose subqueries in WHERE, and in SELECT and QUALIFY where it does not aggregate, are looked at.
         number: gives another number for a name.
+        holds_records: where the SELECT is over none, whether something in FROM has some: only those are written so.
     """
     found = []
     for subquery in list(_scalars(select)):
+        query = subquery.unnest()
+        if holds_records is not None and not (
+            isinstance(query, exp.Select) and any(map(holds_records, tables_of(query)))
+        ):
+            continue
         join = _join(subquery, select, number)
         if join is not None:
             select.append("joins", join)
@@ -48,16 +64,22 @@ def without_correlated_values(select: exp.Select, number: Callable[[], int]) -> 
     return found
 
 
-def refuse_repeated_values(joins: Sequence[exp.Join], relations: Sequence[Relation]) -> None:
-    """Refuse scalar subqueries that may have several rows for a record, which a join would repeat.
+def settle_values(select: exp.Select, joins: Sequence[exp.Join], relations: Sequence[Relation]) -> None:
+    """Take care of what is known of such joins only when they are labelled, in place.
+
+    A count is 0 where there are no rows, but not where groups of few units are missing like those of nobody.
 
     Raises:
-        Refused: one of them may.
+        Refused: a scalar subquery may have several rows for a record, which a join would repeat.
     """
     for join, relation in zip(joins, relations, strict=True):
         plain = any(item.alias_or_name == _VALUE for item in join.this.this.selects)
         if plain and (relation.label is Label.RELEASED or relation.several):
             raise Refused("SDC044", "a subquery that may have several rows: take max(..) or count(..) of them")
+        if relation.hides_few:
+            for count in list(select.find_all(exp.Coalesce)):
+                if isinstance(count.this, exp.Column) and count.this.table == join.this.alias_or_name:
+                    count.replace(count.this)
 
 
 def _scalars(select: exp.Select) -> Iterator[exp.Subquery]:

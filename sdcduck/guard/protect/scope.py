@@ -287,5 +287,5 @@ def source_of(sql: str) -> exp.Expr:
 _QUERY_INSIDE = "a subquery in a group key, a FILTER or an aggregate"
 
 
-def aliased(query: exp.Select, alias: str) -> exp.Subquery:
+def aliased(query: exp.Query, alias: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

@@ -17,7 +17,7 @@ Only equalities can tie the two sides. Everything else stays as it is, to be ref
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -95,17 +95,42 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
     return bool(keys) and all(any(key == wanted for key in keys) for wanted in group.expressions)
 
 
-def without_correlation(select: exp.Select) -> None:
-    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in place."""
+def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] | None = None) -> None:
+    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in place.
+
+    Args:
+        wanted: which subqueries; None: all of them.
+    """
     for exists in exists_of(select):
         query = exists.this
-        if not isinstance(query, exp.Select):
+        if not isinstance(query, exp.Select) or (wanted is not None and not wanted(query)):
             continue
         tied = None if any(map(has_aggregate, query.expressions)) else ties(query, select)
         if tied is not None:
             pairs, others = tied
             query.set("distinct", None)
             exists.replace(_in(pairs, query, others))
+
+
+def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
+    """Compare public rows and answers with the values of records that are published, as SELECT DISTINCT has them.
+
+    EXISTS becomes IN, where equalities tie it.
+
+    Args:
+        select: over no records, changed in place.
+        holds_records: whether something in FROM has them.
+    """
+
+    def plain(query: exp.Expr) -> bool:
+        of_rows = isinstance(query, exp.Select) and query.args.get("group") is None
+        return of_rows and not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+
+    without_correlation(select, plain)
+    for found in select.find_all(exp.In):
+        query = found.args["query"].unnest() if found.args.get("query") is not None else None
+        if query is not None and plain(query) and not any(query.args.get(part) for part in ("limit", "offset", "order")):
+            query.set("distinct", exp.Distinct())
 
 
 def exists_of(select: exp.Select) -> list[exp.Exists]:
@@ -135,7 +160,7 @@ def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, 
     return (pairs, others) if pairs and not outer else None
 
 
-def is_never_null(query: exp.Select) -> bool:
+def is_never_null(query: exp.Query) -> bool:
     """Whether a subquery is one that was made here, which leaves out what is NULL."""
     return bool(query.meta.get(_NEVER_NULL))
 
