@@ -231,6 +231,36 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
+def factored(node: exp.Expr) -> exp.Expr:
+    """A condition with what all sides of an OR have in common before it.
+
+    >>> from sqlglot import condition
+    >>> print(factored(condition("(a = b AND x) OR (a = b AND y AND z)")))
+    a = b AND (x OR (y AND z))
+    >>> print(factored(condition("(a = b AND x) OR a = b")), "|", factored(condition("x OR y")))
+    a = b | x OR y
+    """
+    found: list[exp.Expr] = []
+    for condition in conjuncts(node):
+        sides = [{text(part): part for part in conjuncts(side)} for side in _sides_of_or(condition)]
+        common = [part for sql, part in sides[0].items() if all(sql in side for side in sides)]
+        if len(sides) == 1 or not common:
+            found.append(condition)
+            continue
+        found.extend(common)
+        shared = {text(part) for part in common}
+        rests = [[part for sql, part in side.items() if sql not in shared] for side in sides]
+        if all(rests):
+            found.append(exp.or_(*(exp.and_(*rest, copy=False) for rest in rests), copy=False))
+    return exp.and_(*found, copy=False) if len(found) > 1 else found[0]
+
+
+def _sides_of_or(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _sides_of_or(node.this)
+    return [*_sides_of_or(node.this), *_sides_of_or(node.expression)] if isinstance(node, exp.Or) else [node]
+
+
 def case(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, bool]:
     """CASE WHEN c THEN v [ELSE 0] END as condition, value, and whether there is the ELSE; else None and the node."""
     while isinstance(node, exp.Paren):

@@ -34,6 +34,7 @@ from sdcduck.guard.expressions import (
     value_of,
 )
 from sdcduck.guard.protect.block import Block
+from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
@@ -115,16 +116,18 @@ class Protection:
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
-        lift_subqueries(select, self.progress.number, partial(self._holds_records, known))
+        holds = partial(self._holds_records, known)
+        lift_subqueries(select, self.progress.number, holds)
+        with_empty_groups(select, holds)
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
         sources: dict[str, Relation] = {}
         self._label(tables_of(select), known, sources)
+        settle_empty_groups(select, sources)
         if select.args.get("laterals"):
             raise Refused("SDC005", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
-        holds = partial(self._holds_records, known)
         if units:
             self._over_units.add(id(select))
             without_distinct_on(select)

@@ -76,10 +76,17 @@ def settle_values(select: exp.Select, joins: Sequence[exp.Join], relations: Sequ
         plain = any(item.alias_or_name == _VALUE for item in join.this.this.selects)
         if plain and (relation.label is Label.RELEASED or relation.several):
             raise Refused("SDC044", "a subquery that may have several rows: take max(..) or count(..) of them")
-        if relation.hides_few:
+        if relation.label is Label.RELEASED:
+            alias = join.this.alias_or_name
             for count in list(select.find_all(exp.Coalesce)):
-                if isinstance(count.this, exp.Column) and count.this.table == join.this.alias_or_name:
-                    count.replace(count.this)
+                if isinstance(count.this, exp.Column) and count.this.table == alias:
+                    count.replace(count.this if relation.hides_few else _zero_where_none(count, alias))
+
+
+def _zero_where_none(count: exp.Coalesce, alias: str) -> exp.Expr:
+    """A published number, which may be NULL, or 0 where there is no group."""
+    none = exp.Is(this=exp.column("_k0", alias, quoted=True), expression=exp.Null())
+    return typed(exp.Case(ifs=[exp.If(this=none, true=exp.Literal.number(0))], default=count.this), count)
 
 
 def _scalars(select: exp.Select) -> Iterator[exp.Subquery]:
