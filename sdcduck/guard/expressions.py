@@ -125,16 +125,25 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
-    """What count(DISTINCT v), min(v), max(v) and any_value(v) look at; None: it is no such aggregate."""
-    plain = isinstance(node, (exp.Min, exp.Max, exp.AnyValue))
-    if not plain and not isinstance(node, exp.Count):
+    """What count(DISTINCT v), min(v), mode(v) and their kin look at; None: it is no aggregate of values that occur."""
+    if not isinstance(node, (exp.Count, *_OF_VALUES, *_LISTS)):
         return None
-    if any(value and part not in ("this", "big_int") for part, value in node.args.items()):
+    if any(value and part not in ("this", "big_int", "separator") for part, value in node.args.items()):
         return None
     value: exp.Expr | None = node.this
+    if isinstance(node, _LISTS) and isinstance(value, exp.Order):
+        by, value = value.expressions, value.this
+        distinct = value.expressions if isinstance(value, exp.Distinct) else []
+        if len(by) != 1 or distinct != [by[0].this]:
+            return None
     if isinstance(value, exp.Distinct):
         return value.expressions[0] if len(value.expressions) == 1 and not value.args.get("on") else None
-    return value if plain and not isinstance(value, exp.Order) else None
+    return value if isinstance(node, _OF_VALUES) and not isinstance(value, exp.Order) else None
+
+
+_OF_VALUES = (exp.Min, exp.Max, exp.AnyValue, exp.Mode, exp.LogicalOr, exp.LogicalAnd)
+_LISTS = (exp.GroupConcat, exp.ArrayAgg)
+"""Of which the values have to be DISTINCT: each is there once."""
 
 
 def without_nulls(node: exp.Expr) -> exp.Expr:

@@ -100,7 +100,9 @@ class _Groups:
             keys = [item.unalias() for item in select.expressions if not aggregates(item)]
         for part in [*keys, *(conjuncts(where.this) if where is not None else [])]:
             if self._is_of_records(part):
-                raise Refused("SDC033", f"public rows LEFT JOIN {self.alias}: what is said of {self.alias} goes into ON")
+                raise Refused(
+                    "SDC033", f"public rows LEFT JOIN {self.alias}: what is said of {self.alias} goes into ON"
+                )
         for key in keys:
             self.keys.setdefault(text(key), f"_g{len(self.keys)}")
         items = [
@@ -132,7 +134,9 @@ class _Groups:
             groups.set("where", where.copy())
             numbers.set("where", where)
         same = [
-            exp.NullSafeEQ(this=exp.column(name, _GROUPS, quoted=True), expression=exp.column(name, _NUMBERS, quoted=True))
+            exp.NullSafeEQ(
+                this=exp.column(name, _GROUPS, quoted=True), expression=exp.column(name, _NUMBERS, quoted=True)
+            )
             for name in self.keys.values()
         ]
         select.set("expressions", items)

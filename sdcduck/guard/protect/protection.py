@@ -40,6 +40,7 @@ from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
 from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
+from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.refusals import Refused, unknown_column
@@ -173,7 +174,7 @@ class Protection:
 
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
-        if value_of(aggregate) is not None:
+        if value_of(aggregate) is not None or is_statistic(aggregate):
             return True
         if not isinstance(aggregate, (exp.Sum, exp.Avg)) or aggregate.this is None:
             return False

@@ -129,7 +129,11 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     without_correlation(select, plain)
     for found in select.find_all(exp.In):
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
-        if query is not None and plain(query) and not any(query.args.get(part) for part in ("limit", "offset", "order")):
+        if (
+            query is not None
+            and plain(query)
+            and not any(query.args.get(part) for part in ("limit", "offset", "order"))
+        ):
             query.set("distinct", exp.Distinct())
 
 
