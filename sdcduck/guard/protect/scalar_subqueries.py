@@ -9,8 +9,8 @@
     ON c._k0 = patients.id WHERE coalesce(c.n, 0) > 2
 
 A column of a public table that has one row for each of them, or of a row that the unit has once, is joined without
-GROUP BY. It is then labelled and checked as if the analyst had joined it. Only equalities can tie the two sides. Everything else
-stays as it is, to be refused where records are concerned.
+GROUP BY. The relation is then labelled and checked as if the analyst had joined it: what is an answer stays one. Only
+equalities can tie the two sides. Everything else stays as it is, to be refused where records are concerned.
 """
 
 from __future__ import annotations
