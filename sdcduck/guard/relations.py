@@ -66,7 +66,7 @@ class Relation:
         table: its name in the database, where the relation is a table and not a query.
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
-        identified_by: columns that tell its rows apart, where it is released: its group keys; none where that is not known.
+        identified_by: columns that tell its rows apart, where it is released and that is known: its group keys.
         hides_few: whether groups of few units are missing in it like those of nobody, where it is released.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
     """

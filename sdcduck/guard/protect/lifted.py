@@ -156,8 +156,9 @@ class _Lifting:
         for found in list(_queries(node)):
             name, _ = self.columns.setdefault(text(found), (f"_q{len(self.columns)}", found.copy()))
             column = exp.column(name, self.alias, quoted=True)
-            if isinstance(found, exp.Subquery):
-                typed(column, found.unnest().selects[0].unalias())
+            query = found.unnest() if isinstance(found, exp.Subquery) else None
+            if isinstance(query, exp.Query):
+                typed(column, query.selects[0].unalias())
             else:
                 column.type = _TRUTH.copy()
             if found is node:

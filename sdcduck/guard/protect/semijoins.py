@@ -30,6 +30,9 @@ PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
 """The clauses of a subquery of which the rows are those of its relations, under conditions."""
 
 
+_OF_GROUPS = ("group", "limit", "offset", "order")
+
+
 def without_semi_joins(select: exp.Select) -> None:
     """Write SEMI and ANTI JOIN of a SELECT as conditions, in place."""
     joins: list[exp.Join] = select.args.get("joins") or []
@@ -123,17 +126,14 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     """
 
     def plain(query: exp.Expr) -> bool:
-        of_rows = isinstance(query, exp.Select) and query.args.get("group") is None
-        return of_rows and not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+        if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
+            return False
+        return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
 
     without_correlation(select, plain)
     for found in select.find_all(exp.In):
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
-        if (
-            query is not None
-            and plain(query)
-            and not any(query.args.get(part) for part in ("limit", "offset", "order"))
-        ):
+        if query is not None and plain(query):
             query.set("distinct", exp.Distinct())
 
 

@@ -4,7 +4,8 @@
 
     SELECT stddev(age) FROM people
 
-    of ``SELECT age, count(*) AS n FROM people GROUP BY age``: sqrt((sum(n * age^2) - sum(n * age)^2 / sum(n)) / (sum(n) - 1))
+    SELECT sqrt((sum(n * age^2) - sum(n * age)^2 / sum(n)) / (sum(n) - 1))
+    FROM (SELECT age, count(*) AS n FROM people GROUP BY age)
 
 So they agree with avg(age) and with the table, and have no noise but that of the counts. One of two columns may be a
 measure where no square of it is needed: the slope of income over age is made of sum(income) and count(income) GROUP BY

@@ -53,7 +53,8 @@ def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relatio
     """
     if left.label is not Label.UNIT or right.label is not Label.UNIT:
         raise Refused("SDC043", "records beside what is none")
-    assert left.policy is not None and right.policy is not None
+    assert left.policy is not None
+    assert right.policy is not None
     if method_class(left.policy).from_cells:
         raise Refused("SDC043", "a publication has cells, and no records: add up the answers")
     policy = agreed([left.policy, right.policy])
