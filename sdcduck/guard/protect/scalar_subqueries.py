@@ -36,7 +36,8 @@ JOINED = "_sdc_c"
 """What relations are called that stand in place of scalar subqueries."""
 
 
-_VALUE = "_v0"
+_PLAIN = "plain"
+"""Under this a join remembers that it is of a column and not of an aggregate."""
 _NO_SCALARS = (exp.In, exp.Exists, exp.Any, exp.All, exp.From, exp.Join, exp.Subquery)
 
 
@@ -73,8 +74,7 @@ def settle_values(select: exp.Select, joins: Sequence[exp.Join], relations: Sequ
         Refused: a scalar subquery may have several rows for a record, which a join would repeat.
     """
     for join, relation in zip(joins, relations, strict=True):
-        plain = any(item.alias_or_name == _VALUE for item in join.this.this.selects)
-        if plain and (relation.label is Label.RELEASED or relation.several):
+        if join.meta.get(_PLAIN) and (relation.label is Label.RELEASED or relation.several):
             raise Refused("SDC044", "a subquery that may have several rows: take max(..) or count(..) of them")
         if relation.label is Label.RELEASED:
             alias = join.this.alias_or_name
@@ -115,7 +115,8 @@ def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int])
     value = query.expressions[0].unalias()
     made = _Values(f"{JOINED}{number()}")
     plain = not aggregates(value) and value.find(exp.Query, exp.Window) is None
-    around = made.column(_VALUE, value) if plain else made.around(value.copy())
+    name = value.name if isinstance(value, exp.Column) else "_v0"  # which a refusal may speak of
+    around = made.column(name, value) if plain else made.around(value.copy())
     if around is None:
         return None
     keys = list({text(mine): mine for mine, _ in pairs}.values())
@@ -127,7 +128,7 @@ def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int])
         _append(query, aggregate, made.names[sql])
     query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
     if plain:  # the table has one row for each key, or the join is refused
-        _append(query, value, _VALUE)
+        _append(query, value, name)
     else:
         query.set("group", exp.Group(expressions=[mine.copy() for mine in keys]))
     on = exp.and_(
@@ -136,7 +137,9 @@ def _join(subquery: exp.Subquery, select: exp.Select, number: Callable[[], int])
     )
     subquery.replace(around if isinstance(around, (exp.Column, exp.Coalesce)) else exp.Paren(this=around))
     alias = exp.TableAlias(this=exp.to_identifier(made.alias, quoted=True))
-    return exp.Join(this=exp.Subquery(this=query, alias=alias), side="LEFT", on=on)
+    join = exp.Join(this=exp.Subquery(this=query, alias=alias), side="LEFT", on=on)
+    join.meta[_PLAIN] = plain
+    return join
 
 
 def _append(query: exp.Select, value: exp.Expr, name: str) -> None:
