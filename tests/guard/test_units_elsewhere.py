@@ -19,7 +19,7 @@ _HAS_FLU = "EXISTS (FROM visits v WHERE v.id = p.id AND v.diagnosis = 'flu')"
 EQUAL = [
     f"SELECT region, count(*) FROM patients WHERE NOT (id IN {_FLU} OR age < 30) GROUP BY region",
     f"SELECT region, count(*) FROM patients WHERE NOT (id IN {_FLU} AND id IN (SELECT id FROM visits WHERE diagnosis = 'cut')) GROUP BY region",
-    f"SELECT region, count(*) FROM patients p WHERE NOT ({_HAS_FLU} OR NOT EXISTS (FROM visits v WHERE v.id = p.id AND v.day > DATE '2025-11-01')) GROUP BY region",
+    f"SELECT region, count(*) FROM patients p WHERE NOT (NOT {_HAS_FLU} OR NOT EXISTS (FROM visits v WHERE v.id = p.id AND v.day > DATE '2024-06-01')) GROUP BY region",
     f"SELECT region, CASE WHEN id IN {_FLU} THEN 'flu' ELSE 'none' END AS k, count(*) FROM patients GROUP BY 1, 2",
     f"SELECT id IN {_FLU} AS sick, count(*), avg(income) FROM patients GROUP BY sick",
     f"SELECT id IN {_FLU}, count(*) FROM patients GROUP BY id IN {_FLU}",
@@ -154,9 +154,7 @@ def test_one_set_of_units_has_one_number(guarded: tuple[str, Guard], aggregate: 
         return
     of_people = aggregate.replace("DISTINCT id", "DISTINCT p.id")
     for condition in ("age > 25", "region = 's'"):
-        found = {
-            form: guard.sql(form.format(aggregate, condition, of_people)).to_pylist()[0]["x"] for form in _OF_FLU
-        }
+        found = {form: guard.sql(form.format(aggregate, condition, of_people)).to_pylist()[0]["x"] for form in _OF_FLU}
         assert len(set(found.values())) == 1, found
         assert None not in found.values()
 
@@ -232,18 +230,17 @@ _WAYS = (
 )
 
 
-def test_at_random_with_nothing_to_hide_it_is_what_duckdb_says(
-    exact: Guard, plain: duckdb.DuckDBPyConnection
-) -> None:
-    random, answered = Random(20261126), 0
+def test_at_random_with_nothing_to_hide_it_is_what_duckdb_says(exact: Guard, plain: duckdb.DuckDBPyConnection) -> None:
+    random, answered, codes = Random(20261126), 0, set[str]()
     for _ in range(times(60, 1000)):
         query = random.choice(_WAYS).format(_condition(random, 2))
         try:
             found = answer(exact, query)
         except Refused as refused:
-            assert refused.code in ("SDC005", "SDC033"), (refused, query)
+            codes.add(refused.code)
             continue
         wanted = answer_of_duckdb(plain, query)
         assert found == wanted or found == [(None,)], query
         answered += 1
+    assert codes <= {"SDC005", "SDC033"}
     assert answered > times(60, 1000) * 0.9
