@@ -173,12 +173,10 @@ class Scope:
 
     def is_asked_for(self, column: exp.Column) -> bool:
         """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
-        asked = (
-            isinstance(column.parent, exp.Is)
-            and isinstance(column.parent.expression, exp.Null)
-            and not self.method.from_cells
-            and self.role(column) in (Role.MEASURE, Role.UNIT)
-        )
+        is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)
+        if is_null and self.method.from_cells and self.role(column) is Role.UNIT:
+            raise Refused("SDC035", "a publication has cells, and no units")
+        asked = is_null and not self.method.from_cells and self.role(column) in (Role.MEASURE, Role.UNIT)
         if asked:
             self.refuse_filled(column)
         return asked

@@ -38,7 +38,9 @@ def agreed(policies: Sequence[Policy]) -> Policy:
     for other in policies[1:]:
         alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
         alone = first.population is None or first.population != other.population
-        if method_class(first).from_cells or (alone and folded(first.name) != folded(other.name)):
+        if method_class(first).from_cells:
+            raise Refused("SDC035", "a publication has cells, and no units")
+        if alone and folded(first.name) != folded(other.name):
             raise Refused("SDC035", "records of different units")
         if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
             raise Refused("SDC035", "tables protected in different ways")
