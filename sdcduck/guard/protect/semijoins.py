@@ -133,7 +133,7 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     without_correlation(select, plain)
     for found in select.find_all(exp.In):
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
-        if query is not None and plain(query):
+        if query is not None and found.find_ancestor(exp.Select) is select and plain(query):
             query.set("distinct", exp.Distinct())
 
 
