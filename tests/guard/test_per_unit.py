@@ -214,7 +214,6 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT diagnosis FROM visits GROUP BY id)", "SDC042", "diagnosis"),
     ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM patients p LEFT JOIN visits v ON p.id = v.id GROUP BY v.id) GROUP BY n", "SDC040", ""),
     ("SELECT n, count(*) FROM (SELECT count(*) AS n FROM (SELECT v.id FROM patients p LEFT JOIN visits v ON p.id = v.id) GROUP BY id) GROUP BY n", "SDC040", ""),
-    ("SELECT count(*) FROM (SELECT id FROM visits GROUP BY id UNION SELECT id FROM patients)", "SDC043", ""),
     ("SELECT count(*) FROM patients WHERE age IN (SELECT id FROM visits)", "SDC044", "compare the unit"),
     ("SELECT count(*) FROM patients WHERE id IN (SELECT month(day) FROM visits)", "SDC044", "compare the unit"),
     ("SELECT count(*) FROM patients WHERE age IN (SELECT month(day) FROM visits)", "SDC044", "compare the unit"),
