@@ -125,16 +125,25 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
-    """What count(DISTINCT v), min(v), max(v) and any_value(v) look at; None: it is no such aggregate."""
-    plain = isinstance(node, (exp.Min, exp.Max, exp.AnyValue))
-    if not plain and not isinstance(node, exp.Count):
+    """What count(DISTINCT v), min(v), mode(v) and their kin look at; None: it is no aggregate of values that occur."""
+    if not isinstance(node, (exp.Count, *_OF_VALUES, *_LISTS)):
         return None
-    if any(value and part not in ("this", "big_int") for part, value in node.args.items()):
+    if any(value and part not in ("this", "big_int", "separator") for part, value in node.args.items()):
         return None
     value: exp.Expr | None = node.this
+    if isinstance(node, _LISTS) and isinstance(value, exp.Order):
+        by, value = value.expressions, value.this
+        distinct = value.expressions if isinstance(value, exp.Distinct) else []
+        if len(by) != 1 or distinct != [by[0].this]:
+            return None
     if isinstance(value, exp.Distinct):
         return value.expressions[0] if len(value.expressions) == 1 and not value.args.get("on") else None
-    return value if plain and not isinstance(value, exp.Order) else None
+    return value if isinstance(node, _OF_VALUES) and not isinstance(value, exp.Order) else None
+
+
+_OF_VALUES = (exp.Min, exp.Max, exp.AnyValue, exp.Mode, exp.LogicalOr, exp.LogicalAnd)
+_LISTS = (exp.GroupConcat, exp.ArrayAgg)
+"""Of which the values have to be DISTINCT: each is there once."""
 
 
 def without_nulls(node: exp.Expr) -> exp.Expr:
@@ -229,6 +238,36 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.And):
         return [*conjuncts(node.this), *conjuncts(node.expression)]
     return [node]
+
+
+def factored(node: exp.Expr) -> exp.Expr:
+    """A condition with what all sides of an OR have in common before it.
+
+    >>> from sqlglot import condition
+    >>> print(factored(condition("(a = b AND x) OR (a = b AND y AND z)")))
+    a = b AND (x OR (y AND z))
+    >>> print(factored(condition("(a = b AND x) OR a = b")), "|", factored(condition("x OR y")))
+    a = b | x OR y
+    """
+    found: list[exp.Expr] = []
+    for condition in conjuncts(node):
+        sides = [{text(part): part for part in conjuncts(side)} for side in _sides_of_or(condition)]
+        common = [part for sql, part in sides[0].items() if all(sql in side for side in sides)]
+        if len(sides) == 1 or not common:
+            found.append(condition)
+            continue
+        found.extend(common)
+        shared = {text(part) for part in common}
+        rests = [[part for sql, part in side.items() if sql not in shared] for side in sides]
+        if all(rests):
+            found.append(exp.or_(*(exp.and_(*rest, copy=False) for rest in rests), copy=False))
+    return exp.and_(*found, copy=False) if len(found) > 1 else found[0]
+
+
+def _sides_of_or(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        return _sides_of_or(node.this)
+    return [*_sides_of_or(node.this), *_sides_of_or(node.expression)] if isinstance(node, exp.Or) else [node]
 
 
 def case(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr, bool]:
@@ -329,8 +368,11 @@ def normalize(tree: exp.Expr) -> None:
             plain = type(within.this)(this=ordered[0].this, expression=share)
             plain.type = within.type
             within.replace(plain)
-    for rows in list(tree.find_all(exp.In, exp.EQ)):
-        _compare_by_column(rows)
+    for rows in list(tree.find_all(exp.In, exp.EQ, exp.NEQ)):
+        if isinstance(rows, exp.Binary) and isinstance(rows.expression, (exp.Any, exp.All)):
+            _as_in(rows)
+        elif not isinstance(rows, exp.NEQ):
+            _compare_by_column(rows)
     for node in list(tree.find_all(exp.Anonymous, exp.GroupingId, exp.Sum, exp.Avg)):
         aggregate: exp.Expr = node
         if isinstance(node, exp.GroupingId):
@@ -356,6 +398,16 @@ def normalize(tree: exp.Expr) -> None:
                 filtered = exp.Filter(expression=exp.Where(this=known))
                 aggregate.replace(filtered)
                 filtered.set("this", aggregate)
+
+
+def _as_in(node: exp.Binary) -> None:
+    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN."""
+    kind, query = (exp.Any if isinstance(node, exp.EQ) else exp.All), node.expression.this
+    if not isinstance(node.expression, kind) or not isinstance(query, exp.Query):
+        return
+    subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
+    found = typed(exp.In(this=node.this, query=subquery), node)
+    node.replace(found if kind is exp.Any else exp.Paren(this=exp.Not(this=found)))
 
 
 def as_written(select: exp.Select) -> None:

@@ -34,7 +34,10 @@ REASONS = {
     "SDC040": ("unit-level rows in the result", "Ask for counts and sums: SELECT .., count(*) .. GROUP BY .."),
     "SDC041": ("a measure outside of sum and avg", "Measures are added up. Group by and filter on dimensions."),
     "SDC042": ("a column that is neither grouped nor aggregated", "Add it to GROUP BY, or aggregate it."),
-    "SDC043": ("unit-level rows in UNION, INTERSECT or EXCEPT", "Aggregate each part first."),
+    "SDC043": (
+        "unit-level rows in UNION, INTERSECT or EXCEPT",
+        "Aggregate each part first; or put records of one population together by UNION ALL.",
+    ),
     "SDC044": (
         "a subquery over unit-level rows, or correlated with them",
         "Tie EXISTS by equality, to a public table or on the unit; or join two aggregated WITH queries.",

@@ -66,6 +66,8 @@ class Relation:
         table: its name in the database, where the relation is a table and not a query.
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
+        identified_by: columns that tell its rows apart, where it is released and that is known: its group keys.
+        hides_few: whether groups of few units are missing in it like those of nobody, where it is released.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
         counts: columns that say how many rows of its unit a row stands for. No row is behind two of them, so that a
             sum of them is a number of rows.
@@ -79,6 +81,8 @@ class Relation:
     rows_of: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
     source: str | None = None
+    identified_by: frozenset[str] = frozenset()
+    hides_few: bool = False
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
     counts: frozenset[str] = frozenset()

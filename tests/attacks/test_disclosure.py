@@ -117,7 +117,6 @@ REFUSED = {
     "largest few": "SELECT max(age, 5) FROM people",
     "largest of a measure that is called like a dimension": "SELECT max(age) FROM (SELECT income AS age FROM people)",
     "largest in a window": "SELECT max(age) OVER () FROM people",
-    "largest, correlated": "SELECT (SELECT max(p.age) FROM people p WHERE p.region = r.region) FROM regions r",
     "a probe for what nobody sees": "SELECT record_key FROM people WHERE 1 = 0",
     "a probe of what nobody sees": "SELECT * FROM nobody WHERE 1 = 0",
     "a probe that is none": "SELECT * FROM people WHERE 1 = 0 OR true",
@@ -182,10 +181,7 @@ REFUSED = {
     "semi join by a measure of both": "SELECT count(*) FROM people p SEMI JOIN regions r ON p.region = r.region AND r.num < p.income",
     "semi join of records": "SELECT count(*) FROM people a SEMI JOIN people b ON a.region = b.region",
     "semi join of records, on the unit": "SELECT count(*) FROM people a SEMI JOIN visits b ON a.person_id = b.person_id",
-    "semi join to records": "SELECT region FROM regions r SEMI JOIN people p ON p.region = r.region",
-    "semi join to one record": "SELECT region FROM regions r SEMI JOIN (SELECT * FROM people WHERE age = 99) p ON p.region = r.region",
     "semi join casts": "SELECT count(*) FROM people p SEMI JOIN regions r ON p.region = r.num",
-    "anti join to records": "SELECT region FROM regions r ANTI JOIN people p ON p.region = r.region",
     "anti join casts": "SELECT count(*) FROM people p ANTI JOIN codes c ON p.age = c.code",
     "anti join on a measure": "SELECT count(*) FROM people p ANTI JOIN regions r ON p.income = r.num",
     "semi join of a table function": "SELECT count(*) FROM people p SEMI JOIN range(5) r(x) ON p.age = r.x",
@@ -197,7 +193,6 @@ REFUSED = {
     "exists shows": "SELECT count(*) FROM people p WHERE EXISTS (SELECT p.income FROM regions r WHERE r.region = p.region)",
     "exists over records": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.region = p.region AND q.age = 99)",
     "exists over records, not tied": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.age = 99)",
-    "not exists over records": "SELECT region FROM regions r WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.region = r.region)",
     "exists, the tie is of the outermost": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.region = p.region AND EXISTS (SELECT 1 FROM codes c WHERE c.band = p.income))",
     "exists casts": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.num = p.region)",
     "in, tied": "SELECT count(*) FROM people p WHERE p.age IN (SELECT c.band FROM codes c WHERE c.band = p.income)",
@@ -213,7 +208,6 @@ REFUSED = {
     "count of distinct values where a measure": "SELECT count(DISTINCT region) FILTER (income > 40000000) FROM people",
     "count of distinct rows": "SELECT count(DISTINCT people) FROM people",
     "count of distinct subqueries": "SELECT count(DISTINCT (SELECT max(income) FROM people)) FROM people",
-    "count of distinct values, correlated": "SELECT (SELECT count(DISTINCT p.age) FROM people p WHERE p.region = r.region) FROM regions r",
     "count of distinct values, by case of a measure": "SELECT count(DISTINCT CASE WHEN income > 40000000 THEN region END) FROM people",
     "variance of a product": "SELECT variance(cost * cost) FROM visits",
     "variance by a measure": "SELECT variance(cost) FILTER (cost > 40000000) FROM visits",
@@ -287,6 +281,32 @@ def test_refused_under_every_method(attacked: Attacked, name: str, method_table:
 N = "sdc_count(record_key)"
 S = "sum_of_income(income, record_key)"
 ANSWERED = {
+    "largest, correlated": (
+        "SELECT (SELECT max(p.age) FROM people p WHERE p.region = r.region) FROM regions r",
+        f"""SELECT (SELECT max(age) FROM (SELECT region, age FROM people GROUP BY ALL HAVING {N} > 0) p
+            WHERE p.region = r.region) FROM regions r""",
+    ),
+    "count of distinct values, correlated": (
+        "SELECT (SELECT count(DISTINCT p.age) FROM people p WHERE p.region = r.region) FROM regions r",
+        f"""SELECT (SELECT count(*) FROM (SELECT region, age FROM people GROUP BY ALL HAVING {N} > 0) p
+            WHERE p.region = r.region) FROM regions r""",
+    ),
+    "semi join to records": (
+        "SELECT region FROM regions r SEMI JOIN people p ON p.region = r.region",
+        f"SELECT region FROM regions WHERE region IN (SELECT region FROM people GROUP BY region HAVING {N} > 0)",
+    ),
+    "semi join to one record": (
+        "SELECT region FROM regions r SEMI JOIN (SELECT * FROM people WHERE age = 99) p ON p.region = r.region",
+        f"SELECT region FROM regions WHERE region IN (SELECT region FROM people WHERE age = 99 GROUP BY region HAVING {N} > 0)",
+    ),
+    "anti join to records": (
+        "SELECT region FROM regions r ANTI JOIN people p ON p.region = r.region",
+        f"SELECT region FROM regions WHERE region NOT IN (SELECT region FROM people GROUP BY region HAVING {N} > 0)",
+    ),
+    "not exists over records": (
+        "SELECT region FROM regions r WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.region = r.region)",
+        f"SELECT region FROM regions WHERE region NOT IN (SELECT region FROM people GROUP BY region HAVING {N} > 0)",
+    ),
     "constant group key": ("SELECT count(*) FROM people GROUP BY 'x'", f"SELECT {N} FROM people"),
     "grouping sets": (
         "SELECT region, age, count(*) FROM people GROUP BY GROUPING SETS ((region), (age), ())",

@@ -205,9 +205,3 @@ def test_grouping_takes_columns(guarded: Guard, table: str) -> None:
     first = duckdb.__version__.startswith("1.")  # which does not read it
     with pytest.raises(Refused, match="SDC001" if first else r"SDC005.*write grouping\(a, b\)"):
         guarded.sql(f"SELECT grouping_id() AS g FROM {table} GROUP BY CUBE (region)")
-
-
-@pytest.mark.parametrize("aggregate", ["min(age)", "count(DISTINCT region)", "sum(age)", "count(*)"])
-def test_a_filter_with_a_subquery_says_so(guarded: Guard, aggregate: str) -> None:
-    with pytest.raises(Refused, match=r"SDC005.*a subquery in a group key, a FILTER|SDC044"):
-        guarded.sql(f"SELECT {aggregate} FILTER (id IN (SELECT id FROM people WHERE age < 25)) AS n FROM people")

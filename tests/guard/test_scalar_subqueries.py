@@ -36,6 +36,10 @@ EQUAL = [
     "WITH v AS (SELECT id, count(*) AS n FROM visits GROUP BY id) SELECT region, count(*) FROM patients p WHERE (SELECT max(n) FROM v WHERE v.id = p.id) > 3 GROUP BY region",
     f"SELECT region, count(*) FROM patients p WHERE (SELECT count(*) {_VISITS_OF} AND EXISTS (SELECT 1 FROM visits w WHERE w.id = v.id AND w.diagnosis = 'cut')) > 3 GROUP BY region",
     "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM visits v WHERE day > (SELECT min(day) FROM visits w WHERE w.id = v.id) GROUP BY id) GROUP BY n",
+    f"SELECT region, (SELECT count(*) {_VISITS_OF}) AS n, count(*) FROM patients p GROUP BY ALL",
+    f"SELECT region, count(DISTINCT (SELECT count(*) {_VISITS_OF})) FROM patients p GROUP BY region",
+    "SELECT class, (SELECT count(*) FROM patients q WHERE q.age = a.age) FROM ages a",
+    "SELECT count(*) FROM patients p WHERE (SELECT count(*) FROM visits v WHERE v.diagnosis = p.region) < 3",
     f"SELECT region, count(DISTINCT region), min(age) FROM patients p WHERE (SELECT count(*) {_VISITS_OF}) > 3 GROUP BY region",
 ]  # fmt: skip
 
@@ -77,12 +81,8 @@ REFUSED = [
     (f"SELECT count(*) FROM patients p WHERE (SELECT count(*) + max(p.age) {_VISITS_OF}) > 3", "SDC044"),
     (f"SELECT count(*) FROM patients p WHERE (SELECT rank() OVER () {_VISITS_OF}) > 3", "SDC044"),
     (f"SELECT count(*) FROM patients p WHERE (SELECT string_agg(diagnosis, '') {_VISITS_OF}) > 'a'", "SDC050"),
-    ("SELECT count(*) FROM patients p WHERE (SELECT count(*) FROM visits v WHERE v.diagnosis = p.region) > 3", "SDC044"),
     ("SELECT count(*) FROM patients p WHERE (SELECT count(*) FROM visits v WHERE v.id > p.id) > 3", "SDC044"),
     (f"SELECT region, (SELECT count(*) {_VISITS_OF}) FROM patients p", "SDC040"),
-    (f"SELECT region, count(*), sum((SELECT count(*) {_VISITS_OF})) FROM patients p GROUP BY region", "SDC0"),
-    (f"SELECT region, (SELECT count(*) {_VISITS_OF}) AS n, count(*) FROM patients p GROUP BY ALL", "SDC0"),
-    ("SELECT class, (SELECT count(*) FROM patients q WHERE q.age = a.age) FROM ages a", "SDC044"),
 ]  # fmt: skip
 
 

@@ -143,7 +143,6 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT DISTINCT ON (id) * FROM visits ORDER BY cost)", "SDC041", "cost"),
     ("SELECT count(*) FROM (SELECT DISTINCT ON (id) * FROM visits ORDER BY day LIMIT 5)", "SDC005", "DISTINCT ON"),
     ("SELECT count(*) FROM (FROM visits QUALIFY cost > 5)", "SDC", ""),
-    ("SELECT count(*) FROM (SELECT (SELECT 1) + rank() OVER (PARTITION BY id) AS x FROM visits) GROUP BY x", "SDC", ""),
 ]  # fmt: skip
 
 

@@ -17,15 +17,15 @@ from sdcduck.guard.expressions import (
     owner,
     typed,
 )
-from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
-from sdcduck.guard.protect.conditions import where
+from sdcduck.guard.protect.conditions import asked, where
 from sdcduck.guard.protect.figures import FIGURES
 from sdcduck.guard.protect.groups import (
     Released,
     group_keys,
     grouped,
     groups_records,
+    identifying,
     is_per_unit,
     of_records,
     of_units,
@@ -39,6 +39,7 @@ from sdcduck.guard.protect.per_unit import brought_together
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.protect.split import Split
+from sdcduck.guard.protect.together import agreed
 from sdcduck.guard.protect.unit_windows import with_windows
 from sdcduck.guard.protect.values import named, with_values
 from sdcduck.guard.refusals import Refused, refuse_own_name
@@ -116,9 +117,14 @@ class Block:
                 if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
+            elif value.find(exp.Query) is not None:
+                roles[folded(name)] = Role.COMPUTED
+                called = exp.to_identifier(name, quoted=True)
+                projections.append(exp.Alias(this=asked(self.scope, value), alias=called))
             else:
                 roles[folded(name)] = Role.COMPUTED
-                projections.append(exp.alias_(self.scope.over_dimensions(value), name, quoted=True))
+                checked = typed(self.scope.over_dimensions(value), value)
+                projections.append(exp.alias_(checked, name, quoted=True))
         for clause in _ROW_CLAUSES:
             if self.scope.select.args.get(clause) is not None:
                 raise Refused("SDC045", clause)
@@ -160,6 +166,7 @@ class Block:
             raise Refused("SDC005", "an unusual clause")
         refuse_unknown_aggregates(select)
         keys = group_keys(self.scope)
+        identified_by = identifying(self.scope, keys)
         numbers = (
             OfUnits(self.scope.policy) if self.scope.several else OfRecords(self.scope.method, self.scope.records_sql)
         )
@@ -207,7 +214,8 @@ class Block:
             f"{self.scope.policy.name}: {len(keys)} group keys, {len(released.aggregates)} numbers protected by "
             f"{self.scope.policy.method}{brought}"
         )
-        return Relation(Label.RELEASED, column_names(select))
+        hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
+        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
 
 
 def narrow_joins(
@@ -240,17 +248,8 @@ def narrow_joins(
 
 def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
     """The policy that a block is answered under, and of which relations: of the first, as strict as any of them."""
-    condition = scope.select.args.get("where")
-    beside = [] if condition is None else scope.progress.compared(condition)
+    parts = filter(None, [scope.select.args.get("where"), *scope.select.expressions])
+    beside = [relation for part in parts for relation in scope.progress.compared(part)]
     relations = [*(scope.sources[alias] for alias in scope.units), *beside]
     policies = [policy for relation in relations if (policy := relation.policy) is not None]
-    first = policies[0]
-    for other in policies[1:]:
-        alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
-        alone = first.population is None or first.population != other.population
-        if method_class(first).from_cells or (alone and folded(first.name) != folded(other.name)):
-            raise Refused("SDC035", "records of different units")
-        if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
-            raise Refused("SDC035", "tables protected in different ways")
-    strictest = replace(first, min_units=max(policy.min_units for policy in policies))
-    return strictest, {id(relation) for relation in relations}
+    return agreed(policies), {id(relation) for relation in relations}

@@ -34,7 +34,19 @@ def where(scope: Scope, node: exp.Expr) -> exp.Expr:
         return exp.Paren(this=exp.Or(this=where(scope, node.this), expression=where(scope, node.expression)))
     if isinstance(node, exp.Paren):
         return exp.Paren(this=where(scope, node.this))
+    if isinstance(node, exp.Not):
+        return exp.Not(this=exp.Paren(this=where(scope, node.this)))
     return _compared_with_query(scope, node)
+
+
+def asked(scope: Scope, node: exp.Expr) -> exp.Expr:
+    """A column of records with a subquery: a condition, or a scalar subquery that stands by itself."""
+    inner = node.unnest() if isinstance(node, exp.Subquery) else node
+    if not isinstance(inner, exp.Query):
+        return where(scope, node)
+    if scope.progress.of_units(inner) is not None or len(_shown(inner)) != 1:
+        raise Refused("SDC044", "compare the unit: unit IN (SELECT unit ..)")
+    return _values_apart(scope, inner, scalar=True)
 
 
 def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
@@ -129,7 +141,7 @@ def _among_units(
             raise Refused("SDC005", "compare a column with a subquery of the same type")
     # Were one unit missing, NOT IN would be so for all.
     inner = query.unnest()
-    assert isinstance(inner, exp.Select)
+    assert isinstance(inner, exp.Query)
     missing = [name for name in names if folded(name) in units.missing]
     if missing and not is_never_null(inner):
         raise Refused("SDC044", "a unit that may be missing behind LEFT JOIN: take that of the table before it")

@@ -22,7 +22,7 @@ from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
-from sdcduck.quoting import identifier
+from sdcduck.quoting import folded, identifier
 
 _OF_ONE_FORM = (
     exp.DataType.INTEGER_TYPES
@@ -245,6 +245,14 @@ def group_keys(scope: Scope) -> Keys:
             _refuse_values_of_one_key(node.type)
             keys[sql] = (f"_g{len(keys)}", scope.over_dimensions(node))
     return keys
+
+
+def identifying(scope: Scope, keys: Keys) -> frozenset[str]:
+    """The columns of a block that tell its rows apart: all of its group keys, where each is shown."""
+    shown = {text(item.unalias()): folded(item.alias_or_name) for item in scope.select.expressions}
+    if grouping_sets(scope.select.args.get("group")) is not None or not shown.keys() >= keys.keys():
+        return frozenset()
+    return frozenset(shown[sql] for sql in keys)
 
 
 def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:

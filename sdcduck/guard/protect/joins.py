@@ -1,11 +1,14 @@
-"""The joins of a block: public relations n:1 by equality, records on the unit."""
+"""The joins of a block: public relations and answers n:1 by equality, records on the unit."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from sdcduck.guard.expressions import (
     conjuncts,
+    factored,
     family,
     ties,
 )
@@ -17,6 +20,7 @@ from sdcduck.guard.relations import Label
 from sdcduck.quoting import folded, identifier
 
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+_EACH = "one equality in each side of OR may find two rows: LEFT JOIN once for each of them, and coalesce"
 _TIES = "tie it to the others by column = column; an expression goes into a subquery"
 
 
@@ -31,10 +35,10 @@ def order_joins(scope: Scope) -> None:
     if not joins or any((join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins):
         return
     where = scope.select.args.get("where")
-    conditions = [*conjuncts(where.this)] if where is not None else []
+    conditions = [*conjuncts(factored(where.this))] if where is not None else []
     for join in joins:
         if join.args.get("on") is not None:
-            conditions.extend(conjuncts(join.args["on"]))
+            conditions.extend(conjuncts(factored(join.args["on"])))
     tables = {table.alias_or_name: table for table in [scope.select.args["from_"].this, *(join.this for join in joins)]}
     placed, waiting = [scope.alias], [alias for alias in tables if alias != scope.alias]
     ordered: list[exp.Join] = []
@@ -42,7 +46,7 @@ def order_joins(scope: Scope) -> None:
         tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
         alias = next((alias for alias in waiting if tied[alias]), None)
         if alias is None:
-            raise Refused("SDC034", f"{waiting[0]}: {_TIES}")
+            raise Refused("SDC034", f"{waiting[0]}: {_TIES if not _in_or(conditions, waiting) else _EACH}")
         conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
         ordered.append(exp.Join(this=tables[alias], on=exp.and_(*tied[alias], copy=False)))
         placed.append(alias)
@@ -50,6 +54,17 @@ def order_joins(scope: Scope) -> None:
     scope.select.set("from_", exp.From(this=tables[scope.alias]))
     scope.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
     scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+
+def _in_or(conditions: Sequence[exp.Expr], waiting: Sequence[str]) -> bool:
+    """Whether equalities that may tie the others stand in OR."""
+    return any(
+        isinstance(condition.unnest(), exp.Or)
+        and any(ties(equality, alias, [equality.this.table, equality.expression.table]) for alias in waiting)
+        for condition in conditions
+        for equality in condition.find_all(exp.EQ)
+        if isinstance(equality.this, exp.Column) and isinstance(equality.expression, exp.Column)
+    )
 
 
 def check_joins(scope: Scope) -> None:
@@ -63,7 +78,7 @@ def check_joins(scope: Scope) -> None:
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
-        if join.args.get("on") is None or (relation.source is None and relation.label is not Label.UNIT):
+        if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
             raise Refused("SDC034", alias)
         pairs = []
         identifying = []
@@ -81,8 +96,10 @@ def check_joins(scope: Scope) -> None:
             if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
                 raise Refused("SDC035", f"join {alias} on the unit")
         else:
-            assert relation.source is not None
-            scope.progress.unique.append((relation.source, tuple(identifying)))
+            if relation.source is not None:
+                scope.progress.unique.append((relation.source, tuple(identifying)))
+            elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in pairs}:
+                raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
             if relation.table is None:
                 join.set("this", _apart(scope, join.this))
 

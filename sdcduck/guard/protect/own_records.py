@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sdcduck.guard.expressions import aggregates, conjuncts, owner, text, typed
-from sdcduck.guard.protect.semijoins import PLAIN
+from sdcduck.guard.protect.semijoins import PLAIN, exists_of
 from sdcduck.quoting import folded
 
 LOOKED_FOR = "_sdc_e"
@@ -42,17 +42,16 @@ class Tied:
 
 
 def without_ties(select: exp.Select, number: Callable[[], int]) -> dict[int, Tied]:
-    """Take what reaches for the records of a SELECT out of each EXISTS in its WHERE; by the identity of its subquery.
+    """Take what reaches for the records of a SELECT out of each EXISTS; by the identity of its subquery.
 
     Args:
         select: a SELECT over records, changed in place.
         number: gives another number for a name.
     """
     found: dict[int, Tied] = {}
-    where = select.args.get("where")
-    for exists in [] if where is None else list(where.find_all(exp.Exists)):
+    for exists in exists_of(select):
         query = exists.this
-        if isinstance(query, exp.Select) and exists.find_ancestor(exp.Select) is select:
+        if isinstance(query, exp.Select):
             tied = _tied(query, select, number)
             if tied is not None:
                 found[id(query)] = tied

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -33,11 +34,15 @@ from sdcduck.guard.expressions import (
     value_of,
 )
 from sdcduck.guard.protect.block import Block, narrow_joins
+from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.groups import without_order
+from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
-from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
-from sdcduck.guard.protect.semijoins import without_correlation, without_semi_joins
+from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
+from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
+from sdcduck.guard.protect.statistics import is_statistic
+from sdcduck.guard.protect.together import together
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, of_policy
@@ -95,11 +100,15 @@ class Protection:
                         if isinstance(part, exp.Expr) and part.find(exp.Query) is not None:
                             raise Refused("SDC005", "a subquery in LIMIT or ORDER BY")
         if isinstance(node, exp.Subquery):
-            return self.query(node.this, visible)
+            relation = self.query(node.this, visible)
+            if relation.label is Label.UNIT:
+                _refuse_more(node)
+            return relation
         if isinstance(node, exp.SetOperation):
-            labels = [self.query(side, visible).label for side in (node.this, node.expression)]
+            sides = [self.query(side, visible) for side in (node.this, node.expression)]
+            labels = [side.label for side in sides]
             if Label.UNIT in labels:
-                raise Refused("SDC043")
+                return together(node, *sides)
             return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(node))
         if isinstance(node, exp.Select):
             return self._select(node, visible)
@@ -109,11 +118,15 @@ class Protection:
 
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
+        holds = partial(self._holds_records, known)
+        lift_subqueries(select, self.progress.number, holds)
+        with_empty_groups(select, holds)
         without_semi_joins(select)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
         sources: dict[str, Relation] = {}
         self._label(tables_of(select), known, sources)
+        settle_empty_groups(select, sources)
         if select.args.get("laterals"):
             raise Refused("SDC005", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
@@ -122,12 +135,15 @@ class Protection:
             without_distinct_on(select)
             without_correlation(select)
             self.progress.ties.update(without_ties(select, self.progress.number))
-            joins = without_correlated_values(select, self.progress.number)
-            self._label([join.this for join in joins], known, sources)
-            joined = [sources[join.this.alias_or_name] for join in joins]
-            if any(relation.label is Label.RELEASED for relation in joined):
-                raise Refused("SDC044")
-            units += [join.this.alias_or_name for join, of in zip(joins, joined, strict=True) if of.label is Label.UNIT]
+        elif tables_of(select):
+            publish_values(select, holds)
+        joins = without_correlated_values(select, self.progress.number, None if units else holds)
+        self._label([join.this for join in joins], known, sources)
+        joined = [sources[join.this.alias_or_name] for join in joins]
+        settle_values(select, joins, joined)
+        units += [join.this.alias_or_name for join, of in zip(joins, joined, strict=True) if of.label is Label.UNIT]
+        if units and id(select) not in self._over_units:
+            raise Refused("SDC044")
         for column in select.find_all(exp.Column):
             # A name that its source does not have would be looked for further out by DuckDB.
             unknown = column.table in sources and folded(column.name) not in sources[column.table].columns
@@ -150,9 +166,19 @@ class Protection:
             raise Refused("SDC040", _AROUND)
         return block.per_unit()
 
+    def _holds_records(self, known: Mapping[str, Relation], source: exp.Expr) -> bool:
+        policies = [policy for policy in self.progress.policies.values() if policy.label != "public"]
+        units = frozenset(folded(policy.unit) for policy in policies if policy.unit is not None)
+        names = {folded(policy.name) for policy in policies}
+
+        def is_record(name: str) -> bool:
+            return known[name].label is Label.UNIT if name in known else name in names
+
+        return holds_records(source, is_record, units)
+
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
-        if value_of(aggregate) is not None:
+        if value_of(aggregate) is not None or is_statistic(aggregate):
             return True
         if not isinstance(aggregate, (exp.Sum, exp.Avg)) or aggregate.this is None:
             return False
@@ -209,6 +235,10 @@ class Protection:
     def _subqueries(self, select: exp.Select, known: Mapping[str, Relation]) -> None:
         """Protect the subqueries in expressions; what touches unit-level records stands on its own."""
         in_from = {id(table) for table in tables_of(select)}
+        if id(select) in self._over_units:
+            for subquery in select.find_all(exp.Subquery):
+                if subquery.find_ancestor(exp.Select) is select:
+                    _refuse_more(subquery)
         for query in list(_outermost_queries(select, in_from)):
             inside = {id(inner) for inner in query.find_all(exp.Select)}
             owners = [owner(column) for column in query.find_all(exp.Column) if column.table]
@@ -222,6 +252,13 @@ class Protection:
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
             if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
                 raise Refused("SDC044")
+
+
+def _refuse_more(subquery: exp.Subquery) -> None:
+    """Refuse ORDER BY, LIMIT and the like behind the brackets of a subquery: they would be left out, or cut records."""
+    more = [part for part, value in subquery.args.items() if value and part not in ("this", "alias", "with_")]
+    if more:
+        raise Refused("SDC045", f"{more[0]} behind the brackets of a subquery")
 
 
 _AROUND = "one for each unit: SELECT n, count(*) FROM (SELECT .., count(*) AS n .. GROUP BY the unit) GROUP BY n"

@@ -186,12 +186,10 @@ class Scope:
 
     def is_asked_for(self, column: exp.Column) -> bool:
         """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
-        asked = (
-            isinstance(column.parent, exp.Is)
-            and isinstance(column.parent.expression, exp.Null)
-            and not self.method.from_cells
-            and self.role(column) in (Role.MEASURE, Role.UNIT)
-        )
+        is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)
+        if is_null and self.method.from_cells and self.role(column) is Role.UNIT:
+            raise Refused("SDC035", "a publication has cells, and no units")
+        asked = is_null and not self.method.from_cells and self.role(column) in (Role.MEASURE, Role.UNIT)
         if asked:
             self.refuse_filled(column)
         return asked
@@ -300,5 +298,5 @@ def source_of(sql: str) -> exp.Expr:
 _QUERY_INSIDE = "a subquery in a group key, a FILTER or an aggregate"
 
 
-def aliased(query: exp.Select, alias: str) -> exp.Subquery:
+def aliased(query: exp.Query, alias: str) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

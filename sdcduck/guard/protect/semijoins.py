@@ -17,7 +17,7 @@ Only equalities can tie the two sides. Everything else stays as it is, to be ref
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -28,6 +28,9 @@ _NEVER_NULL = "never NULL"
 
 PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
 """The clauses of a subquery of which the rows are those of its relations, under conditions."""
+
+
+_OF_GROUPS = ("group", "limit", "offset", "order")
 
 
 def without_semi_joins(select: exp.Select) -> None:
@@ -95,20 +98,50 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
     return bool(keys) and all(any(key == wanted for key in keys) for wanted in group.expressions)
 
 
-def without_correlation(select: exp.Select) -> None:
-    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in its WHERE and in place."""
-    where = select.args.get("where")
-    if where is None:
-        return
-    for exists in list(where.find_all(exp.Exists)):
+def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] | None = None) -> None:
+    """Write EXISTS with equalities that reach for the records of a SELECT as IN, in place.
+
+    Args:
+        wanted: which subqueries; None: all of them.
+    """
+    for exists in exists_of(select):
         query = exists.this
-        if exists.find_ancestor(exp.Select) is not select or not isinstance(query, exp.Select):
+        if not isinstance(query, exp.Select) or (wanted is not None and not wanted(query)):
             continue
         tied = None if any(map(has_aggregate, query.expressions)) else ties(query, select)
         if tied is not None:
             pairs, others = tied
             query.set("distinct", None)
             exists.replace(_in(pairs, query, others))
+
+
+def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
+    """Compare public rows and answers with the values of records that are published, as SELECT DISTINCT has them.
+
+    EXISTS becomes IN, where equalities tie it.
+
+    Args:
+        select: over no records, changed in place.
+        holds_records: whether something in FROM has them.
+    """
+
+    def plain(query: exp.Expr) -> bool:
+        if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
+            return False
+        return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+
+    without_correlation(select, plain)
+    for found in select.find_all(exp.In):
+        query = found.args["query"].unnest() if found.args.get("query") is not None else None
+        if query is not None and found.find_ancestor(exp.Select) is select and plain(query):
+            query.set("distinct", exp.Distinct())
+
+
+def exists_of(select: exp.Select) -> list[exp.Exists]:
+    """Each EXISTS in the conditions on single records of a SELECT, which may stand in WHERE or be a column of it."""
+    parts = [part for part in [*select.expressions, select.args.get("where")] if part is not None]
+    found = [exists for part in parts for exists in part.find_all(exp.Exists)]
+    return [exists for exists in found if exists.find_ancestor(exp.Select) is select]
 
 
 def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, exp.Column]], list[exp.Expr]] | None:
@@ -131,7 +164,7 @@ def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, 
     return (pairs, others) if pairs and not outer else None
 
 
-def is_never_null(query: exp.Select) -> bool:
+def is_never_null(query: exp.Query) -> bool:
     """Whether a subquery is one that was made here, which leaves out what is NULL."""
     return bool(query.meta.get(_NEVER_NULL))
 

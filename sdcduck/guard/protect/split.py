@@ -14,6 +14,7 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.protect.aggregates import number
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.statistics import statistic
 from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
 from sdcduck.guard.refusals import Refused
 
@@ -87,7 +88,9 @@ class Split:
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
             return released(name, node)
-        by_values = number_by_values(self.scope, node, condition, self.released)
+        by_values = statistic(self.scope, node, condition, self.released)
+        if by_values is None:
+            by_values = number_by_values(self.scope, node, condition, self.released)
         if by_values is not None:
             name = f"_n{len(self.values)}"
             self.values[name] = by_values

@@ -14,6 +14,7 @@ from sdcduck.guard.expressions import (
     Keys,
     case,
     constant_factor,
+    duckdb_name,
     family,
     grouping_sets,
     is_number,
@@ -37,6 +38,8 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     value = value_of(node)
     if value is None:
         return False
+    if isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) and family(value) != "truth":
+        return False
     columns = list(value.find_all(exp.Column))
     refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
     return bool(columns) and all(scope.role(column) not in refused for column in columns)
@@ -51,14 +54,32 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     value = value_of(node)
     assert value is not None
     refuse_query(value, condition)
-    groups = _same_groups(scope, released.keys, condition, _name_of(node))
-    _group_by(scope, groups, released.keys, {"_value": value})
+    groups = same_groups(scope, released.keys, condition, _name_of(node))
+    if isinstance(node, exp.Mode):
+        groups.append("expressions", parse_one("count(*) AS _n", read="duckdb"))
+    group_by(scope, groups, released.keys, {"_value": value})
     published = exp.column("_value", VALUES, quoted=True)
     if isinstance(node, exp.Count):
         shown: exp.Expr = exp.Count(this=published, big_int=True)
+    elif isinstance(node, exp.Mode):
+        known = f"FILTER (WHERE {VALUES}._value IS NOT NULL)"
+        shown = parse_one(f"first({VALUES}._value ORDER BY {VALUES}._n DESC, {VALUES}._value) {known}", read="duckdb")
+    elif isinstance(node, (exp.GroupConcat, exp.ArrayAgg)):
+        shown = _listed(node, published)
     else:
-        shown = exp.Max(this=published) if isinstance(node, exp.Max) else exp.Min(this=published)
-    return _from_groups(scope, groups, shown, released)
+        shown = exp.Max(this=published) if isinstance(node, (exp.Max, exp.LogicalOr)) else exp.Min(this=published)
+    return from_groups(scope, groups, shown, released)
+
+
+def _listed(node: exp.GroupConcat | exp.ArrayAgg, published: exp.Column) -> exp.Expr:
+    """The values in their order, or in the other one where the analyst wrote so."""
+    order = node.this.expressions[0] if isinstance(node.this, exp.Order) else None
+    ordered = exp.Ordered(this=published.copy()) if order is None else order.copy()
+    ordered.set("this", published.copy())
+    listed = type(node)(this=exp.Order(this=published, expressions=[ordered]))
+    if isinstance(node, exp.GroupConcat) and node.args.get("separator") is not None:
+        listed.set("separator", node.args["separator"].copy())
+    return listed
 
 
 def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select | None:
@@ -96,7 +117,7 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 else []
     conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
     wanted = [one.copy() for one in conditions if one is not None]
-    groups = _same_groups(scope, released.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
+    groups = same_groups(scope, released.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
     figures: dict[str, str] = {}
     parts = []
     for place, (factors, measure) in enumerate(terms):
@@ -123,13 +144,11 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
         rows = scope.condition_sql(exp.and_(*(one.copy() for one in asked), copy=False)) if asked else "true"
         some = f"{GROUPS}.{released.published(released.numbers.some(rows))}"
         total = scope.method.or_zero(scope.records_sql, total, some, rows)
-    _group_by(
-        scope, groups, released.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()}
-    )
-    return _from_groups(scope, groups, parse_one(total, read="duckdb"), released)
+    group_by(scope, groups, released.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()})
+    return from_groups(scope, groups, parse_one(total, read="duckdb"), released)
 
 
-def _same_groups(scope: Scope, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:
+def same_groups(scope: Scope, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:
     """A SELECT of the group keys over the records as they were asked about, those for which a condition holds."""
     if scope.original is None:
         raise Refused("SDC052", of)
@@ -148,7 +167,7 @@ def _same_groups(scope: Scope, keys: Keys, condition: exp.Expr | None, of: str) 
     return groups
 
 
-def _group_by(scope: Scope, groups: exp.Select, keys: Keys, values: Mapping[str, exp.Expr]) -> None:
+def group_by(scope: Scope, groups: exp.Select, keys: Keys, values: Mapping[str, exp.Expr]) -> None:
     """Group by the keys and these values too; where there are subtotals, in each of the grouping sets, once."""
     sets = grouping_sets(scope.select.args.get("group")) if keys else None
     if sets is not None:
@@ -171,7 +190,7 @@ def _group_by(scope: Scope, groups: exp.Select, keys: Keys, values: Mapping[str,
     groups.append("expressions", exp.alias_(of_set, SET, quoted=True))
 
 
-def _from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
+def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
     """One number of what is published of groups, for the group around it."""
     names = {name: name for name, _ in released.keys.values()}
     if SET in groups.named_selects:
@@ -239,7 +258,7 @@ def _products(scope: Scope, node: exp.Expr, factors: list[str]) -> list[tuple[li
 
 
 def _name_of(node: exp.Expr) -> str:
-    return "count(DISTINCT ..)" if isinstance(node, exp.Count) else f"{node.key.replace('anyvalue', 'any_value')}(..)"
+    return "count(DISTINCT ..)" if isinstance(node, exp.Count) else f"{duckdb_name(node)}(..)"
 
 
 def named(table: exp.Table, alias: str) -> exp.Table:

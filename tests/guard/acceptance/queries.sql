@@ -189,6 +189,24 @@ SELECT region, sum(CASE WHEN sex = 'f' THEN income ELSE 0 END) AS f, sum(CASE WH
 -- NULLIF and COALESCE around numbers
 SELECT region, coalesce(sum(income) / nullif(count(*), 0), 0) AS mean FROM people GROUP BY region;
 
+-- the spread of a dimension
+SELECT region, stddev(age) AS spread, var_pop(age) AS variance FROM people GROUP BY region;
+
+-- a correlation of dimensions
+SELECT sex, corr(age, month(month)) AS r FROM people GROUP BY sex;
+
+-- a measure over a dimension
+SELECT regr_slope(income, age) AS slope, regr_intercept(income, age) AS start FROM people;
+
+-- the most frequent value
+SELECT region, mode(sex) AS most FROM people GROUP BY region;
+
+-- whether any, whether all
+SELECT region, bool_or(age >= 60) AS any_old, bool_and(age >= 18) AS all_adult FROM people GROUP BY region;
+
+-- a list of the values that occur
+SELECT region, string_agg(DISTINCT sex, ', ' ORDER BY sex) AS sexes, list(DISTINCT age // 20 ORDER BY age // 20) AS bands FROM people GROUP BY region;
+
 --| Subtotals
 
 -- ROLLUP
@@ -384,6 +402,39 @@ SELECT region FROM regions SEMI JOIN people USING (region);
 -- a list of VALUES
 SELECT label, count(*) AS n FROM people JOIN (VALUES ('f', 'women'), ('m', 'men')) v(code, label) ON people.sex = v.code GROUP BY label;
 
+-- zeros for groups that are empty, by LEFT JOIN of records
+SELECT r.region, count(p.person_id) AS n FROM regions r LEFT JOIN people p ON p.region = r.region AND p.age >= 60 GROUP BY r.region;
+
+-- RIGHT JOIN of public rows to records
+SELECT climate, count(p.person_id) AS n, sum(p.income) AS income FROM people p RIGHT JOIN regions r USING (region) GROUP BY climate;
+
+-- a number beside each public row by a correlated subquery
+SELECT region, (SELECT count(*) FROM people p WHERE p.region = r.region) * 1000.0 / population AS rate FROM regions r;
+
+-- public rows with records
+SELECT climate FROM regions r WHERE EXISTS (SELECT 1 FROM people p WHERE p.region = r.region AND p.age >= 60);
+
+-- a value looked up in a public table
+SELECT (SELECT climate FROM regions r WHERE r.region = p.region) AS climate, count(*) AS n FROM people p GROUP BY 1;
+
+-- a public list in CASE
+SELECT CASE WHEN region IN (SELECT region FROM cold_regions) THEN 'cold' ELSE 'other' END AS where_, count(*) AS n FROM people GROUP BY ALL;
+
+-- a public number in FILTER
+SELECT sex, count(*) FILTER (WHERE age > (SELECT avg(population) / 1000 FROM regions)) AS n FROM people GROUP BY sex;
+
+-- the largest regions and all others
+SELECT CASE WHEN region IN (SELECT region FROM people GROUP BY region ORDER BY count(*) DESC, region LIMIT 2) THEN region ELSE 'other' END AS place, count(*) AS n FROM people GROUP BY 1;
+
+-- records compared with the number of their group
+SELECT sex, count(*) AS n FROM people p WHERE age * 4 < (SELECT count(*) FROM people q WHERE q.region = p.region) GROUP BY sex;
+
+-- records joined to the numbers of their group
+WITH t AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT n >= 200 AS large, sex, count(*) AS persons FROM people JOIN t USING (region) GROUP BY ALL;
+
+-- the equality of a join in both sides of OR
+SELECT climate, count(*) AS n FROM people p, regions r WHERE (p.region = r.region AND r.climate = 'cold') OR (p.region = r.region AND p.sex = 'f') GROUP BY climate;
+
 -- zeros for groups that are empty
 SELECT r.region, coalesce(t.n, 0) AS n FROM regions r LEFT JOIN (SELECT region, count(*) AS n FROM people WHERE age >= 60 GROUP BY region) t ON t.region = r.region;
 
@@ -517,6 +568,24 @@ SELECT count(*) AS n FROM people ANTI JOIN stays ON people.person_id = stays.per
 
 -- LEFT JOIN .. IS NULL
 SELECT region, count(*) AS n FROM people p LEFT JOIN stays s ON p.person_id = s.person_id WHERE s.person_id IS NULL GROUP BY region;
+
+-- who was there, as a group
+SELECT person_id IN (SELECT person_id FROM stays) AS patient, count(*) AS n FROM people GROUP BY patient;
+
+-- who was there, in FILTER and CASE
+SELECT region, count(*) FILTER (WHERE EXISTS (FROM stays s WHERE s.person_id = p.person_id AND s.ward = 'eyes')) AS eyes, sum(CASE WHEN person_id NOT IN (SELECT person_id FROM stays) THEN 1 ELSE 0 END) AS never FROM people p GROUP BY region;
+
+-- who was there, as a column
+SELECT patient, sex, avg(income) AS mean FROM (SELECT sex, income, EXISTS (FROM stays s WHERE s.person_id = p.person_id) AS patient FROM people p) GROUP BY ALL;
+
+-- several of these, put together
+SELECT region, count(*) AS n FROM people WHERE NOT (person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes') OR age < 30) AND (sex = 'f' OR person_id = ANY (SELECT person_id FROM stays)) GROUP BY region;
+
+-- units of two sets
+SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes' INTERSECT SELECT person_id FROM stays WHERE ward = 'surgery') GROUP BY region;
+
+-- UNION ALL of records
+SELECT what, count(*) AS n, count(DISTINCT person_id) AS persons FROM (SELECT person_id, ward AS what FROM stays UNION ALL SELECT person_id, 'everybody' FROM people) GROUP BY what;
 
 -- each patient
 SELECT person_id, count(*) AS n FROM stays GROUP BY person_id;

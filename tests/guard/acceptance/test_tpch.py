@@ -70,15 +70,16 @@ def test_what_is_answered(benchmark: tuple[duckdb.DuckDBPyConnection, Guard], qu
     answer = [tuple(row.values()) for row in one.sql(question.answered).to_pylist()]
     direct = con.cursor().execute(question.direct).fetchall()
     assert len(answer) == len(direct) > 0
-    assert any(isinstance(value, (int, float)) and value > 0 for row in answer for value in row)
+    numbers = [value for row in answer for value in row if isinstance(value, (int, float))]
+    assert not numbers or max(numbers) > 0
     if "ORDER BY revenue" in question.answered:
         assert [row[:1] for row in answer] == [row[:1] for row in direct]
     for row, expected in zip(sorted(answer), sorted(direct), strict=True):
         for value, wanted in zip(row, expected, strict=True):
             assert value == (pytest.approx(wanted, rel=1e-9) if isinstance(wanted, float) else wanted)
-    # Not the answer of the query without protection.
+    # Not the answer of the query without protection; names that are chosen by numbers may be the same.
     plain = con.cursor().execute(question.answered).fetchall()
-    assert sorted(answer) != sorted(plain)
+    assert not numbers or sorted(answer) != sorted(plain)
 
 
 def test_all_that_were_asked_for_are_there_and_on_the_page() -> None:

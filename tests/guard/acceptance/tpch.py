@@ -20,7 +20,7 @@ import sdcduck
 from sdcduck.guard import Guard, Refused, guard
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guard-tpch.md"
-NUMBERS = (1, 3, 4, 5, 6, 9, 12, 13, 14, 19, 22)
+NUMBERS = (1, 3, 4, 5, 6, 9, 12, 13, 14, 17, 19, 20, 21, 22)
 
 _TABLES = """
 CREATE MACRO pick(i, column_, n) AS ((i + 613 * column_) ** 3 * 7919 + i * i * 104729) % 10007 % n;
@@ -35,19 +35,22 @@ CREATE TABLE customer AS SELECT i AS c_custkey, 'Customer#' || lpad(i::VARCHAR, 
     ['BUILDING', 'MACHINERY', 'FURNITURE'][(1 + pick(i, 2, 3))::INTEGER] AS c_mktsegment,
     10 + pick(i, 1, 25)::INTEGER || '-' || lpad(i::VARCHAR, 7, '0') AS c_phone,
     (pick(i, 26, 10000) - 999.99)::DECIMAL(15, 2) AS c_acctbal FROM range(1, 401) t(i);
-CREATE TABLE supplier AS SELECT i AS s_suppkey, pick(i, 3, 25)::INTEGER AS s_nationkey FROM range(1, 51) t(i);
-CREATE TABLE part AS SELECT i AS p_partkey, 'almond ' || ['green', 'red', 'blue'][(1 + pick(i, 4, 3))::INTEGER] || ' lace' AS p_name,
+CREATE TABLE supplier AS SELECT i AS s_suppkey, 'Supplier#' || lpad(i::VARCHAR, 9, '0') AS s_name,
+    'Street ' || pick(i, 28, 99)::INTEGER AS s_address, pick(i, 3, 25)::INTEGER AS s_nationkey FROM range(1, 51) t(i);
+CREATE TABLE part AS SELECT i AS p_partkey, ['almond ', 'forest '][(1 + pick(i, 29, 2))::INTEGER] || ['green', 'red', 'blue'][(1 + pick(i, 4, 3))::INTEGER] || ' lace' AS p_name,
     ['PROMO BRUSHED TIN', 'ECONOMY PLATED TIN', 'SMALL BRUSHED TIN', 'PROMO PLATED COPPER'][(1 + pick(i, 5, 4))::INTEGER] AS p_type,
     ['Brand#12', 'Brand#23', 'Brand#34'][(1 + pick(i, 6, 3))::INTEGER] AS p_brand, (1 + pick(i, 7, 10))::INTEGER AS p_size,
     ['SM CASE', 'SM BOX', 'MED BAG', 'MED BOX', 'LG CASE'][(1 + pick(i, 8, 5))::INTEGER] AS p_container
     FROM range(1, 101) t(i);
 CREATE TABLE partsupp AS SELECT p_partkey AS ps_partkey, s_suppkey AS ps_suppkey,
+    (1 + pick(p_partkey * 50 + s_suppkey, 27, 9))::INTEGER AS ps_availqty,
     (10 + pick(p_partkey * 50 + s_suppkey, 9, 900) / 10)::DECIMAL(15, 2) AS ps_supplycost FROM part, supplier;
 CREATE TABLE orders AS SELECT i AS o_orderkey, (1 + pick(i, 10, 300))::INTEGER AS o_custkey,
     DATE '1992-01-01' + pick(i, 11, 2400)::INTEGER AS o_orderdate,
     ['1-URGENT', '2-HIGH', '3-MEDIUM', '4-NOT SPECIFIED', '5-LOW'][(1 + pick(i, 12, 5))::INTEGER] AS o_orderpriority,
-    0 AS o_shippriority, ['special packages requests', 'express requests', 'special deposits', 'ironic accounts'][(1 + pick(i, 27, 4))::INTEGER]
-        AS o_comment FROM range(1, 3001) t(i);
+    ['F', 'O', 'P'][(1 + pick(i, 26, 3))::INTEGER] AS o_orderstatus, 0 AS o_shippriority,
+    ['special packages requests', 'express requests', 'special deposits', 'ironic accounts'][(1 + pick(i, 27, 4))::INTEGER] AS o_comment
+    FROM range(1, 3001) t(i);
 CREATE TABLE lineitem AS SELECT o_orderkey AS l_orderkey, n AS l_linenumber, o_custkey AS l_custkey,
     (1 + pick(i, 13, 100))::INTEGER AS l_partkey, (1 + pick(i, 14, 50))::INTEGER AS l_suppkey,
     (1 + pick(i, 15, 50))::DECIMAL(15, 2) AS l_quantity, (1000 + 9.25 * pick(i, 16, 10000))::DECIMAL(15, 2) AS l_extendedprice,
@@ -62,7 +65,7 @@ CREATE TABLE lineitem AS SELECT o_orderkey AS l_orderkey, n AS l_linenumber, o_c
 UNITS = {"customer": "c_custkey", "orders": "o_custkey", "lineitem": "l_custkey"}
 _DIMENSIONS = {
     "customer": ("c_nationkey", "c_mktsegment", "c_phone"),
-    "orders": ("o_orderkey", "o_orderdate", "o_orderpriority", "o_shippriority", "o_comment"),
+    "orders": ("o_orderkey", "o_orderstatus", "o_orderdate", "o_orderpriority", "o_shippriority", "o_comment"),
     "lineitem": (
         "l_orderkey", "l_linenumber", "l_partkey", "l_suppkey", "l_quantity", "l_discount", "l_tax", "l_returnflag",
         "l_linestatus", "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode", "l_shipinstruct",
@@ -171,17 +174,19 @@ QUESTIONS = (
         WHERE o_orderdate >= DATE '1993-07-01' AND o_orderdate < DATE '1993-07-01' + INTERVAL '3' MONTH
             AND EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate)
         GROUP BY o_orderpriority ORDER BY o_orderpriority""",
-        f"""SELECT o_orderpriority, sdc_count(key), {_rows()}
-        FROM (SELECT o_orderpriority, o.record_key AS key, count(*) AS n FROM orders o JOIN lineitem ON l_orderkey = o_orderkey
+        f"""SELECT o_orderpriority, {_rows()}
+        FROM (SELECT o_orderpriority, o.record_key AS key, count(DISTINCT o_orderkey) AS n
+            FROM orders o JOIN lineitem ON l_orderkey = o_orderkey
             WHERE o_orderdate BETWEEN DATE '1993-07-01' AND DATE '1993-09-30' AND l_commitdate < l_receiptdate
             GROUP BY o_orderpriority, o_custkey, o.record_key)
         GROUP BY ALL HAVING sdc_count(key) > 0""",
-        "SDC044", "a subquery over records of one table for each record of another",
-        """SELECT o_orderpriority, count(DISTINCT o_custkey) AS customers, count(*) AS lines FROM orders, lineitem
+        "SDC044", "nothing says that orders and lines are of the same customer",
+        """SELECT o_orderpriority, count(*) AS order_count FROM orders
         WHERE o_orderdate >= DATE '1993-07-01' AND o_orderdate < DATE '1993-07-01' + INTERVAL '3' MONTH
-            AND l_orderkey = o_orderkey AND l_custkey = o_custkey AND l_commitdate < l_receiptdate
+            AND EXISTS (SELECT * FROM lineitem
+                WHERE l_orderkey = o_orderkey AND l_custkey = o_custkey AND l_commitdate < l_receiptdate)
         GROUP BY o_orderpriority ORDER BY o_orderpriority""",
-        "the customers and their late lines, which a join counts, in place of the orders",
+        "`AND l_custkey = o_custkey`",
     ),
     Question(
         5, "Revenue of local suppliers",
@@ -303,6 +308,21 @@ QUESTIONS = (
             / (WITH lines AS (FROM every) SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")})""",
     ),
     Question(
+        17, "Revenue lost without orders of small quantities",
+        """SELECT sum(l_extendedprice) / 7.0 AS avg_yearly FROM lineitem, part
+        WHERE p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container = 'MED BOX'
+            AND l_quantity < (SELECT 0.2 * avg(l_quantity) FROM lineitem WHERE l_partkey = p_partkey)""",
+        f"""WITH lines AS (SELECT l_partkey, l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_quantity FROM lineitem),
+        means AS (SELECT l_partkey, figures / n AS mean
+            FROM {_by_figure("l_partkey", "l_quantity")}
+            SEMI JOIN (SELECT l_partkey FROM (SELECT DISTINCT l_partkey, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
+            USING (l_partkey))
+        SELECT sum_of_l_extendedprice(price, key, repeated := sum(n) / count(*)) / 7 FROM (
+            SELECT customer, key, sum(price) AS price, count(*) AS n FROM lines JOIN part ON p_partkey = l_partkey
+                JOIN means USING (l_partkey)
+            WHERE p_brand = 'Brand#23' AND p_container = 'MED BOX' AND l_quantity::DOUBLE < 0.2 * mean GROUP BY ALL)""",
+    ),
+    Question(
         19, "Revenue of three kinds of parts",
         """SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem, part
         WHERE (p_partkey = l_partkey AND p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX', 'SM PACK', 'SM PKG')
@@ -322,19 +342,59 @@ QUESTIONS = (
                 AND p_size <= size
             WHERE starts_with(l_shipmode, 'AIR') AND l_shipinstruct = 'DELIVER IN PERSON')
         SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")}""",
-        "SDC034", "the equality of the join stands inside OR",
-        """SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem, part
-        WHERE p_partkey = l_partkey AND (
-            (p_brand = 'Brand#12' AND p_container IN ('SM CASE', 'SM BOX', 'SM PACK', 'SM PKG')
-                AND l_quantity >= 1 AND l_quantity <= 1 + 10 AND p_size BETWEEN 1 AND 5
-                AND l_shipmode IN ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON')
-            OR (p_brand = 'Brand#23' AND p_container IN ('MED BAG', 'MED BOX', 'MED PKG', 'MED PACK')
-                AND l_quantity >= 10 AND l_quantity <= 10 + 10 AND p_size BETWEEN 1 AND 10
-                AND l_shipmode IN ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON')
-            OR (p_brand = 'Brand#34' AND p_container IN ('LG CASE', 'LG BOX', 'LG PACK', 'LG PKG')
-                AND l_quantity >= 20 AND l_quantity <= 20 + 10 AND p_size BETWEEN 1 AND 15
-                AND l_shipmode IN ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON'))""",
-        "`p_partkey = l_partkey` once, before the `OR`s",
+    ),
+    Question(
+        20, "Suppliers with more in stock than half of what was sold",
+        """SELECT s_name, s_address FROM supplier, nation
+        WHERE s_suppkey IN (SELECT ps_suppkey FROM partsupp
+                WHERE ps_partkey IN (SELECT p_partkey FROM part WHERE p_name LIKE 'forest%')
+                    AND ps_availqty > (SELECT 0.5 * sum(l_quantity) FROM lineitem
+                        WHERE l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND l_shipdate >= DATE '1994-01-01'
+                            AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR))
+            AND s_nationkey = n_nationkey AND n_name = 'CANADA'
+        ORDER BY s_name""",
+        f"""WITH lines AS (SELECT l_partkey, l_suppkey, l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_quantity
+            FROM lineitem WHERE year(l_shipdate) = 1994),
+        sold AS (SELECT l_partkey, l_suppkey, figures FROM {_by_figure("l_partkey, l_suppkey", "l_quantity")}
+            SEMI JOIN (SELECT l_partkey, l_suppkey FROM (SELECT DISTINCT l_partkey, l_suppkey, customer, key FROM lines)
+                GROUP BY ALL HAVING sdc_count(key) > 0) USING (l_partkey, l_suppkey))
+        SELECT DISTINCT s_name, s_address FROM sold JOIN partsupp ON ps_partkey = l_partkey AND ps_suppkey = l_suppkey
+            JOIN part ON p_partkey = l_partkey JOIN supplier ON s_suppkey = l_suppkey JOIN nation ON n_nationkey = s_nationkey
+        WHERE n_name = 'CANADA' AND starts_with(p_name, 'forest')
+            AND ps_availqty > 0.5 * figures""",
+    ),
+    Question(
+        21, "Suppliers who alone kept an order waiting",
+        """SELECT s_name, count(*) AS numwait FROM supplier, lineitem l1, orders, nation
+        WHERE s_suppkey = l1.l_suppkey AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F'
+            AND l1.l_receiptdate > l1.l_commitdate
+            AND EXISTS (SELECT * FROM lineitem l2
+                WHERE l2.l_orderkey = l1.l_orderkey AND l2.l_suppkey <> l1.l_suppkey)
+            AND NOT EXISTS (SELECT * FROM lineitem l3
+                WHERE l3.l_orderkey = l1.l_orderkey AND l3.l_suppkey <> l1.l_suppkey
+                    AND l3.l_receiptdate > l3.l_commitdate)
+            AND s_nationkey = n_nationkey AND n_name = 'SAUDI ARABIA'
+        GROUP BY s_name ORDER BY numwait DESC, s_name LIMIT 100""",
+        f"""WITH waiting AS (SELECT l_orderkey AS waiting FROM lineitem GROUP BY l_orderkey
+            HAVING count(DISTINCT l_suppkey) > 1 AND count(DISTINCT l_suppkey) FILTER (l_receiptdate > l_commitdate) = 1)
+        SELECT s_name, {_rows()} AS numwait FROM (SELECT s_name, l.record_key AS key, count(*) AS n
+            FROM lineitem l JOIN waiting ON waiting = l_orderkey JOIN orders ON o_orderkey = l_orderkey
+                JOIN supplier ON s_suppkey = l_suppkey JOIN nation ON s_nationkey = n_nationkey
+            WHERE o_orderstatus = 'F' AND l_receiptdate > l_commitdate AND n_name = 'SAUDI ARABIA'
+            GROUP BY s_name, l_custkey, l.record_key)
+        GROUP BY s_name HAVING sdc_count(key) > 0 ORDER BY numwait DESC, s_name LIMIT 100""",
+        "SDC035", "nothing says that orders and lines are of the same customer",
+        """SELECT s_name, count(*) AS numwait FROM supplier, lineitem l1, orders, nation
+        WHERE s_suppkey = l1.l_suppkey AND o_orderkey = l1.l_orderkey AND o_custkey = l1.l_custkey AND o_orderstatus = 'F'
+            AND l1.l_receiptdate > l1.l_commitdate
+            AND EXISTS (SELECT * FROM lineitem l2
+                WHERE l2.l_orderkey = l1.l_orderkey AND l2.l_custkey = l1.l_custkey AND l2.l_suppkey <> l1.l_suppkey)
+            AND NOT EXISTS (SELECT * FROM lineitem l3
+                WHERE l3.l_orderkey = l1.l_orderkey AND l3.l_custkey = l1.l_custkey AND l3.l_suppkey <> l1.l_suppkey
+                    AND l3.l_receiptdate > l3.l_commitdate)
+            AND s_nationkey = n_nationkey AND n_name = 'SAUDI ARABIA'
+        GROUP BY s_name ORDER BY numwait DESC, s_name LIMIT 100""",
+        "`AND o_custkey = l1.l_custkey`, and the same of `l2` and `l3`",
     ),
     Question(
         22, "Customers without orders, by country",

@@ -1,0 +1,119 @@
+"""Variances, correlations and regression lines of numeric dimensions, from what is published for each of their values.
+
+::
+
+    SELECT stddev(age) FROM people
+
+    SELECT sqrt((sum(n * age^2) - sum(n * age)^2 / sum(n)) / (sum(n) - 1))
+    FROM (SELECT age, count(*) AS n FROM people GROUP BY age)
+
+So they agree with avg(age) and with the table, and have no noise but that of the counts. One of two columns may be a
+measure where no square of it is needed: the slope of income over age is made of sum(income) and count(income) GROUP BY
+age. With the noise of a sum of products for itself, one large contribution would show beside the others.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp, parse_one
+
+from sdcduck.guard.expressions import VALUES, duckdb_name, family, text
+from sdcduck.guard.protect.groups import Released
+from sdcduck.guard.protect.scope import Scope, refuse_query
+from sdcduck.guard.protect.values import from_groups, group_by, same_groups
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Role
+
+_SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_PAIRS = (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope)
+_SQUARED = (exp.Corr, exp.RegrR2)
+"""Those with a square of the first column, which a measure has none of here."""
+
+_MOST = "1e6"  # of larger figures the squares would not leave enough digits
+
+
+def is_statistic(node: exp.Expr) -> bool:
+    """Whether an aggregate may be a statistic of dimensions."""
+    return isinstance(node, (*_SPREADS, *_PAIRS))
+
+
+def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select | None:
+    """A statistic of dimensions, made of what is published for each of their values; None: it is something else."""
+    if not is_statistic(node):
+        return None
+    columns = [node.this] if isinstance(node, _SPREADS) else [node.this, node.expression]
+    if isinstance(node, _SPREADS) and (isinstance(node.this, exp.Distinct) or scope.has_measure(node.this)):
+        return None
+    if any(isinstance(column, exp.Distinct) for column in columns):
+        raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
+    refuse_query(*columns, condition)
+    if not scope.method.weighted:
+        raise Refused("SDC052", f"{duckdb_name(node)} of dimensions: count(*) GROUP BY them")
+    measure = _measure(scope, node, columns)
+    wanted = None if condition is None else condition.copy()
+    groups = same_groups(scope, released.keys, wanted, duckdb_name(node))
+    figures: dict[str, exp.Expr] = {}
+    for place, column in enumerate(columns):
+        if column is measure:
+            continue
+        if family(column) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", f"{duckdb_name(node)} of what is no number")
+        scope.check(column)
+        number = f"CAST({text(column)} AS DOUBLE)"
+        figures[f"_v{place}"] = parse_one(f"CASE WHEN abs({number}) <= {_MOST} THEN {number} END", read="duckdb")
+    known = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures)
+    rows = "count(*)" if measure is None else f"count({text(measure)})"
+    groups.append("expressions", parse_one(f"{rows} AS _n", read="duckdb"))
+    if measure is not None:
+        groups.append("expressions", parse_one(f"sum({text(measure)}) AS _m", read="duckdb"))
+    group_by(scope, groups, released.keys, figures)
+
+    def added(product: str) -> str:
+        return f"fsum(CASE WHEN {known} THEN {product} END)"
+
+    n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
+    number, sum_x = added(n), added(f"{n} * {x}")
+    sxx = f"greatest({added(f'{n} * {x} * {x}')} - {sum_x} * {sum_x} / nullif({number}, 0), 0)"
+    if isinstance(node, _SPREADS):
+        shown = _spread(node, number, sxx)
+    else:
+        y = f"{VALUES}._v0"
+        sum_y = added(f"{n} * {y}" if measure is None else f"{VALUES}._m")
+        sum_xy = added(f"{n} * {x} * {y}" if measure is None else f"{x} * {VALUES}._m")
+        syy = f"greatest({added(f'{n} * {y} * {y}')} - {sum_y} * {sum_y} / nullif({number}, 0), 0)"
+        shown = _of_pairs(node, number, sum_x, sum_y, sxx, syy, f"({sum_xy} - {sum_x} * {sum_y} / nullif({number}, 0))")
+    return from_groups(scope, groups, parse_one(shown, read="duckdb"), released)
+
+
+def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr | None:
+    """The first of two columns, if that is a measure; it has to be alone, and nothing may need its square."""
+    if not any(map(scope.has_measure, columns)):
+        return None
+    alone = isinstance(columns[0], exp.Column) and scope.role(columns[0]) is Role.MEASURE
+    if not alone or scope.has_measure(columns[-1]) or isinstance(node, _SQUARED):
+        slope = "the first of two columns may be a measure, in regr_slope, regr_intercept and covariances"
+        raise Refused("SDC052", f"{duckdb_name(node)} of a measure: {slope}")
+    if family(columns[0]) not in ("whole", "real", "decimal"):
+        raise Refused("SDC052", f"{duckdb_name(node)} of what is no number")
+    scope.refuse_filled(columns[0])
+    return columns[0]
+
+
+def _spread(node: exp.Expr, number: str, squares: str) -> str:
+    if isinstance(node, (exp.VariancePop, exp.StddevPop)):
+        variance = f"{squares} / nullif({number}, 0)"
+    else:
+        variance = f"CASE WHEN {number} > 1 THEN {squares} / ({number} - 1) END"
+    return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
+
+
+def _of_pairs(node: exp.Expr, number: str, sum_x: str, sum_y: str, sxx: str, syy: str, sxy: str) -> str:
+    slope = f"{sxy} / nullif({sxx}, 0)"
+    made: dict[type[exp.Expr], str] = {
+        exp.CovarPop: f"{sxy} / nullif({number}, 0)",
+        exp.CovarSamp: f"CASE WHEN {number} > 1 THEN {sxy} / ({number} - 1) END",
+        exp.Corr: f"greatest(least({sxy} / nullif(sqrt({sxx}) * sqrt({syy}), 0), 1), -1)",
+        exp.RegrSlope: slope,
+        exp.RegrIntercept: f"({sum_y} - {slope} * {sum_x}) / nullif({number}, 0)",
+        exp.RegrR2: f"CASE WHEN {sxx} > 0 THEN coalesce(least({sxy} * {sxy} / nullif({sxx} * {syy}, 0), 1), 1) END",
+    }
+    return made[type(node)]

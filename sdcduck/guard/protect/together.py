@@ -1,0 +1,124 @@
+"""UNION, INTERSECT and EXCEPT of records of one population: records again, of the units that their rows had.
+
+::
+
+    SELECT what, count(DISTINCT id) FROM (
+        SELECT id, 'visit' AS what FROM visits UNION ALL SELECT id, 'stay' FROM stays
+    ) GROUP BY what
+
+    .. WHERE id IN (SELECT id FROM visits INTERSECT SELECT id FROM stays)
+
+With UNION ALL a unit has the rows of both sides. Where rows are compared with each other they have the unit in them and
+no measure, so that no row of one unit decides whether one of another is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.expressions import family, is_wide
+from sdcduck.guard.methods import method_class
+from sdcduck.guard.methods.carried import CARRIED
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Label, Relation, Role
+from sdcduck.quoting import folded
+
+
+def agreed(policies: Sequence[Policy]) -> Policy:
+    """The policy that records of several tables are answered under: the first, as strict as any of them.
+
+    Raises:
+        Refused: they are of different units, or protected in different ways.
+    """
+    first = policies[0]
+    for other in policies[1:]:
+        alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
+        alone = first.population is None or first.population != other.population
+        if method_class(first).from_cells:
+            raise Refused("SDC035", "a publication has cells, and no units")
+        if alone and folded(first.name) != folded(other.name):
+            raise Refused("SDC035", "records of different units")
+        if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
+            raise Refused("SDC035", "tables protected in different ways")
+    return replace(first, min_units=max(policy.min_units for policy in policies))
+
+
+def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relation:
+    """The relation of a set operation of records.
+
+    Raises:
+        Refused: the sides are not both records of the same units, or their columns are not of one kind.
+    """
+    if left.label is not Label.UNIT or right.label is not Label.UNIT:
+        raise Refused("SDC043", "records beside what is none")
+    assert left.policy is not None
+    assert right.policy is not None
+    if method_class(left.policy).from_cells:
+        raise Refused("SDC043", "a publication has cells, and no records: add up the answers")
+    policy = agreed([left.policy, right.policy])
+    if node.args.get("by_name") or any(node.args.get(part) for part in ("on", "limit", "offset", "order")):
+        raise Refused("SDC043", "BY NAME, ORDER BY or LIMIT of records")
+    sides = [
+        [item for item in side.selects if not item.alias_or_name.startswith(CARRIED)]
+        for side in (node.this, node.expression)
+    ]
+    if len(sides[0]) != len(sides[1]) or left.added or right.added:
+        raise Refused("SDC043", "different columns, or sums that units have")
+    roles: dict[str, Role] = {}
+    measures: dict[str, str] = {}
+    missing: set[str] = set()
+    for one, other in zip(*sides, strict=True):
+        name, beside = folded(one.alias_or_name), folded(other.alias_or_name)
+        roles[name] = _role(left, name, right, beside)
+        if not _are_of_one_type(one.unalias(), other.unalias()):
+            raise Refused("SDC043", f"{name}: columns of different types; cast one")
+        if roles[name] is Role.MEASURE:
+            measures[name] = left.measures[name]
+        if name in left.missing or beside in right.missing:
+            missing.add(name)
+    rows_of = max(left.rows_of, right.rows_of, key=len) or (folded(policy.name),)
+    if not (isinstance(node, exp.Union) and not node.args.get("distinct")):
+        _refuse_compared(node, roles, missing)
+        if set(roles.values()) == {Role.UNIT}:
+            rows_of = ()
+    policy = replace(policy, one_row_per_unit=not rows_of)
+    return Relation(
+        Label.UNIT, frozenset(roles), roles, policy, rows_of=rows_of, missing=frozenset(missing), measures=measures
+    )
+
+
+def _role(left: Relation, name: str, right: Relation, beside: str) -> Role:
+    roles = {left.roles[name], right.roles[beside]}
+    if Role.MEASURE in roles:
+        # One measure has one noise: what has another name is another one.
+        if roles != {Role.MEASURE} or left.measures[name] != right.measures[beside]:
+            raise Refused("SDC043", f"{name}: a measure, and something else: add up each by itself")
+        return Role.MEASURE
+    if Role.UNIT in roles:
+        if roles != {Role.UNIT}:
+            raise Refused("SDC043", f"{name}: the unit, and something else")
+        return Role.UNIT
+    return Role.DIMENSION if roles == {Role.DIMENSION} else Role.COMPUTED
+
+
+def _refuse_compared(node: exp.SetOperation, roles: dict[str, Role], missing: set[str]) -> None:
+    """Refuse to compare rows that have no unit, or measures."""
+    if not node.args.get("distinct"):
+        raise Refused("SDC043", "INTERSECT ALL or EXCEPT ALL of records")
+    known = {name for name, role in roles.items() if role is Role.UNIT} - missing
+    if not known or missing or Role.MEASURE in roles.values():
+        raise Refused("SDC043", "rows compared without their unit, or by measures: UNION ALL, or SELECT the unit, too")
+
+
+def _are_of_one_type(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether the columns become one without a cast that could fail."""
+    if isinstance(one, exp.Null) or isinstance(other, exp.Null):
+        return True
+    kinds = (family(one), family(other))
+    if None in kinds or kinds[0] != kinds[1]:
+        return False
+    return one.type == other.type or (kinds[0] != "decimal" and not (is_wide(one) or is_wide(other)))

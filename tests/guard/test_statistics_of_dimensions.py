@@ -1,0 +1,105 @@
+"""Variances, correlations, modes and lists of dimensions: what follows from the published groups, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from visits_database import answer
+
+from sdcduck.guard import Guard, Refused
+
+EQUAL = [
+    "SELECT region, bool_or(age > 50), bool_and(age > 3), bool_and(age > 30) FILTER (WHERE age > 40) FROM patients GROUP BY region",
+    "SELECT string_agg(DISTINCT region, ', ' ORDER BY region DESC) FROM patients",
+    "SELECT region, string_agg(DISTINCT (age // 10)::VARCHAR, ',' ORDER BY (age // 10)::VARCHAR) FROM patients GROUP BY region",
+    "SELECT list(DISTINCT region ORDER BY region), array_agg(DISTINCT age ORDER BY age DESC) FROM patients",
+    "SELECT mode(age) FROM (SELECT age FROM patients WHERE age < 31 OR region = 'n' AND age = 40)",
+    "SELECT n, bool_or(seen > 6) FROM (SELECT id, count(*) AS n, min(month(day)) AS seen FROM visits GROUP BY id) GROUP BY n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", EQUAL)
+def test_with_nothing_to_hide_it_is_what_duckdb_says(same_as_duckdb: Callable[[str], None], query: str) -> None:
+    same_as_duckdb(query)
+
+
+STATISTICS = [
+    ("var_pop(age)", "sum(n * age * age) / sum(n) - (sum(n * age) / sum(n)) ** 2"),
+    ("var_samp(age)", "(sum(n * age * age) - sum(n * age) ** 2 / sum(n)) / (sum(n) - 1)"),
+    ("stddev(age)", "sqrt((sum(n * age * age) - sum(n * age) ** 2 / sum(n)) / (sum(n) - 1))"),
+    ("stddev_pop(age)", "sqrt(sum(n * age * age) / sum(n) - (sum(n * age) / sum(n)) ** 2)"),
+    ("covar_pop(age, w)", "sum(n * age * w) / sum(n) - sum(n * age) / sum(n) * sum(n * w) / sum(n)"),
+    ("covar_samp(age, w)", "(sum(n * age * w) - sum(n * age) * sum(n * w) / sum(n)) / (sum(n) - 1)"),
+    ("regr_slope(age, w)", "(sum(n * age * w) - sum(n * age) * sum(n * w) / sum(n)) / (sum(n * w * w) - sum(n * w) ** 2 / sum(n))"),
+    ("corr(age, w)", "(sum(n * age * w) - sum(n * age) * sum(n * w) / sum(n)) / sqrt((sum(n * w * w) - sum(n * w) ** 2 / sum(n)) * (sum(n * age * age) - sum(n * age) ** 2 / sum(n)))"),
+    ("regr_r2(age, w)", "((sum(n * age * w) - sum(n * age) * sum(n * w) / sum(n)) ** 2 / ((sum(n * w * w) - sum(n * w) ** 2 / sum(n)) * (sum(n * age * age) - sum(n * age) ** 2 / sum(n))))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statistic", "formula"), STATISTICS)
+def test_a_statistic_is_that_of_the_published_counts(noisy: Guard, statistic: str, formula: str) -> None:
+    records = "FROM patients JOIN ages USING (age) WHERE age > 30"
+    of = "age, w" if "w)" in statistic else "age"
+    counts = f"(SELECT region, {of}, count(*) AS n {records} GROUP BY ALL)"
+    wanted = noisy.sql(f"SELECT region, {formula} AS x FROM {counts} GROUP BY region ORDER BY region").to_pylist()
+    found = noisy.sql(f"SELECT region, {statistic} AS x {records} GROUP BY region ORDER BY region").to_pylist()
+    assert len(found) == 3
+    for row, expected in zip(found, wanted, strict=True):
+        assert row == {"region": expected["region"], "x": pytest.approx(expected["x"], rel=1e-6)}
+
+
+def test_a_slope_over_a_measure_is_that_of_published_sums(noisy: Guard) -> None:
+    by_age = "(SELECT age, count(income) AS n, sum(income) AS m FROM patients GROUP BY age)"
+    slope = "(sum(age * m) - sum(n * age) * sum(m) / sum(n)) / (sum(n * age * age) - sum(n * age) ** 2 / sum(n))"
+    wanted = noisy.sql(f"SELECT {slope} AS s, (sum(m) - {slope} * sum(n * age)) / sum(n) AS i FROM {by_age}")
+    found = noisy.sql("SELECT regr_slope(income, age) AS s, regr_intercept(income, age) AS i FROM patients")
+    assert found.to_pylist() == [pytest.approx(wanted.to_pylist()[0], rel=1e-9)]
+
+
+def test_parts_agree(noisy: Guard) -> None:
+    """A list has the groups that appear, a mode is the largest of them, and a variance goes with the mean."""
+    listed = noisy.sql("SELECT list(DISTINCT age ORDER BY age) AS x FROM patients WHERE region = 'n'").to_pylist()
+    groups = noisy.sql(
+        "SELECT age, count(*) AS n FROM patients WHERE region = 'n' GROUP BY age ORDER BY age"
+    ).to_pylist()
+    assert listed == [{"x": [row["age"] for row in groups]}]
+    largest = max(row["n"] for row in groups)
+    mode = noisy.sql("SELECT mode(age) AS x FROM patients WHERE region = 'n'").to_pylist()
+    assert mode == [{"x": min(row["age"] for row in groups if row["n"] == largest)}]
+    rollup = noisy.sql("SELECT region, stddev(age) AS s FROM patients GROUP BY ROLLUP (region)").to_pylist()
+    alone = noisy.sql("SELECT stddev(age) AS s FROM patients WHERE region = 'n'").to_pylist()
+    assert {row["region"]: row["s"] for row in rollup}["n"] == alone[0]["s"]
+
+
+REFUSED = [
+    ("mode(income)", "SDC050"),
+    ("mode(id)", "SDC050"),
+    ("bool_or(income > 50)", "SDC050"),
+    ("list(DISTINCT income)", "SDC050"),
+    ("list(DISTINCT id)", "SDC050"),
+    ("list(region)", "SDC050"),
+    ("string_agg(region, ',')", "SDC050"),
+    ("list(DISTINCT region ORDER BY age)", "SDC050"),
+    ("string_agg(DISTINCT region, ',' ORDER BY income)", "SDC050"),
+    ("stddev(id)", "SDC040"),
+    ("stddev(DISTINCT age)", "SDC05"),
+    ("corr(income, age)", "SDC052"),
+    ("corr(income, income)", "SDC052"),
+    ("regr_slope(age, income)", "SDC052"),
+    ("regr_slope(income * 2, age)", "SDC052"),
+    ("covar_pop(income, income)", "SDC052"),
+    ("covar_pop(id, age)", "SDC04"),
+    ("corr(region, age)", "SDC052"),
+]
+
+
+@pytest.mark.parametrize(("aggregate", "code"), REFUSED)
+def test_others_are_refused(noisy: Guard, aggregate: str, code: str) -> None:
+    with pytest.raises(Refused, match=code):
+        noisy.sql(f"SELECT {aggregate} FROM patients")
+
+
+def test_where_figures_are_not_added_up_it_is_said(exact: Guard) -> None:
+    with pytest.raises(Refused, match=r"SDC052.*GROUP BY them"):
+        answer(exact, "SELECT stddev(age) FROM patients")
