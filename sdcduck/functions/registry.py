@@ -219,8 +219,8 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         name = planner.name[4:]
         asked = ""
         if _STOPS_ASKING:
-            # Each step asks once; in between DuckDB sees whether it was interrupted. In a subquery tied to other rows each
-            # of these asks, so that no LIMIT can end it.
+            # Each step asks once; in between DuckDB sees whether it was interrupted. In a subquery tied to other rows
+            # each of these asks, so that no LIMIT can end it.
             done = f"_sdc_done('{name}', '{token}', txid_current()::BIGINT, "
             asked = (
                 f"FROM (WITH RECURSIVE asked(time, done) AS (SELECT 0::BIGINT, {done}0::BIGINT) UNION ALL "
