@@ -152,7 +152,7 @@ def _defined(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
 
 @cache
 def _spelled_here() -> frozenset[tuple[str, tuple[str, ...]]]:
-    """Name and words of our macros as this DuckDB spells them, when they are created and when they are read from a file.
+    """Name and words of our macros as this DuckDB spells them when they are created, and when read from a file.
 
     None where there is no place for a file: then what it spells otherwise is not taken for ours.
     """
@@ -172,8 +172,9 @@ def _spelled_here() -> frozenset[tuple[str, tuple[str, ...]]]:
 def has_all(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the macros that call Python are all there, as ours; at those of protected answers looks the guard.
 
-    What one stands for is compared word by word: DuckDB spells it with brackets and casts of its own. Where words differ,
-    as they may with a later one, it is asked how it spells ours. One that somebody replaced is named in a warning.
+    What one stands for is compared word by word: DuckDB spells it with brackets and casts of its own. Where words
+    differ, as they may with a later one, it is asked how it spells ours.
+    One that somebody replaced is named in a warning.
 
     Raises:
         SDCError: one that says how tables are protected is not what this sdcduck stores.
