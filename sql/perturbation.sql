@@ -1162,14 +1162,25 @@ CREATE OR REPLACE MACRO _sdc_on_grid(value, step) AS
 CREATE OR REPLACE MACRO sdc_digits_of_noise(x, t, key_sum, ptable := 'default_magnitude', p_large := 0.1) AS
     CASE
         WHEN NOT _sdc_coefficients_checked(ptable, NULL, p_large, NULL, NULL, 3, 0, 8, false, true, false) THEN NULL
-        WHEN x IS NULL OR t IS NULL OR key_sum IS NULL THEN NULL
-        WHEN NOT isfinite(x::DOUBLE) OR NOT isfinite(t::DOUBLE) OR t < 0
-            THEN error('sdc_digits_of_noise: x and t must be finite numbers, and t not negative')
-        WHEN key_sum < 0 THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
-        ELSE _sdc_on_grid(
-            x::DOUBLE,
-            _sdc_grid_step(_sdc_noise_spread(
-                ptable, t::DOUBLE * (p_large / 1e-1), _sdc_grid_share((key_sum % 99999989)::BIGINT))))
+        ELSE list_transform(
+            list_transform(
+                list_transform(
+                    list_transform(
+                        [{'x': x::DOUBLE, 't': t::DOUBLE, 'key': key_sum}],
+                        lambda cell: CASE
+                            WHEN cell['x'] IS NULL OR cell['t'] IS NULL OR cell['key'] IS NULL THEN NULL
+                            WHEN NOT isfinite(cell['x']) OR NOT isfinite(cell['t']) OR cell['t'] < 0
+                                THEN error('sdc_digits_of_noise: x and t must be finite numbers, and t not negative')
+                            WHEN cell['key'] < 0
+                                THEN error('negative record keys: keys lie between 0 and 10^digits - 1 (see sdc_check_keys)')
+                            ELSE {'x': cell['x'], 't': cell['t'], 'key': (cell['key'] % 99999989)::BIGINT}
+                        END),
+                    lambda known: {
+                        'x': known['x'],
+                        'spread': _sdc_noise_spread(ptable, known['t'] * (p_large / 1e-1), _sdc_grid_share(known['key']))
+                    }),
+                lambda apart: {'x': apart['x'], 'step': _sdc_grid_step(apart['spread'])}),
+            lambda rounded: _sdc_on_grid(rounded['x'], rounded['step']))[1]
     END;
 
 --| sdc_weighted_sum(y, weight, record_key, ptable := 'default_magnitude', p_large := 0.1, p_small := NULL, fp := NULL, q := 3, epsilon := [1.0], small_cells := NULL, mu_c := 0, sensitive := false, magnifier := 'top', same_key := true, zero_keys := false, filter := true, digits := 8, decimals := 4, compat := false) -> DOUBLE
@@ -1432,60 +1443,89 @@ CREATE OR REPLACE MACRO sdc_variance(
 ) AS
     _sdc_own_variance(y, record_key, ptable, count_ptable, p_large, filter, digits, decimals, NULL, NULL);
 
--- The published number of rows of so many units, of which the one with most rows has `most`: with the noise of the number
--- of units, times these. Its key is another than that of the count of units, or rows - 2 * units would have no noise where
--- nobody has more than two rows and say exactly how many have one; and another for other rows of the same units, or
--- the difference would be exact. The same number of rows of everybody is still one and the same question.
-CREATE OR REPLACE MACRO _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows) AS
-    n + CASE
-        WHEN most > 1
-            THEN most * _sdc_count_noise(units, _sdc_own_key(key_sum, n / most, own_rows), ptable, 8)
-        ELSE _sdc_count_noise(units, key_sum, ptable, 8)
-    END;
-
--- `_sdc_published_rows` of what is added up already: the type of the keys, the units that have rows, those of them with a key, the sum
--- of these keys, the rows, and the rows of the unit that has most.
-CREATE OR REPLACE MACRO _sdc_stepped_rows(
-    kind, units, keys, key_sum, n, most, ptable, magnitude_ptable, own_rows, own_largest
-) AS
-    _sdc_refuse_bad_keys(
-        kind,
-        units,
-        keys,
-        key_sum,
-        greatest(
-            _sdc_ckm_rows(n, most, units, key_sum, ptable, own_rows)
-                + CASE
-                    WHEN most > 1 THEN round(sdc_ckm_sum(
-                        n::DOUBLE, [most::DOUBLE],
-                        _sdc_own_key(key_sum, n::DOUBLE / most, own_largest),
-                        ptable := magnitude_ptable,
-                        is_odd := _sdc_ptable_is_odd(magnitude_ptable, units))
-                        - n::DOUBLE
-                        + most * (_sdc_own_key(key_sum, n::DOUBLE / most, own_largest) / 99999989e0 - 0.5e0))
-                    ELSE 0
-                END,
-            0)::BIGINT
-    );
+-- The published numbers of rows of cells, each of which has n rows of so many units, of which the one with most rows has
+-- `most`: with the noise of the number of units, times these. Its key is another than that of the count of units, or
+-- rows - 2 * units would have no noise where nobody has more than two rows and say exactly how many have one; and another
+-- for other rows of the same units, or the difference would be exact. The same number of rows of everybody is still one and
+-- the same question.
+CREATE OR REPLACE MACRO _sdc_ckm_rows(cells, ptable, own_rows) AS
+    list_transform(
+        list_transform(
+            cells,
+            lambda cell: {
+                'of': cell,
+                'times': CASE WHEN cell['most'] > 1 THEN cell['most'] ELSE 1 END,
+                'key': CASE
+                    WHEN cell['most'] > 1 THEN _sdc_own_key(cell['key'], cell['n'] / cell['most'], own_rows)
+                    ELSE cell['key']
+                END
+            }),
+        lambda keyed: {
+            'of': keyed['of'],
+            'rows': keyed['of']['n'] + keyed['times'] * _sdc_count_noise(keyed['of']['units'], keyed['key'], ptable, 8)
+        });
 
 -- The published number of rows, where a record is a unit that has n of them: also with the noise of a sum, and up to half
 -- the rows of the largest unit more or less, in whole steps. Without the first a count of rows, divided by the count of
 -- units, would be the exact number of rows of somebody who is alone in a cell; without the second many counts, of sets with
 -- and without people whose rows are known, would lie in heaps so many rows apart as the largest unit has. Where nobody has
 -- more than one row it is `sdc_count`.
-CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable, own_rows, own_largest) AS
-    _sdc_stepped_rows(
+CREATE OR REPLACE MACRO _sdc_shown_rows(cells, ptable, magnitude_ptable, own_rows, own_largest) AS
+    list_transform(
+        list_transform(
+            _sdc_ckm_rows(cells, ptable, own_rows),
+            lambda cell: {
+                'of': cell['of'],
+                'rows': cell['rows'],
+                'key': _sdc_own_key(cell['of']['key'], cell['of']['n'] / cell['of']['most'], own_largest)
+            }),
+        lambda keyed: {
+            'of': keyed['of'],
+            'rows': greatest(
+                keyed['rows'] + CASE
+                    WHEN keyed['of']['most'] > 1 THEN round(_sdc_single_value(
+                        keyed['of']['n']::DOUBLE, keyed['of']['most']::DOUBLE, keyed['key'], magnitude_ptable, 0.1, NULL, NULL, 3,
+                        NULL, 0, false, _sdc_ptable_is_odd(magnitude_ptable, keyed['of']['units']), true, 8, false)
+                        - keyed['of']['n']::DOUBLE
+                        + keyed['of']['most'] * (keyed['key'] / 99999989e0 - 0.5e0))
+                    ELSE 0
+                END,
+                0)::BIGINT
+        });
+
+-- What these are made of, where a record is a unit that has n rows.
+CREATE OR REPLACE MACRO _sdc_cell_of_units(n, record_key) AS {
+    'n': sum(n)::BIGINT,
+    'most': max(n)::BIGINT,
+    'units': count(CASE WHEN n > 0 THEN 1 END),
+    'key': _sdc_refuse_bad_keys(
         typeof(max(record_key)),
         count(CASE WHEN n > 0 THEN 1 END),
         count(CASE WHEN n > 0 THEN record_key END),
         sum(CASE WHEN n > 0 THEN record_key END),
-        sum(n)::BIGINT,
-        max(n),
-        ptable,
-        magnitude_ptable,
-        own_rows,
-        own_largest
-    );
+        sum(CASE WHEN n > 0 THEN record_key END))
+};
+
+CREATE OR REPLACE MACRO _sdc_published_rows(n, record_key, ptable, magnitude_ptable, own_rows, own_largest) AS
+    list_transform(
+        _sdc_shown_rows([_sdc_cell_of_units(n, record_key)], ptable, magnitude_ptable, own_rows, own_largest),
+        lambda cell: cell['rows'])[1];
+
+-- `_sdc_published_rows` of what is added up already: the type of the keys, the units that have rows, those of them with a key, the sum
+-- of these keys, the rows, and the rows of the unit that has most.
+CREATE OR REPLACE MACRO _sdc_stepped_rows(
+    kind, units, keys, key_sum, n, most, ptable, magnitude_ptable, own_rows, own_largest
+) AS
+    list_transform(
+        _sdc_shown_rows(
+            [{
+                'n': n::BIGINT,
+                'most': most::BIGINT,
+                'units': units,
+                'key': _sdc_refuse_bad_keys(kind, units, keys, key_sum, key_sum)
+            }],
+            ptable, magnitude_ptable, own_rows, own_largest),
+        lambda cell: cell['rows'])[1];
 
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
 -- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
@@ -1495,35 +1535,39 @@ CREATE OR REPLACE MACRO _sdc_variance_of_units(
 ) AS
     list_transform(
         list_transform(
-            [{
-                'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
-                'mean': _sdc_exact_sum(total, 4) / sum(n),
-                'deviations': greatest(
-                    sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8 - _sdc_exact_sum(total, 4) ** 2 / sum(n), 0),
-                'key': sum(CASE WHEN n > 0 THEN record_key END),
-                'repeated': sum(n)::DOUBLE / count(CASE WHEN n > 0 THEN 1 END),
-                'odd': _sdc_ptable_is_odd(ptable, count(CASE WHEN n > 0 THEN 1 END)),
-                'enough': sdc_count(record_key, ptable := count_ptable, filter := n > 0) > 1 + _sdc_ptable_most(count_ptable),
-                'rows': _sdc_published_rows(n, record_key, count_ptable, ptable, own_rows, own_largest)
-            }],
-            lambda cell: {
-                'cell': cell,
+            list_transform(
+                [{
+                    'units': list({'n': n, 'total': total, 'squares': squares}) FILTER (n > 0),
+                    'total': _sdc_exact_sum(total, 4),
+                    'squares': sum(try_cast(squares * 1e8 AS HUGEINT))::DOUBLE / 1e8,
+                    'cell': _sdc_cell_of_units(n, record_key)
+                }],
+                lambda all_units: {
+                    'units': all_units['units'],
+                    'cell': all_units['cell'],
+                    'mean': all_units['total'] / all_units['cell']['n'],
+                    'deviations': greatest(all_units['squares'] - all_units['total'] ** 2 / all_units['cell']['n'], 0),
+                    'repeated': all_units['cell']['n']::DOUBLE / all_units['cell']['units'],
+                    'shown': _sdc_shown_rows([all_units['cell']], count_ptable, ptable, own_rows, own_largest)[1]['rows'],
+                    'sure': all_units['cell']['units'] + _sdc_count_noise(
+                        all_units['cell']['units'], all_units['cell']['key'], count_ptable, 8) > 1 + _sdc_ptable_most(count_ptable)
+                }),
+            lambda known: {
+                'of': known,
+                'key': _sdc_own_key(
+                    known['cell']['key'], _sdc_significant(known['deviations'] / known['repeated'], 6), own),
                 'largest': list_max(list_transform(
-                    cell['units'],
+                    known['units'],
                     lambda one: greatest(
-                        one['squares'] - 2 * cell['mean'] * one['total'] + one['n'] * cell['mean'] ** 2, 0)))
+                        one['squares'] - 2 * known['mean'] * one['total'] + one['n'] * known['mean'] ** 2, 0)))
             }),
-        lambda known: CASE
-            WHEN known['cell']['enough'] AND known['cell']['rows'] > 1 THEN
+        lambda spread: CASE
+            WHEN spread['of']['sure'] AND spread['of']['shown'] > 1 THEN
                 _sdc_quotient_on_grid(
                     _sdc_single_value(
-                        known['cell']['deviations'],
-                        known['largest'],
-                        _sdc_own_key(
-                            known['cell']['key'],
-                            _sdc_significant(known['cell']['deviations'] / known['cell']['repeated'], 6), own),
-                        ptable, 0.1, NULL, NULL, 3, NULL, 0, false, known['cell']['odd'], true, 8, false),
-                    known['largest'], known['cell']['repeated'], known['cell']['rows'] - 1, ptable, own_grid)
+                        spread['of']['deviations'], spread['largest'], spread['key'], ptable, 0.1, NULL, NULL, 3, NULL, 0, false,
+                        _sdc_ptable_is_odd(ptable, spread['of']['cell']['units']), true, 8, false),
+                    spread['largest'], spread['of']['repeated'], spread['of']['shown'] - 1, ptable, own_grid)
         END)[1];
 
 --| sdc_quantile(y, record_key, q, ptable := 'default', significant := 2, least_beyond := 5, filter := true, digits := 8) -> DOUBLE
@@ -1589,44 +1633,88 @@ CREATE OR REPLACE MACRO sdc_quantile(
 CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y) FILTER (y IS NOT NULL);
 
 -- The quantile of the rows of units, each with its list of bins: as `sdc_quantile`, but rows are counted with the noise of
--- units. NULL where fewer published rows lie on either side than five units could have that have as many as any unit here;
--- that number is taken up to a power of two, so that the places where the answer begins do not tell it. With one row a unit
--- it is `sdc_quantile`.
+-- units, and it is NULL where fewer than five published units lie on either side. So that no unit with many rows is the answer,
+-- a unit with more than `limit` rows stands there with so many of them, evenly spread: with the largest power of two for
+-- which five such units would still lie on either side, by the published number of rows that are left. How many rows a unit has
+-- in truth decides nothing. With one row a unit it is `sdc_quantile`.
 CREATE OR REPLACE MACRO _sdc_quantile_of_units(bins, record_key, q, ptable, magnitude_ptable, own_rows, own_largest) AS
     list_transform(
-        [{
-            'units': list({'bins': bins, 'key': record_key}) FILTER (len(bins) > 0),
-            'rows': list_sort(flatten(list(bins) FILTER (len(bins) > 0))),
-            'n': _sdc_published_rows(coalesce(len(bins), 0), record_key, ptable, magnitude_ptable, own_rows, own_largest),
-            'most': max(len(bins)),
-            'noise': _sdc_ptable_most(ptable) * max(len(bins))
-        }],
-        lambda cell: CASE
-            WHEN least(q, 1 - q) * cell['n'] >= 5 * 2 ** ceil(log2(cell['most'])) THEN
+        list_transform(
+            list_transform(
                 list_transform(
-                    [list_transform(
-                        list_distinct(list_slice(
-                            cell['rows'],
-                            greatest(1, least(len(cell['rows']), ceil(q * cell['n'])::BIGINT - cell['noise'] - 1)),
-                            ceil(q * cell['n'])::BIGINT + cell['noise'] + 1)),
-                        lambda bin_near: list_transform(
-                            [list_filter(
-                                list_transform(
-                                    cell['units'],
-                                    lambda one: {
-                                        'n': len(list_filter(one['bins'], lambda bin: bin <= bin_near)),
-                                        'key': one['key']
-                                    }),
-                                lambda one: one['n'] > 0)],
-                            lambda below: {
-                                'bin': bin_near,
-                                'n': _sdc_ckm_rows(
-                                    list_sum(list_transform(below, lambda one: one['n'])),
-                                    list_max(list_transform(below, lambda one: one['n'])),
-                                    len(below), list_sum(list_transform(below, lambda one: one['key'])), ptable, own_rows)
-                            })[1])],
+                    [{
+                        'units': list({'bins': bins, 'key': record_key}) FILTER (len(bins) > 0),
+                        'cell': _sdc_cell_of_units(coalesce(len(bins), 0), record_key)
+                    }],
+                    lambda all_rows: {
+                        'units': all_rows['units'],
+                        'limited': _sdc_shown_rows(
+                            list_transform(
+                                list_transform(range(1 + ceil(log2(greatest(all_rows['cell']['most'], 1)))::BIGINT), lambda power: 1 << power),
+                                lambda most_rows: {
+                                    'limit': most_rows,
+                                    'n': list_sum(list_transform(
+                                        all_rows['units'], lambda one: least(len(one['bins']), most_rows)))::BIGINT,
+                                    'most': least(all_rows['cell']['most'], most_rows),
+                                    'units': all_rows['cell']['units'],
+                                    'key': all_rows['cell']['key']
+                                }),
+                            ptable, magnitude_ptable, own_rows, own_largest)
+                    }),
+                lambda cell: {
+                    'units': cell['units'],
+                    'sure': least(q, 1 - q) * cell['limited'][1]['rows'] >= 5,
+                    'limited': list_filter(
+                        cell['limited'], lambda one: least(q, 1 - q) * one['rows'] >= 5 * one['of']['limit'])[-1]
+                }),
+            lambda cell: {
+                'sure': cell['sure'],
+                'n': cell['limited']['rows'],
+                'noise': _sdc_ptable_most(ptable) * cell['limited']['of']['most'],
+                'units': list_transform(cell['units'], lambda one: {
+                    'key': one['key'],
+                    'bins': CASE
+                        WHEN len(one['bins']) <= cell['limited']['of']['limit'] THEN one['bins']
+                        ELSE list_transform(
+                            range(cell['limited']['of']['limit']),
+                            lambda place: one['bins'][
+                                1 + (2 * place + 1) * len(one['bins']) // (2 * cell['limited']['of']['limit'])])
+                    END
+                })
+            }),
+        lambda cell: CASE
+            WHEN cell['sure'] THEN
+                list_transform(
+                    [_sdc_ckm_rows(
+                        list_transform(
+                            list_transform(
+                                list_distinct(list_slice(
+                                    list_sort(flatten(list_transform(cell['units'], lambda one: one['bins']))),
+                                    greatest(1, least(
+                                        list_sum(list_transform(cell['units'], lambda one: len(one['bins'])))::BIGINT,
+                                        ceil(q * cell['n'])::BIGINT - cell['noise'] - 1)),
+                                    ceil(q * cell['n'])::BIGINT + cell['noise'] + 1)),
+                                lambda bin_near: {
+                                    'bin': bin_near,
+                                    'below': list_filter(
+                                        list_transform(
+                                            cell['units'],
+                                            lambda one: {
+                                                'n': len(list_filter(one['bins'], lambda bin: bin <= bin_near)),
+                                                'key': one['key']
+                                            }),
+                                        lambda one: one['n'] > 0)
+                                }),
+                            lambda near: {
+                                'bin': near['bin'],
+                                'n': list_sum(list_transform(near['below'], lambda one: one['n']))::BIGINT,
+                                'most': list_max(list_transform(near['below'], lambda one: one['n'])),
+                                'units': len(near['below']),
+                                'key': list_sum(list_transform(near['below'], lambda one: one['key']))
+                            }),
+                        ptable, own_rows)],
                     lambda steps: coalesce(
                         list_min(list_transform(
-                            list_filter(steps, lambda step: step['n'] >= q * cell['n']), lambda step: step['bin'])),
-                        list_max(list_transform(steps, lambda step: step['bin']))))[1]
+                            list_filter(steps, lambda step: step['rows'] >= q * cell['n']), lambda step: step['of']['bin'])),
+                        list_max(list_transform(steps, lambda step: step['of']['bin']))))[1]
         END)[1];

@@ -190,7 +190,6 @@ def test_what_another_sdcduck_stored_makes_room(file: Path) -> None:
 @pytest.mark.parametrize(
     ("replaced", "drop"),
     [
-        ("sdc_record_key(unit_id, digits := 8) AS 3", "MACRO sdc_record_key"),
         ("SDC_Protect(tbl, unit := NULL) AS TABLE SELECT 'people' AS name", "MACRO TABLE sdc_protect"),
         ("_sdc_with_python(plan) AS replace(plan, 'people', 'others')", "MACRO _sdc_with_python"),
     ],
@@ -209,6 +208,43 @@ def test_a_macro_that_somebody_replaced_is_noticed(file: Path, replaced: str, dr
         assert con.execute(KEY).fetchall() == [(22362356,)]
         if not read_only:
             assert con.cursor().execute(KEY).fetchall() == [(22362356,)]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_replaced_macro_that_protects_nothing_is_ours_again(file: Path, read_only: bool) -> None:
+    with duckdb.connect(str(file)) as con:
+        con.execute("CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS 3")
+    with (
+        pytest.warns(UserWarning, match="somebody replaced sdc_record_key of sdcduck"),
+        sdcduck.connect(file, read_only=read_only, secret=SECRET) as con,
+    ):
+        assert con.execute(KEY).fetchall() == [(22362356,)]
+    if not read_only:
+        with sdcduck.connect(file, secret=SECRET) as con:
+            assert con.execute(KEY).fetchall() == [(22362356,)]
+
+
+def other_words(text: str) -> str:
+    """How no DuckDB of today writes these."""
+    return text.replace("query(", "run_the_query(").replace("SELECT *", "FROM_FIRST EVERY COLUMN")
+
+
+def test_a_duckdb_that_spells_macros_with_other_words(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later one may; what it makes of ours is ours, and what somebody replaced is not."""
+    defined = stored._defined
+
+    def respelled(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+        return [(name, other_words(definition), kind) for name, definition, kind in defined(con)]
+
+    stored._spelled_here.cache_clear()
+    monkeypatch.setattr(stored, "_defined", respelled)
+    with duckdb.connect(str(file)) as con:
+        assert any(stored._words(text) != stored._called().get(name) for name, text, _ in respelled(con))
+        assert stored.has_all(con)
+        con.execute("CREATE OR REPLACE MACRO sdc_protect(tbl, unit := NULL) AS TABLE SELECT * FROM query('SELECT 1')")
+        with pytest.raises(sdcduck.SDCError, match="somebody replaced sdcduck's sdc_protect"):
+            stored.has_all(con)
+    stored._spelled_here.cache_clear()
 
 
 def test_macros_of_ours_are_not_taken_for_replaced(file: Path) -> None:

@@ -27,8 +27,8 @@ SILENCE = 1.0
 """Seconds without a question after which the work asks itself whether anybody still waits."""
 PATIENCE = 5.0
 """Seconds that it then waits for a question, at least: a busy machine may keep DuckDB from asking for long."""
-_GONE_SILENCE, _GONE_PATIENCE = 0.1, 0.3
-"""The same where DuckDB has let go of the last answer: it does so when it asks again at once, or when all is over."""
+_GONE_SILENCE, _GONE_PATIENCE = 0.1, 1.0
+"""The same where DuckDB has let go of the last answer: it does so before it asks again, or when all is over."""
 _TURNS = 30
 """Patience is counted in turns: what keeps DuckDB from asking, a long computation say, makes them as long."""
 _STALE = 10.0
@@ -109,6 +109,7 @@ class Work:
         self._done, self._heard = threading.Event(), threading.Event()
         self._last_heard = monotonic()
         self._stopped = self._awaited = False
+        self.shared = self.handed_out = False  # whether several rows of a statement ask for it; whether one has it
         self._table: pa.Table | None = None
         self._problem: BaseException | None = None
         self._answer: ReferenceType[NDArray[np.int64]] | None = None
@@ -161,7 +162,7 @@ class Work:
         return self._done.wait(seconds)
 
     def answered(self, answer: NDArray[np.int64]) -> None:
-        """What DuckDB was told: it holds on to it until it asks again, or the statement is over."""
+        """What DuckDB was told: it holds on to it while it does other work with it, not when the statement is over."""
         self._answer = ref(answer)
 
     def stop(self) -> None:

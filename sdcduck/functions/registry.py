@@ -219,10 +219,12 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         name = planner.name[4:]
         asked = ""
         if _STOPS_ASKING:
-            # Every chunk of the endless range asks once; in between DuckDB sees whether it was interrupted.
+            # Each step asks once; in between DuckDB sees whether it was interrupted. In a subquery tied to other rows
+            # each of these asks, so that no LIMIT can end it.
+            done = f"_sdc_done('{name}', '{token}', txid_current()::BIGINT, "
             asked = (
-                f"FROM (SELECT 1 FROM range({_ENDLESS}) asked(time) "
-                f"WHERE _sdc_done('{name}', '{token}', txid_current()::BIGINT, time) = 1 LIMIT 1)"
+                f"FROM (WITH RECURSIVE asked(time, done) AS (SELECT 0::BIGINT, {done}0::BIGINT) UNION ALL "
+                f"SELECT time + 1, {done}time + 1) FROM asked WHERE done = 0) SELECT 1 FROM asked WHERE done = 1)"
             )
         rows = (
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
@@ -323,16 +325,16 @@ def _rows_type(columns: Mapping[str, str]) -> str:
     return f"STRUCT(error VARCHAR, rows STRUCT({fields})[])"
 
 
-_ENDLESS = 10**15
-_STOPS_ASKING = not duckdb.__version__.startswith("1.")  # DuckDB 1 goes on with the range for seconds after LIMIT 1
-_TURN = 0.004  # seconds that one question waits: after Ctrl-C DuckDB asks up to a hundred times more
+_STOPS_ASKING = not duckdb.__version__.startswith("1.")  # DuckDB 1 cannot be asked while a statement runs
+_TURN = 0.004  # seconds that one question waits
 
 
 class _Running:
     """The work for the statements that are running, of one planner.
 
     A statement is known by its token and the number of its transaction; where one statement makes the same call twice,
-    either may get the answer first, and the other has it made again.
+    either may get the answer first, and the other has it made again. In a subquery that is tied to other rows DuckDB 2
+    asks for each of these, in chunks: they get one answer.
     """
 
     def __init__(self, session: Session, planner: Planner, tokens: Mapping[str, Rows]) -> None:
@@ -344,38 +346,39 @@ class _Running:
     def _begin(self, token: str) -> Work:
         return Work(self._tokens[token].make, self._session.display(self._planner.name))
 
-    def _work(self, key: tuple[str, int]) -> Work:
+    def _work(self, key: tuple[str, int], *, first: bool = False) -> Work:
         """The work of a statement; begun if it has none, and again if it was given up.
 
         Of other statements, what nobody has asked for in long is dropped. A statement that asks is there, however long
         a machine that swaps kept it from asking: work that writes must not be done twice, so what was given up is
-        begun again when it has ended.
+        begun again when it has ended. Who asks for the first time wants no table that others have already.
         """
         with self._lock:
             self._works = {
                 known: work for known, work in self._works.items() if known == key or not work.forsaken
             }  # fmt: skip
             work = self._works.get(key)
-            if work is None or (work.stopped and work.over):
+            if work is None or (work.stopped and work.over) or (first and work.handed_out):
                 work = self._works[key] = self._begin(key[0])
             return work
 
-    def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, _times: pa.ChunkedArray) -> pa.Array:
-        """1 in the first row of the chunk if the work is over, else 0 in all; it waits for a turn.
+    def done(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.Array:
+        """1 if the work is over, else 0; it waits for a turn.
 
         Numbers of 64 bits, because DuckDB takes them as they are: as long as it needs the answer, the array is there.
         """
         key = (token_column[0].as_py(), transactions[0].as_py())
         answer = np.zeros(len(token_column), dtype=np.int64)
         try:
-            work = self._work(key)
+            work = self._work(key, first=times[0].as_py() == 0)
+            work.shared |= len(answer) > 1
             # Work given up in the very moment of the question is begun again by the next one.
-            answer[0] = work.wait(_TURN) and not work.stopped
+            answer[:] = work.wait(_TURN) and not work.stopped
         except KeyboardInterrupt:
             # Only where the main thread runs the statement; DuckDB would call this an error in a function.
             work = self._work(key)
             work.stop()
-            answer[0] = 1
+            answer[:] = 1
         work.answered(answer)
         return pa.Array.from_buffers(pa.int64(), len(answer), [None, pa.py_buffer(answer)])
 
@@ -383,7 +386,11 @@ class _Running:
         """The table that was made, or why there is none."""
         key = (token_column[0].as_py(), transactions[0].as_py())
         with self._lock:
-            work = self._works.pop(key, None)
+            work = self._works.get(key)
+            if work is not None and work.shared:
+                work.handed_out = True
+            elif work is not None:
+                del self._works[key]
         error, table = None, pa.array([], self._row_type)
         try:
             made = (work or self._begin(key[0])).result()
@@ -392,4 +399,9 @@ class _Running:
         except Exception as problem:
             error = message_of(problem, self._planner.name)
         lists = pa.ListArray.from_arrays(pa.array([0, len(table)], pa.int32()), table)
-        return pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])
+        answer = pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])
+        if len(token_column) == 1:
+            return answer
+        places = pa.array(np.zeros(len(token_column), dtype=np.int32))
+        # One table for all of these rows. DuckDB 1 does not read such an array, and never asks for several.
+        return pa.DictionaryArray.from_arrays(places, answer) if _STOPS_ASKING else answer.take(places)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import cast
 
 import duckdb
@@ -115,7 +118,9 @@ _IN_OTHER_WORDS = frozenset([
     "_sdc_apriori_in", "_sdc_combined", "_sdc_variance_between", "sdc_class_risk", "sdc_combine", "sdc_draw_count",
     "sdc_rounding_ptable",
 ])  # fmt: skip
-"""Macros that DuckDB spells with other expressions than we do. None decides what is protected, or how."""
+"""Macros that the DuckDB of today spells with other expressions than we do: at these it need not be asked how."""
+_POLICIES = "guard"
+"""The folder of what says how tables are protected."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -129,29 +134,73 @@ def _called() -> dict[str, tuple[str, ...]]:
     return {name: _words(body) for name, body in _BODY.findall(texts) if name not in _IN_OTHER_WORDS}
 
 
-def has_all(con: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the macros that call Python are all there; at those of protected answers looks the guard.
+@cache
+def _of_policies() -> frozenset[str]:
+    """The names of those that say how tables are protected, folded, and of what all that call Python go through."""
+    families = import_module(f"sdcduck.udfs.{_POLICIES}").FAMILIES
+    found = [name for one in families for file in one.temporary for name in _MACRO.findall(sql_of(file))]
+    return frozenset(map(folded, [*found, "_sdc_with_python"]))
 
-    What one stands for is compared word by word: DuckDB spells it with brackets and casts of its own.
 
-    Raises:
-        SDCError: one is not what this sdcduck stores.
-    """
-    rows = con.execute(
+def _defined(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    """Name, meaning and kind of each macro of the database, as DuckDB spells it."""
+    return con.execute(
         "SELECT function_name, macro_definition, function_type FROM duckdb_functions() WHERE NOT internal AND "
         "database_name = current_database() AND schema_name = 'main' AND function_type IN ('macro', 'table_macro')"
     ).fetchall()
+
+
+@cache
+def _spelled_here() -> frozenset[tuple[str, tuple[str, ...]]]:
+    """Name and words of our macros as this DuckDB spells them when they are created, and when read from a file.
+
+    None where there is no place for a file: then what it spells otherwise is not taken for ours.
+    """
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(Path(folder) / "spelled.duckdb")
+            with duckdb.connect(file) as con:
+                _make_template(con)
+                spelled = _defined(con)
+            with duckdb.connect(file) as con:
+                spelled += _defined(con)
+    except (OSError, duckdb.IOException):
+        return frozenset()
+    return frozenset((folded(name), _words(definition)) for name, definition, _ in spelled)
+
+
+def has_all(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the macros that call Python are all there, as ours; at those of protected answers looks the guard.
+
+    What one stands for is compared word by word: DuckDB spells it with brackets and casts of its own. Where words
+    differ, as they may with a later one, it is asked how it spells ours.
+    One that somebody replaced is named in a warning.
+
+    Raises:
+        SDCError: one that says how tables are protected is not what this sdcduck stores.
+    """
     found: set[str] = set()
-    for name, definition, kind in rows:
-        if folded(name) in _called():
-            found.add(folded(name))
-            if _words(definition) != _called()[folded(name)]:
-                what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
-                raise SDCError(
-                    f"somebody replaced sdcduck's {name} in this database: DROP {what} {identifier(name)} there, with "
-                    "plain DuckDB, and connect again: that stores ours"
-                )
-    return found == set(_called())
+    replaced: list[str] = []
+    for name, definition, kind in _defined(con):
+        called, words = folded(name), _words(definition)
+        if called not in _called():
+            continue
+        found.add(called)
+        if words == _called()[called] or (called, words) in _spelled_here():
+            continue
+        if called in _of_policies():
+            what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
+            raise SDCError(
+                f"somebody replaced sdcduck's {name} in this database: DROP {what} {identifier(name)} there, with "
+                "plain DuckDB, and connect again: that stores ours"
+            )
+        replaced.append(name)
+    if replaced:
+        warnings.warn(
+            f"somebody replaced {', '.join(sorted(replaced))} of sdcduck in this database: they are ours again",
+            stacklevel=4,
+        )
+    return found == set(_called()) and not replaced
 
 
 def _there(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str]]:

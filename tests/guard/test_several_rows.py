@@ -109,17 +109,32 @@ class Ward:
         return on_grid(grid, once * repeated / (rows - 1), largest, called, rows - 1)
 
     def quantile(self, share: float) -> float | None:
-        """The first bin whose published cumulative number of visits reaches the share."""
-        rows = self.published()[1]
-        most = max(map(len, self.values.values()))
-        if min(share, 1 - share) * rows < 5 * 2 ** math.ceil(math.log2(most)):
-            return None
-        binned = {who: [_digits(value, 2) for value in values] for who, values in self.values.items()}
-        self.values, original = defaultdict(list, binned), self.values
-        edges = sorted({value for values in binned.values() for value in values})
-        found = next((edge for edge, n in zip(edges, self.up_to(edges), strict=True) if n >= share * rows), edges[-1])
+        """The first bin whose published cumulative number of visits reaches the share.
+
+        Of each person there are at most so many visits as five people could have on either side.
+        """
+        original = self.values
+        binned = {who: sorted(_digits(value, 2) for value in values) for who, values in original.items()}
+        found, limit = None, 1
+        while limit == 1 or limit < 2 * max(map(len, binned.values())):
+            self.values = defaultdict(list, {who: _evenly(values, limit) for who, values in binned.items()})
+            rows = self.published()[1]
+            if min(share, 1 - share) * rows >= 5 * limit:
+                edges = sorted({value for values in self.values.values() for value in values})
+                up_to = zip(edges, self.up_to(edges), strict=True)
+                found = next((edge for edge, n in up_to if n >= share * rows), edges[-1])
+            elif limit == 1:
+                break
+            limit *= 2
         self.values = original
         return found
+
+
+def _evenly(values: list[float], limit: int) -> list[float]:
+    """So many of these values, those in the middle of equal parts."""
+    if len(values) <= limit:
+        return values
+    return [values[math.floor((place + 0.5) * len(values) / limit)] for place in range(limit)]
 
 
 def _digits(value: float, significant: int) -> float:
