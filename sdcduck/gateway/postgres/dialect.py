@@ -8,6 +8,8 @@ from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from sdcduck.quoting import folded
+
 _POSTGRES = Dialect.get_or_raise("postgres")
 UNREADABLE = (SqlglotError, RecursionError, TypeError, ValueError, AttributeError, LookupError)
 """What sqlglot raises for texts that it does not read, on purpose or not, as for TABLE ?"""
@@ -31,7 +33,8 @@ def semicolons(text: str) -> list[int] | None:
 
 _CLOSE = re.compile(r"\$\d+(?=[^\s\w$][^\s$]*\$)")
 _APART = re.compile(
-    r"""E'(?:[^'\\]|\\.|'')*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$[^\W\d]\w*\$|\$\$).*?\1|(\$\d+)(?=[^\s\w$])""", re.I | re.S
+    r"""E'(?:[^'\\]|\\.|'')*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$[^\W\d]\w*\$|\$\$).*?\1|(\$\d+)(?=[^\s\w$])""",
+    re.I | re.S,
 )
 
 
@@ -70,3 +73,17 @@ def number_of(node: exp.Expr) -> int | None:
         name = node.name or (node.this.name if isinstance(node.this, exp.Expr) else "")
         return int(name) if name.isdecimal() and len(name) <= _DIGITS else None
     return None
+
+
+def listed_in(comparison: exp.Expr) -> exp.Expr | None:
+    """The array of ``= ANY (array)`` or ``<> ALL (array)``; None for other comparisons."""
+    among = comparison.args.get("expression")
+    if isinstance(comparison, exp.EQ):
+        array = among.this if isinstance(among, exp.Any) else None
+    elif isinstance(comparison, exp.NEQ) and isinstance(among, exp.Anonymous):
+        array = among.expressions[0] if folded(among.name) == "all" and len(among.expressions) == 1 else None
+    else:
+        array = among.this if isinstance(comparison, exp.NEQ) and isinstance(among, exp.All) else None
+    while isinstance(array, exp.Paren):
+        array = array.this
+    return array

@@ -102,7 +102,9 @@ def own_name(item: exp.Expr, text: str) -> str:
     if "start" in item.meta and isinstance(item, exp.Func):
         written = text[item.meta["start"] : item.meta["end"] + 1]
         return written[1:-1].replace('""', '"') if written.startswith('"') else folded(written)
-    return _WRITTEN.get(type(item), "") or (item.sql_name().lower() if isinstance(item, exp.Func) and _is_called(item) else "")
+    return _WRITTEN.get(type(item), "") or (
+        item.sql_name().lower() if isinstance(item, exp.Func) and _is_called(item) else ""
+    )
 
 
 def _is_called(item: exp.Func) -> bool:

@@ -35,7 +35,7 @@ from sdcduck.gateway.postgres.rows import COPY_BINARY_END, COPY_BINARY_HEAD
 from sdcduck.gateway.postgres.settings import BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.postgres.statements import Statement, Unsupported
-from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, Type, array_of, column_of
+from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_of
 from sdcduck.gateway.postgres.working import Work
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused

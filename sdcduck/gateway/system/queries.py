@@ -297,7 +297,9 @@ def _side_by_side(several: exp.Unnest) -> None:
         numbers = exp.GenerateSeries(start=exp.Literal.number(1), end=longest)
         columns.append(exp.Anonymous(this="unnest", expressions=[numbers]))
         names.append(offset)
-    rows = exp.Select(expressions=[exp.alias_(one, name.name, quoted=True) for one, name in zip(columns, names, strict=True)])
+    rows = exp.Select(
+        expressions=[exp.alias_(one, name.name, quoted=True) for one, name in zip(columns, names, strict=True)]
+    )
     several.replace(exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=alias.this.copy())))
 
 
@@ -425,7 +427,15 @@ def _cast(node: exp.Cast) -> exp.Expr:
     if kind in _BY_NAME:
         if _is_text(value):
             return _call(_BY_NAME[kind], value)
-        return _call(_NAMED[kind], value) if kind in _NAMED else _call("format_type", value, exp.null())
+        return _shown(kind, value)
+    if (
+        kind in ("text", "varchar", "name")
+        and isinstance(value, exp.Dot)
+        and isinstance(value.expression, exp.Anonymous)
+    ):
+        named = next((of for of, name in _BY_NAME.items() if name == value.expression.name), "")
+        if named and value.this.name == "pgf":  # 'people'::regclass::text
+            return _shown(named, value)
     if kind in _OID_TYPES and not array and (number := _number_of_thing(value)) is not None:
         value = number
         node.set("this", value)
@@ -441,6 +451,11 @@ def _cast(node: exp.Cast) -> exp.Expr:
         parts = [part.strip('" ') for part in value.name[1:-1].split(",") if part.strip()]
         value.replace(exp.Array(expressions=[exp.Literal.string(part) for part in parts]))
     return node
+
+
+def _shown(kind: str, number: exp.Expr) -> exp.Expr:
+    """The name of a thing by its number."""
+    return _call(_NAMED[kind], number) if kind in _NAMED else _call("format_type", number, exp.null())
 
 
 def _is_text(value: exp.Expr) -> bool:
