@@ -51,6 +51,35 @@ def with_blanks(text: str) -> str:
     return _APART.sub(lambda found: f"{found[2]} " if found[2] else found[0], text)
 
 
+_CLAUSES = frozenset([
+    TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
+    TokenType.LIMIT, TokenType.UNION, TokenType.JOIN, TokenType.ON, TokenType.CASE, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.END, TokenType.WITH,
+])  # fmt: skip
+
+
+def with_quoted_names(sql: str) -> str:
+    """A text in which words that begin clauses are quoted where they name a column, as sqlglot wants them.
+
+    >>> with_quoted_names("SELECT 1 AS select, region AS from FROM people")
+    'SELECT 1 AS "select", region AS "from" FROM people'
+    """
+    try:
+        words = _POSTGRES.tokenize(ended(sql))
+    except UNREADABLE:
+        return sql
+    for before, word, after in reversed(list(zip(words, words[1:], [*words[2:], None], strict=False))):
+        ends = after is None or after.token_type in (
+            TokenType.COMMA,
+            TokenType.FROM,
+            TokenType.R_PAREN,
+            TokenType.SEMICOLON,
+        )
+        if before.token_type == TokenType.ALIAS and word.token_type in _CLAUSES and ends:
+            sql = f'{sql[: word.start]}"{folded(word.text)}"{sql[word.end + 1 :]}'
+    return sql
+
+
 _LONGEST = 100_000
 _DEEPEST = 200
 _DIGITS = 9

@@ -1,7 +1,7 @@
 """What PostgreSQL calls the columns of an answer that the question gives no name.
 
-DuckDB calls them by their text (``count_star()``); programs that were written for PostgreSQL look for ``count``. The names
-come from the question alone.
+DuckDB calls them by their text (``count_star()``); programs that were written for PostgreSQL look for ``count``. The
+names come from the question alone.
 
 Source: PostgreSQL documentation, chapter "Select Lists", section "Column Labels"; what PostgreSQL 15 answers.
 """
@@ -35,8 +35,8 @@ _MOST = 1_000
 def names_of(sql: str) -> tuple[str | None, ...]:
     """The names of the columns, None where the question has one or nobody here can tell; empty: for none of them.
 
-    >>> names_of("SELECT region, count(*), sum(a) FILTER (WHERE b), a + 1, age::text, CASE WHEN a THEN 1 END AS c FROM t")
-    (None, 'count', 'sum', '?column?', 'age', None)
+    >>> names_of("SELECT region, count(*), sum(a) FILTER (WHERE b), a + 1, age::text, CASE WHEN b THEN 1 END FROM t")
+    (None, 'count', 'sum', '?column?', 'age', 'case')
     >>> names_of("SELECT * FROM (SELECT date_trunc('day', born), (SELECT 1), '1'::int FROM t) u")
     ('date_trunc', '?column?', 'int4')
     >>> names_of("SELECT *, 1 FROM t")
@@ -124,5 +124,7 @@ def _of_type(item: exp.Expr) -> str:
     return _TYPES.get(kind) or (type_of(to.sql("duckdb")).name if "." not in kind else kind.rpartition(".")[2])
 
 
-_TYPES = {"text": "text", "oid": "oid", "regclass": "regclass", "regtype": "regtype", "regproc": "regproc", "name": "name",
-          "char": "bpchar", "json": "json", "jsonb": "jsonb"}  # fmt: skip
+_TYPES = {
+    **{kind: kind for kind in ("text", "oid", "name", "regclass", "regtype", "regproc", "json", "jsonb")},
+    "char": "bpchar",
+}

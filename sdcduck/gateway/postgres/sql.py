@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 
 from sdcduck.gateway.postgres import templates
-from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, listed_in
+from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, listed_in, with_quoted_names
 from sdcduck.gateway.postgres.parameters import parts_of
 from sdcduck.gateway.postgres.patterns import CALLED, LIKE, must_be_settled, settle_patterns
 from sdcduck.quoting import folded
@@ -32,11 +32,6 @@ _ONLY_POSTGRES = re.compile(
 
 
 _LOOSE = (exp.Where, exp.Having, exp.Connector, exp.Not, exp.Paren)  # around these IN means what = ANY does
-_CLAUSES = frozenset([
-    TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
-    TokenType.LIMIT, TokenType.UNION, TokenType.JOIN, TokenType.ON, TokenType.CASE, TokenType.WHEN, TokenType.THEN,
-    TokenType.ELSE, TokenType.END, TokenType.WITH,
-])  # fmt: skip
 _SETTLED = re.compile(
     r"\b(?:any|all)\s*\(\s*\(?\s*(?:array\s*\[|')|\bpercentile_\w{4}\s*\(\s*(?:array\s*\[|\$)|^\s*values\b", re.I
 )
@@ -75,30 +70,8 @@ def _read(sql: str, database: str) -> str:
                 return sql
         trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
     except UNREADABLE:
-        return _read_as_postgres(_with_quoted_names(sql), database)
+        return _read_as_postgres(with_quoted_names(sql), database)
     return _written(trees, sql, database)
-
-
-def _with_quoted_names(sql: str) -> str:
-    """A text in which words that begin clauses are quoted where they name a column, as sqlglot wants them.
-
-    >>> _with_quoted_names("SELECT 1 AS select, region AS from FROM people")
-    'SELECT 1 AS "select", region AS "from" FROM people'
-    """
-    try:
-        words = sqlglot.tokenize(ended(sql), read="postgres")
-    except UNREADABLE:
-        return sql
-    for before, word, after in reversed(list(zip(words, words[1:], [*words[2:], None], strict=False))):
-        ends = after is None or after.token_type in (
-            TokenType.COMMA,
-            TokenType.FROM,
-            TokenType.R_PAREN,
-            TokenType.SEMICOLON,
-        )
-        if before.token_type == TokenType.ALIAS and word.token_type in _CLAUSES and ends:
-            sql = f'{sql[: word.start]}"{folded(word.text)}"{sql[word.end + 1 :]}'
-    return sql
 
 
 _known = lru_cache(maxsize=2000)(_read)

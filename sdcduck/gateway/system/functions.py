@@ -111,6 +111,7 @@ _OTHERS = {
     "array_ndims": (("a", "1"),),
     "array_remove": (("a,b", "list_filter(a, lambda _one: _one IS DISTINCT FROM b)"),),
     "to_regproc": (("a", "(SELECT min(oid) FROM pg.pg_proc WHERE proname = a)"),),
+    "parse_ident": (("a", "string_split(replace(a, '\"', ''), '.')"),),
     "cardinality_of": (("a", "len(a)"),),
     "aclexplode_of": (("a", "NULL"),),
 }

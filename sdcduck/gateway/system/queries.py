@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of
+from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of, with_quoted_names
 from sdcduck.gateway.postgres.names import own_name
 from sdcduck.gateway.system import functions as system_functions
 from sdcduck.gateway.system.catalog import INFORMATION_RELATIONS, PG_RELATIONS
@@ -45,6 +45,7 @@ _RELATION_FUNCTIONS = frozenset(
     ["generate_series", "exploding_generate_series", "unnest", "explode", "generate_subscripts",
      *system_functions.TABLE_FUNCTIONS]
 )  # fmt: skip
+_ONE_ROW = frozenset(["string_to_array", "array_to_string"])
 _PLAIN = FUNCTIONS | frozenset(
     ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
      "array_position", "cardinality", "array_agg", "array_length", "translate", "md5"]
@@ -119,11 +120,14 @@ def numbers_of_things(sql: str) -> set[int]:
 
 
 def _parsed(sql: str) -> exp.Query | None:
-    try:
-        trees = sqlglot.parse(readable(sql), read="postgres")
-    except UNREADABLE:
-        return None
-    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+    text = readable(sql)
+    for written in (text, with_quoted_names(text)):
+        try:
+            trees = sqlglot.parse(written, read="postgres")
+        except UNREADABLE:
+            continue
+        return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+    return None
 
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
@@ -262,11 +266,12 @@ def _unqualify_function(table: exp.Table, session: SessionValues) -> None:
     """A function after FROM by its plain name, or that of ours."""
     function = table.this
     name = _function_name(function)
-    if name in _SESSION_FUNCTIONS:  # one row with one column, which is called as the relation
+    if name in _SESSION_FUNCTIONS or name in _ONE_ROW:  # one row with one column, which is called as the relation
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
         if not alias.args.get("columns"):
             alias.set("columns", [alias.this.copy()])
-        values = exp.Select(expressions=[exp.alias_(_session_value(function, session), "_value")])
+        value = _session_value(function, session) if name in _SESSION_FUNCTIONS else function.copy()
+        values = exp.Select(expressions=[exp.alias_(value, "_value")])
         table.replace(exp.Subquery(this=values, alias=alias.copy()))
         return
     if name in system_functions.TABLE_FUNCTIONS:
