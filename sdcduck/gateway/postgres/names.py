@@ -60,11 +60,12 @@ def _of_query(tree: exp.Expr | None, text: str) -> tuple[str | None, ...]:
         return tuple(f"column{place + 1}" for place in range(len(first.expressions)))
     if not isinstance(tree, exp.Select) or len(tree.expressions) > _MOST:
         return ()
-    if len(tree.expressions) == 1 and type(tree.expressions[0]) is exp.Star:
-        source = tree.args.get("from_")
-        inner = source.this if source is not None and not tree.args.get("joins") else None
-        has_names = isinstance(inner, exp.Subquery) and not inner.alias_column_names
-        return _of_query(inner.this, text) if has_names and not tree.expressions[0].args.get("except_") else ()
+    source = tree.args.get("from_")
+    inner = source.this if source is not None and not tree.args.get("joins") else None
+    star = tree.expressions[0] if len(tree.expressions) == 1 else None
+    if isinstance(inner, exp.Subquery) and isinstance(star, exp.Star) and not any(star.args.values()):
+        as_they_are = not inner.alias_column_names and not inner.args.get("pivots")
+        return _of_query(inner.this, text) if as_they_are else ()
     if any(item.is_star for item in tree.expressions):
         return ()
     return tuple(None if isinstance(item, (exp.Alias, exp.Column)) else _name(item, text) for item in tree.expressions)

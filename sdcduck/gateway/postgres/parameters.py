@@ -120,8 +120,9 @@ def _beside(node: exp.Expr) -> Type:
         return INT8
     if isinstance(parent, exp.Any) or (isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.NEQ)):
         other = parent.parent
-        among = isinstance(other, exp.Binary) and other.expression is parent and listed_in(other) is not None
-        return array_of(_known(other.this)) if among else TEXT
+        if isinstance(other, exp.Binary) and other.expression is parent and listed_in(other) is not None:
+            return array_of(_known(other.this))
+        return TEXT
     if isinstance(parent, exp.Quantile | exp.PercentileCont | exp.PercentileDisc) or (
         isinstance(parent, exp.Anonymous) and folded(parent.name) in ("quantile_cont", "quantile_disc")
     ):
@@ -378,7 +379,7 @@ def _with_shares(sql: str, named: dict[str, object]) -> tuple[str, dict[str, obj
 
     def share(found: re.Match[str]) -> str:
         value = named.get(found[2])
-        if not isinstance(value, (float, Decimal, int)) or not 0 <= value <= 1:
+        if isinstance(value, bool) or not isinstance(value, (float, Decimal, int)) or not 0 <= value <= 1:
             return found[0]
         used.add(found[2])
         return f"{found[1]}{Decimal(str(value)):f})"

@@ -292,7 +292,7 @@ def _side_by_side(several: exp.Unnest) -> None:
     """``unnest(a, b) WITH ORDINALITY`` of several lists, of which DuckDB takes one after FROM, as a row of each."""
     lists, alias = several.expressions, several.args.get("alias")
     names = list(alias.args.get("columns") or []) if alias is not None else []
-    if len(lists) < 2 or len(names) != len(lists):
+    if alias is None or len(lists) < 2 or len(names) != len(lists):
         return
     columns = [exp.Anonymous(this="unnest", expressions=[one.copy()]) for one in lists]
     offset = several.args.get("offset")
