@@ -48,7 +48,7 @@ _RELATION_FUNCTIONS = frozenset(
 _ONE_ROW = frozenset(["string_to_array", "array_to_string"])
 _PLAIN = FUNCTIONS | frozenset(
     ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
-     "array_position", "cardinality", "array_agg", "array_length", "translate", "md5"]
+     "array_position", "cardinality", "array_agg", "array_length", "translate", "md5", "string_split_regex"]
 )  # fmt: skip
 
 
@@ -222,6 +222,9 @@ def system_sql(sql: str, session: SessionValues) -> str:
             _unqualify_function(table, session)
     for several in list(tree.find_all(exp.Unnest)):
         _side_by_side(several)
+    for number, call in enumerate(list(tree.find_all(exp.Anonymous))):
+        if folded(call.name) == "regexp_split_to_table" and len(call.expressions) == 2:
+            _beside_its_rows(call, f"_parts_{number}")
     # Parts before what they are part of.
     for like in list(tree.find_all(exp.Like, exp.ILike)):
         if not isinstance(like.parent, exp.Escape) and not isinstance(like.expression, (exp.Any, exp.All)):
@@ -306,6 +309,19 @@ def _side_by_side(several: exp.Unnest) -> None:
         expressions=[exp.alias_(one, name.name, quoted=True) for one, name in zip(columns, names, strict=True)]
     )
     several.replace(exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=alias.this.copy())))
+
+
+def _beside_its_rows(call: exp.Anonymous, name: str) -> None:
+    """``SELECT regexp_split_to_table(a, b) FROM t`` with its rows after FROM, where they can be grouped."""
+    select = call.find_ancestor(exp.Select)
+    if select is None or select.args.get("from_") is None:
+        raise NoAnswer(call.name)
+    parts = exp.Anonymous(this="string_split_regex", expressions=[part.copy() for part in call.expressions])
+    rows = exp.Select(expressions=[exp.alias_(exp.Anonymous(this="unnest", expressions=[parts]), "_part")])
+    alias = exp.TableAlias(this=exp.to_identifier(name))
+    select.append("joins", exp.Join(this=exp.Lateral(this=exp.Subquery(this=rows), alias=alias)))
+    outer = call.parent if isinstance(call.parent, exp.Dot) else call  # pg_catalog.regexp_split_to_table
+    outer.replace(exp.column("_part", table=name))
 
 
 def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
@@ -393,9 +409,6 @@ def _function(node: exp.Anonymous) -> exp.Expr:
         return node
     if name == "format":
         return _format(node.expressions)
-    if name == "regexp_split_to_table" and len(node.expressions) == 2:
-        parts = exp.Anonymous(this="string_split_regex", expressions=[part.copy() for part in node.expressions])
-        return exp.Anonymous(this="unnest", expressions=[parts])
     if name in _OTHER_NAMES:
         return exp.Anonymous(this=_OTHER_NAMES[name], expressions=node.expressions)
     if name in system_functions.NAMES and not isinstance(node.parent, exp.Table):
