@@ -32,8 +32,8 @@ FAMILY = [
     r"\di", r"\ds", r"\df", r"\df+", r"\dT", r"\dT+", r"\dp", r"\z people", r"\dx", r"\db", r"\dD", r"\dC", r"\dO", r"\det",
     r"\des", r"\deu", r"\dew", r"\dE", r"\ddp", r"\dd", r"\do", r"\dL", r"\dy", r"\dF", r"\da", r"\dA", r"\dX", r"\dRp", r"\dRs",
     r"\drds", r"\dc", r"\encoding", r"\conninfo", r"\dAc", r"\dAf", r"\dAo", r"\dAo+", r"\dAp", r"\dAp+", r"\dconfig *", r"\dFd",
-    r"\dFp", r"\dFt", r"\dL+", r"\dP", r"\dP+", r"\dl", r"\dg", r"\lo_list", r"\dS", r"\d pg_class", r"\dp people", r"\do+", r"\dC+",
-    r"\dy+", r"\dX", r"\dRp+", r"\dRs+", r"\dtvmsE", r"\dTS+", r"\d *",
+    r"\dFp", r"\dFt", r"\dL+", r"\dP", r"\dP+", r"\dl", r"\dg", r"\lo_list", r"\d pg_class", r"\dp people", r"\do+", r"\dC+",
+    r"\dy+", r"\dX", r"\dRp+", r"\dRs+", r"\dtvmsE", r"\dTS+",
 ]  # fmt: skip
 
 
