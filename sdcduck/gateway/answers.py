@@ -25,6 +25,8 @@ from sdcduck.quoting import folded
 
 Columns = list[tuple[str, Type]]
 Parameters = Mapping[str, object]
+ReadQuestion = tuple[str, bool, tuple[Type, ...], tuple[str | None, ...]]
+"""The text to ask, whether it is about the database itself, the types of its parameters, names of its columns."""
 
 
 class Answer(Protocol):
@@ -294,8 +296,8 @@ class Role:
         return {folded(policy.name): columns for policy, columns in self.guard.relations()}
 
     @cached_property
-    def read(self) -> dict[tuple[str, tuple[int, ...]], tuple[str, bool, tuple[Type, ...]]]:
-        """Questions that were read before: their text as it is asked, whether it is about the database, parameters."""
+    def read(self) -> dict[tuple[str, tuple[int, ...]], ReadQuestion]:
+        """Questions that were read before."""
         return {}
 
     @cached_property

@@ -31,7 +31,9 @@ FAMILY = [
     r"\d", r"\d people", r"\d+ people", r"\dt", r"\dt+", r"\dt *.*", r"\l", r"\l+", r"\dn", r"\dn+", r"\du", r"\dg+", r"\dv", r"\dm",
     r"\di", r"\ds", r"\df", r"\df+", r"\dT", r"\dT+", r"\dp", r"\z people", r"\dx", r"\db", r"\dD", r"\dC", r"\dO", r"\det",
     r"\des", r"\deu", r"\dew", r"\dE", r"\ddp", r"\dd", r"\do", r"\dL", r"\dy", r"\dF", r"\da", r"\dA", r"\dX", r"\dRp", r"\dRs",
-    r"\drds", r"\dc", r"\encoding", r"\conninfo",
+    r"\drds", r"\dc", r"\encoding", r"\conninfo", r"\dAc", r"\dAf", r"\dAo", r"\dAo+", r"\dAp", r"\dAp+", r"\dconfig *", r"\dFd",
+    r"\dFp", r"\dFt", r"\dL+", r"\dP", r"\dP+", r"\dl", r"\dg", r"\lo_list", r"\d pg_class", r"\dp people", r"\do+", r"\dC+",
+    r"\dy+", r"\dX", r"\dRp+", r"\dRs+", r"\dtvmsE", r"\dTS+",
 ]  # fmt: skip
 
 
@@ -41,6 +43,12 @@ def test_the_whole_family_answers(served: Served) -> None:
     assert len(served.asked()) == asked  # nothing of it came to the data
     assert [line for line in problems.splitlines() if not line.startswith("Did not find any")] == []
     assert "people" in output
+
+
+def test_what_is_not_there_is_not_there_for_it(served: Served) -> None:
+    _, problems = psql(served, r"\sf lower", r"\sv people", r"\ef lower", r"\ev people")
+    assert "SDC" not in problems
+    assert '"public.people" is not a view' in problems
 
 
 def test_what_it_shows(served: Served) -> None:

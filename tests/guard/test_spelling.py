@@ -38,6 +38,7 @@ QUERIES = [
     "SELECT DISTINCT Sex FROM Members ORDER BY sex",
     "SELECT Sex, count(*) AS N FROM Members GROUP BY 1 LIMIT 0",
     "SELECT count(DISTINCT personid) AS People FROM Members",
+    "SELECT count(DISTINCT(personid)), count(DISTINCT (region)) FROM Members",
     "SELECT count(DISTINCT personid), Max(sex), avg(income) FROM Members",
     "FROM (SELECT region, count(distinct m.PersonID) FROM Members m GROUP BY 1)",
     "SELECT *, rank() OVER (ORDER BY N DESC) AS Place FROM (SELECT sex, count(*) AS N FROM Members GROUP BY ALL)",

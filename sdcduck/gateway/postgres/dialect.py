@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+
+from sdcduck.quoting import folded
 
 _POSTGRES = Dialect.get_or_raise("postgres")
 UNREADABLE = (SqlglotError, RecursionError, TypeError, ValueError, AttributeError, LookupError)
@@ -25,6 +29,55 @@ def semicolons(text: str) -> list[int] | None:
     except UNREADABLE:
         return None
     return found
+
+
+_CLOSE = re.compile(r"\$\d+(?=[^\s\w$][^\s$]*\$)")
+_APART = re.compile(
+    r"""E'(?:[^'\\]|\\.|'')*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$[^\W\d]\w*\$|\$\$).*?\1|(\$\d+)(?=[^\s\w$])""",
+    re.I | re.S,
+)
+
+
+def with_blanks(text: str) -> str:
+    """A text in which a blank follows each parameter, where sqlglot takes what is between two for the tag of a text.
+
+    >>> with_blanks("SELECT count(*) FROM t WHERE a IN ($1,$2) AND b <> '$3,$4'")
+    "SELECT count(*) FROM t WHERE a IN ($1 ,$2 ) AND b <> '$3,$4'"
+    >>> with_blanks("SELECT count(*) FROM t WHERE a IN ($1, $2)")
+    'SELECT count(*) FROM t WHERE a IN ($1, $2)'
+    """
+    if not _CLOSE.search(text):
+        return text
+    return _APART.sub(lambda found: f"{found[2]} " if found[2] else found[0], text)
+
+
+_CLAUSES = frozenset([
+    TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
+    TokenType.LIMIT, TokenType.UNION, TokenType.JOIN, TokenType.ON, TokenType.CASE, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.END, TokenType.WITH,
+])  # fmt: skip
+
+
+def with_quoted_names(sql: str) -> str:
+    """A text in which words that begin clauses are quoted where they name a column, as sqlglot wants them.
+
+    >>> with_quoted_names("SELECT 1 AS select, region AS from FROM people")
+    'SELECT 1 AS "select", region AS "from" FROM people'
+    """
+    try:
+        words = _POSTGRES.tokenize(ended(sql))
+    except UNREADABLE:
+        return sql
+    for before, word, after in reversed(list(zip(words, words[1:], [*words[2:], None], strict=False))):
+        ends = after is None or after.token_type in (
+            TokenType.COMMA,
+            TokenType.FROM,
+            TokenType.R_PAREN,
+            TokenType.SEMICOLON,
+        )
+        if before.token_type == TokenType.ALIAS and word.token_type in _CLAUSES and ends:
+            sql = f'{sql[: word.start]}"{folded(word.text)}"{sql[word.end + 1 :]}'
+    return sql
 
 
 _LONGEST = 100_000
@@ -49,3 +102,17 @@ def number_of(node: exp.Expr) -> int | None:
         name = node.name or (node.this.name if isinstance(node.this, exp.Expr) else "")
         return int(name) if name.isdecimal() and len(name) <= _DIGITS else None
     return None
+
+
+def listed_in(comparison: exp.Expr) -> exp.Expr | None:
+    """The array of ``= ANY (array)`` or ``<> ALL (array)``; None for other comparisons."""
+    among = comparison.args.get("expression")
+    if isinstance(comparison, exp.EQ):
+        array = among.this if isinstance(among, exp.Any) else None
+    elif isinstance(comparison, exp.NEQ) and isinstance(among, exp.Anonymous):
+        array = among.expressions[0] if folded(among.name) == "all" and len(among.expressions) == 1 else None
+    else:
+        array = among.this if isinstance(comparison, exp.NEQ) and isinstance(among, exp.All) else None
+    while isinstance(array, exp.Paren):
+        array = array.this
+    return array

@@ -17,7 +17,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of
+from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, listed_in, number_of
 from sdcduck.gateway.postgres.types import (
     BOOL,
     BY_OID,
@@ -118,9 +118,15 @@ def _beside(node: exp.Expr) -> Type:
         return TEXT if said.category == "S" else said
     if isinstance(parent, exp.Limit | exp.Offset):
         return INT8
-    if isinstance(parent, exp.Any):
+    if isinstance(parent, exp.Any) or (isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.NEQ)):
         other = parent.parent
-        return array_of(_known(other.this)) if isinstance(other, exp.Binary) and other.expression is parent else TEXT
+        if isinstance(other, exp.Binary) and other.expression is parent and listed_in(other) is not None:
+            return array_of(_known(other.this))
+        return TEXT
+    if isinstance(parent, exp.Quantile | exp.PercentileCont | exp.PercentileDisc) or (
+        isinstance(parent, exp.Anonymous) and folded(parent.name) in ("quantile_cont", "quantile_disc")
+    ):
+        return FLOAT8
     if isinstance(parent, exp.Like | exp.ILike | exp.DPipe | exp.RegexpLike):
         return TEXT
     if isinstance(parent, exp.Binary):
@@ -177,7 +183,7 @@ def value_of(data: bytes | None, kind: Type, form: int) -> object:
 
 def _text(text: str, kind: Type) -> object:
     if kind.element is not None:
-        return [None if part is None else _text(part, kind.element) for part in _parts(text)]
+        return [None if part is None else _text(part, kind.element) for part in parts_of(text)]
     return _FROM_TEXT.get(kind.oid, _as_is)(text.strip() if kind.category != "S" else text)
 
 
@@ -234,10 +240,10 @@ _FROM_TEXT: Mapping[int, Callable[[str], object]] = {
 _PART = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*|([^",{}]+)', re.S)
 
 
-def _parts(text: str) -> list[str | None]:
+def parts_of(text: str) -> list[str | None]:
     """The values of an array in text.
 
-    >>> _parts('{1,NULL,"a,\\\\"b"}')
+    >>> parts_of('{1,NULL,"a,\\\\"b"}')
     ['1', None, 'a,"b']
     """
     if not (text.startswith("{") and text.endswith("}")):
@@ -324,32 +330,62 @@ def _array(data: bytes, element: Type) -> list[object]:
 
 
 _KIND = r"[\w\[\]]+(?:\s+[\w\[\]]+)*"
-_ANY = re.compile(rf"=\s*ANY\s*\(\s*(?:CAST\s*\(\s*)?\$(\d{{1,5}})(?:::\s*{_KIND}|\s+AS\s+{_KIND}\s*\))?\s*\)", re.I)
+_ANY = re.compile(
+    r"(?:(?<![<>!])=\s*ANY|(<>|!=)\s*ALL)\s*"
+    rf"\(\s*(?:CAST\s*\(\s*)?\$(\d{{1,5}})\s*(?:::\s*{_KIND}|\s+AS\s+{_KIND}\s*\))?\s*\)",
+    re.I,
+)
 
 
 def expanded(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
     """A question with its values by name; ``= ANY ($1)`` becomes a list of parameters, which the guard understands.
 
+    So does ``<> ALL ($1)``, unless there is nothing in it: then it holds for NULL too, as NOT IN never does.
+
     >>> expanded("SELECT count(*) FROM t WHERE a = ANY($1) AND b = $2", [[7, 8], 9])
     ('SELECT count(*) FROM t WHERE a IN ($3, $4) AND b = $2', {'2': 9, '3': 7, '4': 8})
     """
-    _, named = by_name(sql, values)
+    sql, named = _with_shares(*by_name(sql, values))
     if not any(isinstance(value, list) for value in values):
         return sql, named
     used: set[str] = set()
 
     def listed(found: re.Match[str]) -> str:
-        array = named.get(found[1])
-        if not isinstance(array, list):
+        array = named.get(found[2])
+        if not isinstance(array, list) or (found[1] and not array):
             return found[0]
         first = max(map(int, named)) + 1
         places = [str(first + place) for place in range(len(array))]
         named.update(zip(places, array, strict=True))
-        used.add(found[1])
-        return f"IN ({', '.join(f'${place}' for place in places) or 'NULL'})"
+        used.add(found[2])
+        return f"{'NOT ' if found[1] else ''}IN ({', '.join(f'${place}' for place in places) or 'NULL'})"
 
     written = _ANY.sub(listed, sql)
     return written, {name: value for name, value in named.items() if name not in used}
+
+
+_SHARE = re.compile(r"(\bquantile_(?:cont|disc)\((?:[^()']|\([^()']*\))*, )\$(\d{1,5})\)", re.I)
+
+
+def _with_shares(sql: str, named: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """A question with the share of each quantile written into it, since the guard answers by its digits.
+
+    >>> _with_shares("SELECT quantile_cont(income, $1) FROM t WHERE age > $2", {"1": 0.25, "2": 30})
+    ('SELECT quantile_cont(income, 0.25) FROM t WHERE age > $2', {'2': 30})
+    """
+    if not _SHARE.search(sql):
+        return sql, named
+    used: set[str] = set()
+
+    def share(found: re.Match[str]) -> str:
+        value = named.get(found[2])
+        if isinstance(value, bool) or not isinstance(value, (float, Decimal, int)) or not 0 <= value <= 1:
+            return found[0]
+        used.add(found[2])
+        return f"{found[1]}{Decimal(str(value)):f})"
+
+    written = _SHARE.sub(share, sql)
+    return written, {name: value for name, value in named.items() if name not in used or f"${name}" in written}
 
 
 def by_name(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:
@@ -358,5 +394,6 @@ def by_name(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]
 
 
 def without_arrays(sql: str) -> str:
-    """A question with the same columns and no arrays among its parameters."""
-    return _ANY.sub("IN (NULL)", sql)
+    """A question with the same columns and no arrays among its parameters, nor shares of quantiles."""
+    sql = _SHARE.sub(lambda found: f"{found[1]}0.5)", sql)
+    return _ANY.sub(lambda found: f"{'NOT ' if found[1] else ''}IN (NULL)", sql)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sdcduck.gateway.answers import Answer, Columns
 from sdcduck.gateway.postgres.rows import COPY_BINARY_HEAD, CopyText, copy_binary_rows, data_rows
-from sdcduck.gateway.postgres.statements import Statement
+from sdcduck.gateway.postgres.statements import Explain, Statement
 from sdcduck.gateway.postgres.types import Type
 
 Encode = Callable[[pa.RecordBatch], memoryview]
@@ -22,6 +22,7 @@ class Prepared:
     Attributes:
         sql: of a question, as the guard or the system catalog is asked.
         system: whether it is a question about the database itself.
+        names: what PostgreSQL calls the columns that have no name.
         columns: of the answer, once a client has asked for them.
         size: of the text, in characters, and of the types of its parameters.
     """
@@ -30,8 +31,15 @@ class Prepared:
     sql: str = ""
     system: bool = False
     types: tuple[Type, ...] = ()
+    names: tuple[str | None, ...] = ()
     columns: Columns | None = None
     size: int = 0
+
+    def called(self, columns: Columns) -> Columns:
+        """The columns of the answer, as PostgreSQL calls them."""
+        if len(columns) != len(self.names) or isinstance(self.statement, Explain):
+            return columns
+        return [(name or there, kind) for name, (there, kind) in zip(self.names, columns, strict=True)]
 
 
 @dataclass

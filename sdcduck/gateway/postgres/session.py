@@ -12,12 +12,14 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, FromSystem, Guarded, Role
+from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, FromSystem, Guarded, ReadQuestion, Role
 from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.postgres import errors, protocol, statements
 from sdcduck.gateway.postgres.copying import copy_text
+from sdcduck.gateway.postgres.dialect import with_blanks
 from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.kept import Kept, Transaction
+from sdcduck.gateway.postgres.names import names_of
 from sdcduck.gateway.postgres.parameters import (
     BadParameter,
     by_name,
@@ -33,7 +35,7 @@ from sdcduck.gateway.postgres.rows import COPY_BINARY_END, COPY_BINARY_HEAD
 from sdcduck.gateway.postgres.settings import BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.postgres.statements import Statement, Unsupported
-from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, Type, array_of, column_of
+from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_of
 from sdcduck.gateway.postgres.working import Work
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused
@@ -234,15 +236,16 @@ class Session:
         """A line in the audit log for a statement that would change something, which the guard never sees."""
         self._client.role.guard.audit.write(text, self._client.user, start, "SDC004", 0, None, "")
 
-    def _read_question(self, sql: str, types: Sequence[int]) -> tuple[str, bool, tuple[Type, ...]]:
-        """The text to ask, whether it is about the database itself, and the types of its parameters."""
+    def _read_question(self, sql: str, types: Sequence[int]) -> ReadQuestion:
+        """The text to ask, whether it is about the database itself, the types of its parameters, names of columns."""
+        sql = with_blanks(sql)
         system = self._client.role.is_system(sql)
         text = readable(sql) if system else to_duckdb(sql, self._client.database)
         found = parameter_types(text, self._client.role.schema, types)
         if system:
             things = numbers_of_things(sql)
             found = tuple(array_of(OID) if place in things else kind for place, kind in enumerate(found, 1))
-        return text, system, found
+        return text, system, found, names_of(sql)
 
     async def _bind(self, message: protocol.Bind) -> None:
         prepared = self._kept.statement(message.statement)
@@ -304,16 +307,15 @@ class Session:
             return self._kept.portal(statement.name).columns
         if isinstance(statement, statements.Ask) and prepared.columns is None:
             known, key = self._client.role.described, (prepared.sql, prepared.types)
-            if key not in known:
+            described = known.get(key)
+            if described is None:
                 first = First()
                 described = await self._work.do(None, lambda: self._described(prepared, first), beside=first)
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 if _size(prepared.sql, prepared.types) <= _LONGEST_KNOWN:
                     known[key] = described
-                prepared.columns = described
-            else:
-                prepared.columns = known[key]
+            prepared.columns = prepared.called(described)
         return prepared.columns
 
     def _described(self, prepared: Prepared, first: First) -> Columns:
@@ -379,7 +381,7 @@ class Session:
         portal.answer = answer = self._answer(prepared, sql)
 
         def ask() -> Chunk | None:
-            columns = answer.ask(values)
+            columns = prepared.called(answer.ask(values))
             if portal.columns and len(portal.columns) != len(columns):
                 raise PostgresError("0A000", "cached plan must not change result type")
             portal.columns = portal.columns or prepared.columns or columns

@@ -14,7 +14,8 @@ import sqlglot
 from sqlglot import TokenType, exp
 
 from sdcduck.gateway.postgres import templates
-from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large
+from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, listed_in, with_quoted_names
+from sdcduck.gateway.postgres.parameters import parts_of
 from sdcduck.gateway.postgres.patterns import CALLED, LIKE, must_be_settled, settle_patterns
 from sdcduck.quoting import folded
 
@@ -31,7 +32,9 @@ _ONLY_POSTGRES = re.compile(
 
 
 _LOOSE = (exp.Where, exp.Having, exp.Connector, exp.Not, exp.Paren)  # around these IN means what = ANY does
-_LIST = re.compile(r"=\s*any\s*\(\s*array\s*\[", re.I)
+_SETTLED = re.compile(
+    r"\b(?:any|all)\s*\(\s*\(?\s*(?:array\s*\[|')|\bpercentile_\w{4}\s*\(\s*(?:array\s*\[|\$)|^\s*values\b", re.I
+)
 
 
 def to_duckdb(sql: str, database: str) -> str:
@@ -57,7 +60,7 @@ def _read(sql: str, database: str) -> str:
         return sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
     schemas = {*_OUR_SCHEMAS, folded(database)}
-    changed = _LIST.search(sql) is not None or any(
+    changed = _SETTLED.search(sql) is not None or any(
         f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas
     )
     try:
@@ -67,7 +70,7 @@ def _read(sql: str, database: str) -> str:
                 return sql
         trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
     except UNREADABLE:
-        return _read_as_postgres(sql, database)
+        return _read_as_postgres(with_quoted_names(sql), database)
     return _written(trees, sql, database)
 
 
@@ -137,22 +140,72 @@ def _put_templates(tree: exp.Expr) -> None:
             call.set("this", "to_timestamp_by_template" if name == "to_timestamp" and call.expressions[1:] else name)
 
 
+def _listed(array: exp.Expr) -> list[exp.Expr]:
+    """What stands in ``ARRAY['a', 'b']``, ``'{a,b}'`` or one of them with a type; none where it cannot be told."""
+    numbers = False
+    if isinstance(array, exp.Cast) and array.to.is_type(exp.DataType.Type.ARRAY):
+        numbers = bool(array.to.expressions) and array.to.expressions[0].is_type(*exp.DataType.INTEGER_TYPES)
+        array = array.this
+    if isinstance(array, exp.Array):
+        return [one.copy() for one in array.expressions]
+    if not (isinstance(array, exp.Literal) and array.is_string):
+        return []
+    try:
+        parts = parts_of(array.name)
+        return [
+            exp.null() if part is None else exp.Literal.number(int(part)) if numbers else exp.Literal.string(part)
+            for part in parts
+        ]
+    except ValueError:
+        return []
+
+
+def _settle_quantile(within: exp.WithinGroup) -> None:
+    """A quantile, or a list of them, as the guard reads it: sqlglot leaves the order within the brackets."""
+    quantile, order = within.this, within.expression
+    first = order.expressions[0] if isinstance(order, exp.Order) and len(order.expressions) == 1 else None
+    if first is None or first.args.get("desc") or not isinstance(quantile, (exp.PercentileCont, exp.PercentileDisc)):
+        return
+    name = "quantile_cont" if isinstance(quantile, exp.PercentileCont) else "quantile_disc"
+    several = quantile.this.expressions if isinstance(quantile.this, exp.Array) else [quantile.this]
+    found = [exp.Anonymous(this=name, expressions=[first.this.copy(), share.copy()]) for share in several]
+    within.replace(exp.Array(expressions=found) if isinstance(quantile.this, exp.Array) else found[0])
+
+
+def _as_table(values: exp.Values) -> exp.Expr:
+    """``VALUES (1), (2)`` as a question, with the names that PostgreSQL gives its columns.
+
+    >>> to_duckdb("VALUES (1, 'a'), (2, 'b') ORDER BY 1 LIMIT 1", "")
+    "SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS rows_of(column1, column2) ORDER BY 1 LIMIT 1"
+    """
+    names = [exp.to_identifier(f"column{place + 1}") for place in range(len(values.expressions[0].expressions))]
+    alias = exp.TableAlias(this=exp.to_identifier("rows_of"), columns=names)
+    around = {part: values.args.get(part) for part in ("order", "limit", "offset")}
+    table = exp.Values(expressions=[row.copy() for row in values.expressions], alias=alias)
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=table), **{k: v for k, v in around.items() if v})
+
+
 def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
     """A statement as DuckDB has it, with tables by their plain names; what is not one query stays as it is."""
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+    tree = trees[0] if len(trees) == 1 else None
+    if isinstance(tree, exp.Values) and isinstance(tree.expressions[0], exp.Tuple):
+        tree = _as_table(tree)
+    if not isinstance(tree, exp.Query):
         return sql
-    tree = trees[0]
     for node in list(tree.find_all(exp.Table, exp.Column)):
         schema, catalog = node.args.get("db"), node.args.get("catalog")
         ours = schema is not None and folded(schema.name) in _OUR_SCHEMAS
         if ours and (catalog is None or folded(catalog.name) == folded(database)):
             node.set("db", None)
             node.set("catalog", None)
-    for several in list(tree.find_all(exp.EQ)):
-        listed = several.expression.this if isinstance(several.expression, exp.Any) else None
+    for several in list(tree.find_all(exp.EQ, exp.NEQ)):
         alone = isinstance(several.this, exp.Column) and isinstance(several.parent, _LOOSE)
-        if alone and isinstance(listed, exp.Paren) and isinstance(listed.this, exp.Array) and listed.this.expressions:
-            several.replace(exp.In(this=several.this, expressions=listed.this.expressions))
+        array = listed_in(several) if alone else None
+        if array is not None and (listed := _listed(array)):
+            within = exp.In(this=several.this, expressions=listed)
+            several.replace(within if isinstance(several, exp.EQ) else exp.Not(this=within))
+    for quantile in list(tree.find_all(exp.WithinGroup)):
+        _settle_quantile(quantile)
     _put_templates(tree)
     settle_patterns(tree)
     for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash

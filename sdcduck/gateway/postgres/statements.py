@@ -205,16 +205,23 @@ def _release(text: str) -> Statement:
 # Of each text there is one way to be a list of values, so that no text takes long to be none.
 _ITEM = r"(?:'(?:[^']|'')*'|[^\s;',]+)"
 _VALUE = rf"({_ITEM}(?:\s*,\s*{_ITEM})*)"
+_SET = r"set\s+(?:session\s+(?!authorization)|local\s+)?"
 
 
 def _set(text: str) -> Statement:
     if re.match(r"set\s+(session\s+characteristics\s+as\s+|local\s+|session\s+)?transaction\b", text, re.I):
         return Nothing("SET")
-    if found := re.fullmatch(rf"set\s+(?:session\s+|local\s+)?time\s+zone\s+{_VALUE}", text, re.I | re.S):
+    if found := re.fullmatch(rf"{_SET}time\s+zone\s+interval\s+'([^']*)'(?:\s+hour\s+to\s+minute)?", text, re.I | re.S):
+        return Set("timezone", found[1])
+    if re.fullmatch(rf"{_SET}role\s+('none'|none)", text, re.I | re.S):
+        return Set("role", "none")
+    if re.fullmatch(rf"{_SET}session\s+authorization\s+default", text, re.I | re.S):
+        return Nothing("SET")
+    if found := re.fullmatch(rf"{_SET}time\s+zone\s+{_VALUE}", text, re.I | re.S):
         return Set("timezone", _plain(found[1]))
-    if found := re.fullmatch(rf"set\s+(?:session\s+|local\s+)?names\s+{_VALUE}", text, re.I | re.S):
+    if found := re.fullmatch(rf"{_SET}names\s+{_VALUE}", text, re.I | re.S):
         return Set("client_encoding", _plain(found[1]))
-    found = _match(rf"set\s+(?:session\s+|local\s+)?([\w.]+|\"[\w.]+\")\s*(?:=|\s+to\s+)\s*{_VALUE}", text)
+    found = _match(rf"{_SET}([\w.]+|\"[\w.]+\")\s*(?:=|\s+to\s+)\s*{_VALUE}", text)
     value = _plain(found[2])
     return Set(found[1].strip('"').lower(), None if found[2].lower() == "default" else value)
 
@@ -230,6 +237,8 @@ def _plain(value: str) -> str:
 
 
 def _reset(text: str) -> Statement:
+    if re.fullmatch(r"reset\s+session\s+authorization", text, re.I):
+        return Nothing("RESET")
     found = _match(r"reset\s+([\w.]+|time\s+zone)", text)
     name = "".join(found[1].lower().split())
     return Set(name, None)

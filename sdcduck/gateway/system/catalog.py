@@ -258,7 +258,8 @@ def _add(
         typcategory="C", typisdefined=True, typdelim=",", typrelid=oid, typtypmod=-1, typinput="record_in")  # fmt: skip
     add("pg.pg_tables", schemaname="public", tablename=policy.name, tableowner="custodian")
     add("pg.pg_description", objoid=oid, classoid=_CLASS, objsubid=0, description=about(policy))
-    add("pg.pg_stat_user_tables", relid=oid, schemaname="public", relname=policy.name)
+    for table in ("pg.pg_stat_user_tables", "pg.pg_statio_all_tables", "pg.pg_statio_user_tables"):
+        add(table, relid=oid, schemaname="public", relname=policy.name)
     add("inf.tables", **where, table_type="BASE TABLE", is_insertable_into="NO", is_typed="NO")
     for table in ("inf.table_privileges", "inf.role_table_grants"):
         add(table, **where, grantor="custodian", grantee="PUBLIC", privilege_type="SELECT", is_grantable="NO",

@@ -109,6 +109,9 @@ _OTHERS = {
     "array_upper": (("a,b", "len(a)"),),
     "array_lower": (("a,b", "CASE WHEN len(a) > 0 THEN 1 END"),),
     "array_ndims": (("a", "1"),),
+    "array_remove": (("a,b", "list_filter(a, lambda _one: _one IS DISTINCT FROM b)"),),
+    "to_regproc": (("a", "(SELECT min(oid) FROM pg.pg_proc WHERE proname = a)"),),
+    "parse_ident": (("a", "string_split(replace(a, '\"', ''), '.')"),),
     "cardinality_of": (("a", "len(a)"),),
     "aclexplode_of": (("a", "NULL"),),
 }
@@ -129,28 +132,23 @@ def _macros() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
 _FORMS, _STATEMENTS = _macros()
 
 TABLE_FUNCTIONS = {
-    "pg_options_to_table": ("a", "SELECT NULL::VARCHAR AS option_name, NULL::VARCHAR AS option_value WHERE false"),
-    "aclexplode": (
-        "a",
-        "SELECT NULL::UINTEGER AS grantor, NULL::UINTEGER AS grantee, NULL::VARCHAR AS privilege_type, "
-        "NULL::BOOLEAN AS is_grantable WHERE false",
-    ),
-    "pg_get_publication_tables": ("a", "SELECT NULL::UINTEGER AS relid WHERE false"),
-    "pg_get_keywords": (
-        "",
-        "SELECT keyword_name AS word, upper(left(keyword_category, 1)) AS catcode, "
-        "replace(keyword_category, '_', ' ') AS catdesc FROM duckdb_keywords()",
-    ),
-    "pg_show_all_settings": ("", "SELECT * FROM pg.pg_settings"),
-    "pg_partition_tree": ("a", "SELECT NULL::UINTEGER AS relid, NULL::UINTEGER AS parentrelid WHERE false"),
+    "pg_options_to_table": "SELECT NULL::VARCHAR AS option_name, NULL::VARCHAR AS option_value WHERE false",
+    "aclexplode": "SELECT NULL::UINTEGER AS grantor, NULL::UINTEGER AS grantee, NULL::VARCHAR AS privilege_type, "
+    "NULL::BOOLEAN AS is_grantable WHERE false",
+    "pg_get_publication_tables": "SELECT NULL::UINTEGER AS relid WHERE false",
+    "pg_get_keywords": "SELECT keyword_name AS word, upper(left(keyword_category, 1)) AS catcode, "
+    "replace(keyword_category, '_', ' ') AS catdesc FROM duckdb_keywords()",
+    "pg_show_all_settings": "SELECT * FROM pg.pg_settings",
+    "pg_partition_tree": "SELECT NULL::UINTEGER AS relid, NULL::UINTEGER AS parentrelid, false AS isleaf, 0 AS level "
+    "WHERE false",
 }
-"""Functions that stand after FROM."""
+"""Functions that stand after FROM; what they are called with changes nothing here."""
 
 NAMES = frozenset(_FORMS)
 """The functions of single values that there are, without those of DuckDB."""
 
 FUNCTIONS = (
     *_STATEMENTS,
-    *(f"CREATE MACRO pgf.{name}({arguments}) AS TABLE {body}" for name, (arguments, body) in TABLE_FUNCTIONS.items()),
+    *(f"CREATE MACRO pgf.{name}() AS TABLE {body}" for name, body in TABLE_FUNCTIONS.items()),
 )
 """The statements that create them."""

@@ -16,7 +16,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of
+from sdcduck.gateway.postgres.dialect import UNREADABLE, is_large, number_of, with_quoted_names
+from sdcduck.gateway.postgres.names import own_name
 from sdcduck.gateway.system import functions as system_functions
 from sdcduck.gateway.system.catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard import Refused
@@ -36,16 +37,18 @@ _OID_ARRAYS = re.compile(r"\$(\d+)\s*::\s*(?:pg_catalog\s*\.\s*)?oid\s*\[", re.I
 _SCHEMAS = {"": "pg", "pg_catalog": "pg", "information_schema": "inf"}
 _OID_TYPES = frozenset(["oid", "xid", "cid", "regrole", "xid8"])
 _TEXT_TYPES = frozenset(["name", "char", "cstring", "aclitem", "pg_node_tree", "sql_identifier", "character_data",
-                         "yes_or_no", "regproc", "regoper", "regconfig", "bpchar", "pg_lsn", "refcursor"])  # fmt: skip
+                         "yes_or_no", "regproc", "regprocedure", "regoper", "regoperator", "regconfig", "regdictionary",
+                         "regcollation", "bpchar", "pg_lsn", "refcursor"])  # fmt: skip
 _NAMED = {"regclass": "regclass_name", "regnamespace": "regnamespace_name"}
 _BY_NAME = {"regclass": "to_regclass", "regnamespace": "to_regnamespace", "regtype": "to_regtype"}
 _RELATION_FUNCTIONS = frozenset(
     ["generate_series", "exploding_generate_series", "unnest", "explode", "generate_subscripts",
      *system_functions.TABLE_FUNCTIONS]
 )  # fmt: skip
+_ONE_ROW = frozenset(["string_to_array", "array_to_string"])
 _PLAIN = FUNCTIONS | frozenset(
     ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
-     "array_position", "cardinality", "array_agg", "array_length", "translate", "md5"]
+     "array_position", "cardinality", "array_agg", "array_length", "translate", "md5", "string_split_regex"]
 )  # fmt: skip
 
 
@@ -117,11 +120,14 @@ def numbers_of_things(sql: str) -> set[int]:
 
 
 def _parsed(sql: str) -> exp.Query | None:
-    try:
-        trees = sqlglot.parse(readable(sql), read="postgres")
-    except UNREADABLE:
-        return None
-    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+    text = readable(sql)
+    for written in (text, with_quoted_names(text)):
+        try:
+            trees = sqlglot.parse(written, read="postgres")
+        except UNREADABLE:
+            continue
+        return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+    return None
 
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
@@ -167,7 +173,7 @@ def _calls_system(tree: exp.Expr) -> bool:
         isinstance(node, _SESSION_NODES)
         or (isinstance(node, exp.Func) and _function_name(node) in _SYSTEM_FUNCTIONS)
         or (isinstance(node, exp.Column) and not node.table and folded(node.name) in _BARE and not node.this.quoted)
-        or (isinstance(node, exp.DataType) and _type_name(node) in (*_NAMED, *_BY_NAME))
+        or (isinstance(node, exp.DataType) and _type_name(node) in (*_NAMED, *_BY_NAME, "regproc"))
         for node in tree.walk()
     )
 
@@ -184,9 +190,15 @@ def system_sql(sql: str, session: SessionValues) -> str:
     tree = _parsed(sql)
     if tree is None:
         raise NoAnswer("syntax")
+    text = readable(sql)
     for item in list(tree.selects) if isinstance(tree, exp.Select) else []:
         if name := _called(item):
             item.replace(exp.alias_(item.copy(), name, quoted=True))
+    for inner in list(tree.find_all(exp.Select)):
+        for item in list(inner.selects) if inner is not tree else []:
+            # Whoever reads from it calls it so: SELECT count FROM (SELECT count(*) ..)
+            if not isinstance(item, exp.Alias | exp.Column) and not item.is_star and (name := own_name(item, text)):
+                item.replace(exp.alias_(item.copy(), name, quoted=True))
     for collation in list(tree.find_all(exp.Collate)):
         collation.replace(collation.this)
     for table in _tables(tree):
@@ -205,9 +217,14 @@ def system_sql(sql: str, session: SessionValues) -> str:
         if folded(column.name) in ("tableoid", "xmin"):
             number = numbers.get(folded(column.table), 0) if folded(column.name) == "tableoid" else 0
             column.replace(exp.Literal.number(number))
-    for table in tree.find_all(exp.Table):
+    for table in list(tree.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
-            _unqualify_function(table)
+            _unqualify_function(table, session)
+    for several in list(tree.find_all(exp.Unnest)):
+        _side_by_side(several)
+    for number, call in enumerate(list(tree.find_all(exp.Anonymous))):
+        if folded(call.name) == "regexp_split_to_table" and len(call.expressions) == 2:
+            _beside_its_rows(call, f"_parts_{number}")
     # Parts before what they are part of.
     for like in list(tree.find_all(exp.Like, exp.ILike)):
         if not isinstance(like.parent, exp.Escape) and not isinstance(like.expression, (exp.Any, exp.All)):
@@ -248,10 +265,23 @@ def check_read(con: duckdb.DuckDBPyConnection, text: str) -> None:
             raise NoAnswer(name)
 
 
-def _unqualify_function(table: exp.Table) -> None:
+def _unqualify_function(table: exp.Table, session: SessionValues) -> None:
     """A function after FROM by its plain name, or that of ours."""
     function = table.this
     name = _function_name(function)
+    if name in _SESSION_FUNCTIONS or name in _ONE_ROW:  # one row with one column, which is called as the relation
+        alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+        if not alias.args.get("columns"):
+            alias.set("columns", [alias.this.copy()])
+        value = _session_value(function, session) if name in _SESSION_FUNCTIONS else function.copy()
+        values = exp.Select(expressions=[exp.alias_(value, "_value")])
+        table.replace(exp.Subquery(this=values, alias=alias.copy()))
+        return
+    if name in system_functions.TABLE_FUNCTIONS:
+        function.set("expressions", [])
+    if name == "generate_subscripts" and function.expressions:
+        length = exp.Anonymous(this="array_length", expressions=[function.expressions[0].copy()])
+        function.replace(exp.Anonymous(this="generate_series", expressions=[exp.Literal.number(1), length]))
     table.set("db", exp.to_identifier("pgf") if name in system_functions.TABLE_FUNCTIONS else None)
     table.set("catalog", None)
     if name not in _RELATION_FUNCTIONS:
@@ -259,6 +289,39 @@ def _unqualify_function(table: exp.Table) -> None:
     alias = table.args.get("alias")
     if name not in system_functions.TABLE_FUNCTIONS and alias is not None and not alias.args.get("columns"):
         alias.set("columns", [alias.this.copy()])  # PostgreSQL calls the one column as the relation
+
+
+def _side_by_side(several: exp.Unnest) -> None:
+    """``unnest(a, b) WITH ORDINALITY`` of several lists, of which DuckDB takes one after FROM, as a row of each."""
+    lists, alias = several.expressions, several.args.get("alias")
+    names = list(alias.args.get("columns") or []) if alias is not None else []
+    if alias is None or len(lists) < 2 or len(names) != len(lists):
+        return
+    columns = [exp.Anonymous(this="unnest", expressions=[one.copy()]) for one in lists]
+    offset = several.args.get("offset")
+    if isinstance(offset, exp.Identifier):
+        lengths = [exp.Anonymous(this="array_length", expressions=[one.copy()]) for one in lists]
+        longest = exp.Greatest(this=lengths[0], expressions=lengths[1:])
+        numbers = exp.GenerateSeries(start=exp.Literal.number(1), end=longest)
+        columns.append(exp.Anonymous(this="unnest", expressions=[numbers]))
+        names.append(offset)
+    rows = exp.Select(
+        expressions=[exp.alias_(one, name.name, quoted=True) for one, name in zip(columns, names, strict=True)]
+    )
+    several.replace(exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=alias.this.copy())))
+
+
+def _beside_its_rows(call: exp.Anonymous, name: str) -> None:
+    """``SELECT regexp_split_to_table(a, b) FROM t`` with its rows after FROM, where they can be grouped."""
+    select = call.find_ancestor(exp.Select)
+    if select is None or select.args.get("from_") is None:
+        raise NoAnswer(call.name)
+    parts = exp.Anonymous(this="string_split_regex", expressions=[part.copy() for part in call.expressions])
+    rows = exp.Select(expressions=[exp.alias_(exp.Anonymous(this="unnest", expressions=[parts]), "_part")])
+    alias = exp.TableAlias(this=exp.to_identifier(name))
+    select.append("joins", exp.Join(this=exp.Lateral(this=exp.Subquery(this=rows), alias=alias)))
+    outer = call.parent if isinstance(call.parent, exp.Dot) else call  # pg_catalog.regexp_split_to_table
+    outer.replace(exp.column("_part", table=name))
 
 
 def _rewritten(node: exp.Expr, session: SessionValues) -> exp.Expr:
@@ -380,15 +443,24 @@ def _cast(node: exp.Cast) -> exp.Expr:
     array = kind.endswith("[]") or kind in ("oidvector", "int2vector")
     kind = kind.removesuffix("[]")
     if kind in _BY_NAME:
-        text = isinstance(value, exp.Literal) or number_of(value) is not None
-        return (
-            _call(_BY_NAME[kind], value)
-            if text
-            else (_call(_NAMED[kind], value) if kind in _NAMED else _call("format_type", value, exp.null()))
-        )
+        if _is_text(value):
+            return _call(_BY_NAME[kind], value)
+        return _shown(kind, value)
+    if (
+        kind in ("text", "varchar", "name")
+        and isinstance(value, exp.Dot)
+        and isinstance(value.expression, exp.Anonymous)
+    ):
+        named = next((of for of, name in _BY_NAME.items() if name == value.expression.name), "")
+        if named and value.this.name == "pgf":  # 'people'::regclass::text
+            return _shown(named, value)
+    if kind in _OID_TYPES and not array and (number := _number_of_thing(value)) is not None:
+        value = number
+        node.set("this", value)
     if kind in _OID_TYPES or kind in ("oidvector", "int2vector"):
         node.set("to", exp.DataType.build("UINTEGER[]" if array else "UINTEGER", dialect="duckdb"))
     elif kind in _TEXT_TYPES:
+        node.set("of_function", kind in ("regproc", "regprocedure"))
         node.set("to", exp.DataType.build("TEXT[]" if array else "TEXT", dialect="duckdb"))
     elif "." in node.to.sql("postgres"):
         with contextlib.suppress(SqlglotError):
@@ -397,6 +469,36 @@ def _cast(node: exp.Cast) -> exp.Expr:
         parts = [part.strip('" ') for part in value.name[1:-1].split(",") if part.strip()]
         value.replace(exp.Array(expressions=[exp.Literal.string(part) for part in parts]))
     return node
+
+
+def _shown(kind: str, number: exp.Expr) -> exp.Expr:
+    """The name of a thing by its number."""
+    return _call(_NAMED[kind], number) if kind in _NAMED else _call("format_type", number, exp.null())
+
+
+def _is_text(value: exp.Expr) -> bool:
+    """Whether it is the name of a thing, and not its number."""
+    while isinstance(value, exp.Paren):
+        value = value.this
+    called = folded(value.name) if isinstance(value, exp.Anonymous) else ""
+    return (
+        isinstance(value, (exp.Literal, exp.DPipe, exp.Concat))
+        or number_of(value) is not None
+        or called in ("printf", "quote_ident")
+        or (isinstance(value, exp.Dot) and _is_text(value.expression))
+        or (isinstance(value, exp.Cast) and value.to.is_type("text", "varchar"))
+    )
+
+
+def _number_of_thing(value: exp.Expr) -> exp.Expr | None:
+    """The number of what was cast to its name before: ``c.oid::regclass::oid``, ``'lower'::regproc::oid``."""
+    if isinstance(value, exp.Dot) and isinstance(value.expression, exp.Anonymous):
+        name, arguments = value.expression.name, value.expression.expressions
+        named = value.this.name == "pgf" and name in (*_NAMED.values(), "format_type")
+        return _without_parent(arguments[0]) if named else None
+    if isinstance(value, exp.Cast) and _type_name(value.to) == "text" and value.args.get("of_function"):
+        return _call("to_regproc", value.this)
+    return None
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:

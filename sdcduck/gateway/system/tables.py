@@ -113,6 +113,8 @@ pg_stat_user_tables 0 v relid:u schemaname relname seq_scan:l seq_tup_read:l idx
     n_tup_upd:l n_tup_del:l n_tup_hot_upd:l n_live_tup:l n_dead_tup:l n_mod_since_analyze:l n_ins_since_vacuum:l
     last_vacuum:z last_autovacuum:z last_analyze:z last_autoanalyze:z vacuum_count:l autovacuum_count:l
     analyze_count:l autoanalyze_count:l
+pg_statio_all_tables 0 v relid:u schemaname relname heap_blks_read:l heap_blks_hit:l idx_blks_read:l idx_blks_hit:l
+    toast_blks_read:l toast_blks_hit:l tidx_blks_read:l tidx_blks_hit:l
 pg_statio_user_tables 0 v relid:u schemaname relname heap_blks_read:l heap_blks_hit:l idx_blks_read:l idx_blks_hit:l
     toast_blks_read:l toast_blks_hit:l tidx_blks_read:l tidx_blks_hit:l
 pg_statistic_ext 3381 r oid:u stxrelid:u stxname stxnamespace:u stxowner:u stxstattarget:i stxkeys:i[] stxkind:t[]

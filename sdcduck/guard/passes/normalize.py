@@ -116,6 +116,10 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     for found in tree.find_all(exp.Is):
         if not isinstance(found.expression, (exp.Null, exp.Boolean)):
             raise Refused("SDC005", "IS of more than NULL, TRUE and FALSE: put brackets around (x IS TRUE)")
+    for distinct in tree.find_all(exp.Distinct):  # count(DISTINCT(id)), as several programs write it
+        for value in list(distinct.expressions):
+            if isinstance(value, exp.Paren):
+                value.replace(value.unnest())
     for negation in list(tree.find_all(exp.Not)):
         if isinstance(negation.parent, _BINDING) and not isinstance(negation.parent, _LOOSE):
             around = exp.Paren()

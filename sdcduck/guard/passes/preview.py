@@ -23,9 +23,10 @@ def answer_previews(draft: Draft) -> None:
     preview = preview_of(draft.tree, draft.policies, draft.types, draft.names, draft.schema.database())
     if preview is None:
         return
-    sql, notice = preview
+    rows, limits, notice = preview
+    sql = f"{rows} {limits}"
     check_query(read(draft.con, sql))
-    shapes = draft.shapes + draft.schema.preview_shapes(draft.named[0], sql)
+    shapes = draft.shapes + draft.schema.preview_shapes(draft.named[0], rows)
     made_up = frozenset((policy.name, PREVIEW) for policy in draft.named)
     columns = tuple(Origin(name, made_up, computed=True) for name in draft.names)
     tables = tuple(policy.name for policy in draft.named)
@@ -40,8 +41,8 @@ def preview_of(
     schema: Mapping[str, Mapping[str, exp.DataType]],
     names: Sequence[str],
     database: str,
-) -> tuple[str, str] | None:
-    """What runs in place of SELECT columns FROM records LIMIT n, and the notice with it; None: it is something else.
+) -> tuple[str, str, str] | None:
+    """What runs in place of SELECT columns FROM records, its LIMIT n, and the notice; None: it is something else.
 
     Nothing may be asked of the rows, so that nobody takes them for an answer: no condition, no aggregate, no order.
     There is no unit in them.
@@ -79,13 +80,15 @@ def preview_of(
     limits = f"LIMIT {rows[0]}" + (f" OFFSET {rows[1]}" if rows[1] is not None else "")
     notice = f"a preview: rows of '{policy.preview}', which are made up; no record of '{policy.name}' is shown"
     rows_of = f"{identifier(database)}.main.{identifier(policy.preview)}"
-    return f"SELECT {', '.join(columns)} FROM {rows_of} {limits}", notice
+    return f"SELECT {', '.join(columns)} FROM {rows_of}", limits, notice
 
 
-def _number(clause: exp.Expr | None) -> int | None:
-    """The whole number in LIMIT or OFFSET."""
+def _number(clause: exp.Expr | None) -> int | str | None:
+    """The whole number in LIMIT or OFFSET, or the parameter that is one, as drivers write it."""
     if clause is None or any(value and part != "expression" for part, value in clause.args.items()):
         return None  # a percentage, or more
     value = clause.expression
+    if isinstance(value, (exp.Parameter, exp.Placeholder)) and value.name.isdecimal():
+        return f"${value.name}"
     plain = isinstance(value, exp.Literal) and not value.is_string and value.this.isdecimal()
     return int(value.this) if plain else None
