@@ -67,6 +67,8 @@ class Relation:
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
+        bounds: of measures that are values of records, what the custodian declared that they are between.
+        bands: of such measures, the declared borders.
     """
 
     label: Label
@@ -79,6 +81,8 @@ class Relation:
     source: str | None = None
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
+    bounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -101,7 +105,13 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
         roles[folded(policy.unit)] = Role.UNIT
     measures = {folded(name): folded(name) for name in policy.measures}
     rows_of = () if policy.one_row_per_unit else (folded(policy.name),)
-    return Relation(Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures)
+    bounds, bands = (
+        {folded(name): numbers for name, numbers in limits if folded(name) in measures}
+        for limits in (policy.bounds, policy.bands)
+    )
+    return Relation(
+        Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures, bounds=bounds, bands=bands
+    )
 
 
 def about(policy: Policy) -> str:
@@ -119,5 +129,8 @@ def use_of(policy: Policy, column: str) -> str:
     if policy.unit is not None and lower == folded(policy.unit):
         return f"unit: count(DISTINCT {column})"
     if lower in [folded(name) for name in policy.measures]:
-        return "measure: sum and avg"
+        of = {kind: dict((folded(name), numbers) for name, numbers in limits).get(lower)
+              for kind, limits in (("bounds", policy.bounds), ("bands at", policy.bands))}
+        said = [f"{kind} {', '.join(f'{number:.15g}' for number in numbers)}" for kind, numbers in of.items() if numbers]
+        return "; ".join(["measure: sum and avg", *said])
     return "dimension: group by it, filter on it"

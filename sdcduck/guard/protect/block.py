@@ -84,6 +84,8 @@ class Block:
         measures: dict[str, str] = {}
         missing: set[str] = set()
         added: dict[str, Added] = {}
+        bounds: dict[str, tuple[float, ...]] = {}
+        bands: dict[str, tuple[float, ...]] = {}
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -96,6 +98,7 @@ class Block:
                 if roles[folded(name)] is Role.MEASURE:
                     measures[folded(name)] = self.scope.called(value)
                     self.scope.refuse_repeated(value)
+                    bounds[folded(name)], bands[folded(name)] = self.scope.bounds(value), self.scope.bands(value)
                     of_rows = self.scope.added(value)
                     if of_rows is not None:
                         carried = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
@@ -122,7 +125,7 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, missing=frozenset(missing),
-            measures=measures, added=added,
+            measures=measures, added=added, bounds=bounds, bands=bands,
         )  # fmt: skip
 
     def _has_windows(self) -> bool:

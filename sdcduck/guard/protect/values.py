@@ -38,8 +38,9 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     if value is None:
         return False
     columns = list(value.find_all(exp.Column))
-    refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
-    return bool(columns) and all(scope.role(column) not in refused for column in columns)
+    if not isinstance(node, exp.Count) and scope.has_measure(value):
+        return False
+    return bool(columns) and all(scope.role(column) is not Role.UNIT for column in columns)
 
 
 def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select:
