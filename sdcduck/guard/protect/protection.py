@@ -38,6 +38,7 @@ from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scalar_subqueries import without_correlated_values
 from sdcduck.guard.protect.semijoins import without_correlation, without_semi_joins
 from sdcduck.guard.protect.unit_windows import without_distinct_on
+from sdcduck.guard.protect.worked_out import write_out_measures
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, of_policy
 from sdcduck.quoting import folded
@@ -67,6 +68,7 @@ class Protection:
             Refused: it cannot be shown to be safe, or some part of it was not looked at.
         """
         normalize(tree)
+        write_out_measures(tree, self.progress.policies)
         self._result = id(tree.unnest())
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:

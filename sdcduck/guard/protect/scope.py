@@ -177,7 +177,7 @@ class Scope:
         if is_compared(column) and self.method.from_cells:
             return f"{column.name}; of a publication, bands are dimensions where it has a column of them"
         borders = self.sources[column.table].bands.get(folded(column.name))
-        return column.name if borders is None else told(column.name, borders)
+        return told(column.name, borders) if borders else column.name
 
     def bands(self, column: exp.Column) -> tuple[float, ...]:
         """The borders that the custodian declared for a measure of records; none where cells or sums have it."""

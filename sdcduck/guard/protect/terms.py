@@ -230,7 +230,9 @@ def _bounds(scope: Scope, node: exp.Expr, column: exp.Column) -> tuple[float, fl
     bounds = scope.bounds(column)
     if not bounds:
         wanted = f"sdc_protect(.., bounds := {{'{scope.called(column)}': [.., ..]}})"
-        raise Refused("SDC041", f"{_shown(node)} needs bounds of '{column.name}', which the custodian declares: {wanted}")
+        raise Refused(
+            "SDC041", f"{_shown(node)} needs bounds of '{column.name}', which the custodian declares: {wanted}"
+        )
     return bounds[0], bounds[1]
 
 
