@@ -13,7 +13,6 @@ from sdcduck.catalog.database import first_row
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.quoting import folded, folded_sql, identifier
 
-
 Limits = tuple[tuple[str, tuple[float, ...]], ...]
 """Measures and numbers in ascending order: the ends of what values are taken for, or the borders of bands."""
 
@@ -73,7 +72,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
                 and (method != "rounding" or all((record_key, base)))
                 and (method != "suppression" or publication)
             ),
-            **limits.get((name, role or ""), {}),
+            bounds=limits.get((name, role or "", "bounds"), ()),
+            bands=limits.get((name, role or "", "bands"), ()),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
@@ -84,15 +84,15 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
 
 
-def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], dict[str, Limits]]:
-    """Bounds and bands, by name and role of the policy. They are settings: files of older versions have no column."""
+def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], Limits]:
+    """By name and role of the policy, bounds and bands. They are settings: files of older versions have no column."""
     rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'limits ')").fetchall()
     return {
-        (stored["name"], stored["role"]): {
-            kind: tuple((measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items())
-            for kind in ("bounds", "bands")
-        }
+        (stored["name"], stored["role"], kind): tuple(
+            (measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items()
+        )
         for stored in (json.loads(text) for (text,) in rows)
+        for kind in ("bounds", "bands")
     }
 
 

@@ -129,12 +129,10 @@ def use_of(policy: Policy, column: str) -> str:
     if policy.unit is not None and lower == folded(policy.unit):
         return f"unit: count(DISTINCT {column})"
     if lower in [folded(name) for name in policy.measures]:
-        of = {
-            kind: dict((folded(name), numbers) for name, numbers in limits).get(lower)
-            for kind, limits in (("bounds", policy.bounds), ("bands at", policy.bands))
-        }
-        said = [
-            f"{kind} {', '.join(f'{number:.15g}' for number in numbers)}" for kind, numbers in of.items() if numbers
-        ]
-        return "; ".join(["measure: sum and avg", *said])
+        said = ["measure: sum and avg"]
+        for kind, limits in (("bounds", policy.bounds), ("bands at", policy.bands)):
+            numbers = {folded(name): numbers for name, numbers in limits}.get(lower, ())
+            if numbers:
+                said.append(f"{kind} {', '.join(f'{number:.15g}' for number in numbers)}")
+        return "; ".join(said)
     return "dimension: group by it, filter on it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from sdcduck.catalog.relations import Limits
@@ -65,7 +66,7 @@ def _numbers(argument: str, name: str, numbers: Any) -> tuple[float, ...]:
     if argument == "bands" and not 2 <= len(values) <= _MOST_BORDERS:
         few = "one border makes no band" if len(values) < 2 else f"{len(values)} borders are more than {_MOST_BORDERS}"
         raise SDCError(f"argument '{argument}': '{name}': {few}; {_FORMS[argument]}, such as {_EXAMPLES[argument]}")
-    if any(later <= earlier for earlier, later in zip(values, values[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(values)):
         raise SDCError(f"argument '{argument}': the numbers of '{name}' must ascend, such as {_EXAMPLES[argument]}")
     return values
 

@@ -47,10 +47,8 @@ def plan_protect(
     who = _plain(table, unit, "unit")
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
-    limits = {
-        "bounds": read_limits("bounds", bounds, table, summed, method),
-        "bands": read_limits("bands", bands, table, summed, method),
-    }
+    ends = read_limits("bounds", bounds, table, summed, method)
+    borders = read_limits("bands", bands, table, summed, method)
     if publication is not None and method != "suppression":
         raise SDCError("argument 'publication' goes with method := 'suppression'")
     key = _key(table, record_key, who) if method in ("cell_key", "rounding") else None
@@ -74,7 +72,7 @@ def plan_protect(
     policy = Policy(
         table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
         base, publication, None if published is None else published.count_column, rows == units, population, role or "",
-        () if published is None else published.complete, rows, shows, **limits,
+        () if published is None else published.complete, rows, shows, bounds=ends, bands=borders,
     )  # fmt: skip
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)

@@ -13,7 +13,6 @@ from sdcduck.guard.expressions import (
     constant_factor,
     duckdb_name,
     family,
-    is_wide,
     is_zero,
     text,
 )
@@ -22,7 +21,6 @@ from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
-from sdcduck.quoting import folded
 
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _OF_ANY_ROW = (exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)

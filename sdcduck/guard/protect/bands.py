@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sdcduck.guard.expressions import family, text
 
-_MIRRORED = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
 
 
@@ -27,12 +27,11 @@ def is_band(column: exp.Column, borders: Sequence[float]) -> bool:
             return False
         low, high = comparison.args["low"], comparison.args["high"]
         return _is_border(exp.GTE, low, borders, whole=whole) and _is_border(exp.LTE, high, borders, whole=whole)
-    kind = type(comparison)
-    if not isinstance(comparison, tuple(_MIRRORED)):
+    if not isinstance(comparison, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         return False
     if column.arg_key == "this":
-        return _is_border(kind, comparison.expression, borders, whole=whole)
-    return _is_border(_MIRRORED[kind], comparison.this, borders, whole=whole)
+        return _is_border(type(comparison), comparison.expression, borders, whole=whole)
+    return _is_border(_MIRRORED[type(comparison)], comparison.this, borders, whole=whole)
 
 
 def is_compared(column: exp.Column) -> bool:

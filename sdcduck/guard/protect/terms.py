@@ -5,13 +5,13 @@
     sum(2 * income + bonus - 10)  ->  sum(income) * 2 + sum(bonus) - count(*) * 10, of rows that have both
 
 So the parts agree, and nothing is told that they do not tell. With noise of its own for the same records, a sum of
-``income * 1.001`` beside that of ``income`` would be another draw for one question, and ``income - 3000`` one that is small
-where the amounts are near 3000.
+``income * 1.001`` beside that of ``income`` would be another draw for one question, and ``income - 3000`` one that is
+small where the amounts are near 3000.
 
-A few functions of measures are terms, too. They have no parameter that whoever asks could choose, or there would be as many
-draws as one likes, and a function can be so steep that it is a condition. Each has noise of its own, as a measure of another
-name has: not less than its range between the bounds that the custodian declared, whatever values there are, so that no
-value stands out of it. What is beyond the bounds counts as they do.
+A few functions of measures are terms, too. They have no parameter that whoever asks could choose: there would be as
+many draws as one likes, and a function can be so steep that it is a condition. Each has noise of its own, as a measure
+of another name has: not less than its range between the bounds that the custodian declared, whatever values there are,
+so that no value stands out of it. What is beyond the bounds counts as they do.
 """
 
 from __future__ import annotations

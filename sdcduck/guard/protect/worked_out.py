@@ -143,9 +143,8 @@ def _columns_of(select: exp.Select, sources: Mapping[str, _Columns]) -> _Columns
         if isinstance(value, exp.Column):
             if _is_measure(value, sources):
                 found.measures.add(name)
-        elif of_records and not has_aggregate(value) and value.find(exp.Query) is None:
-            if any(_is_measure(column, sources) and not _is_told(column) for column in value.find_all(exp.Column)):
-                made[name] = value
+        elif of_records and _is_worked_out(value, sources):
+            made[name] = value
     if not made:
         return found
     kept = [item for item in select.expressions if folded(item.alias_or_name) not in made]
@@ -181,6 +180,13 @@ def _over_names(
         return typed(exp.column(names[node], "_", quoted=True), node)
 
     return over_names
+
+
+def _is_worked_out(value: exp.Expr, sources: Mapping[str, _Columns]) -> bool:
+    """Whether an expression has the values of measures in it, and is of one record each."""
+    if has_aggregate(value) or value.find(exp.Query) is not None:
+        return False
+    return any(_is_measure(column, sources) and not _is_told(column) for column in value.find_all(exp.Column))
 
 
 def _is_measure(column: exp.Column, sources: Mapping[str, _Columns]) -> bool:
