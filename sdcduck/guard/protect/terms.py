@@ -214,19 +214,22 @@ def _function(node: exp.Expr, sql: str, called: str, columns: tuple[exp.Column, 
 
 
 def _measure(scope: Scope, node: exp.Expr) -> exp.Column | None:
-    """A measure of records, in brackets and casts that keep its values."""
+    """A measure, in brackets and casts that keep its values."""
     while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and keeps_numbers(node)):
         node = node.this
-    if not isinstance(node, exp.Column) or scope.role(node) is not Role.MEASURE:
-        return None
-    if scope.added(node) is not None:
-        raise Refused("SDC052", f"a function of '{node.name}', which is a sum that units have")
-    if scope.method.from_cells:
-        raise Refused("SDC052", f"a function of '{node.name}': a publication has sums of cells, and no values")
-    return node
+    return node if isinstance(node, exp.Column) and scope.role(node) is Role.MEASURE else None
 
 
 def _bounds(scope: Scope, node: exp.Expr, column: exp.Column) -> tuple[float, float]:
+    """The bounds of a measure of records.
+
+    Raises:
+        Refused: it is none, or there are none.
+    """
+    if scope.added(column) is not None:
+        raise Refused("SDC052", f"{_shown(node)}: '{column.name}' is a sum that units have")
+    if scope.method.from_cells:
+        raise Refused("SDC052", f"{_shown(node)}: a publication has sums of cells, and no values")
     bounds = scope.bounds(column)
     if not bounds:
         wanted = f"sdc_protect(.., bounds := {{'{scope.called(column)}': [.., ..]}})"
