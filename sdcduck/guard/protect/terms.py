@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from sdcduck.guard.calls import Total, both
 from sdcduck.guard.expressions import bounded, duckdb_name, family, is_number, is_wide, keeps_numbers, text
+from sdcduck.guard.protect.bands import written
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
@@ -183,14 +184,15 @@ def _of_one(
         return None
     low, high = _bounds(scope, node, column)
     if low < least:
-        above = "above 0" if called == "ln" else "of 0 or more"
+        values = "above 0" if called == "ln" else "of 0 or more"
         also = f"; ln({column.name} + 1) takes 0" if called == "ln" and low == 0 else ""
-        raise Refused("SDC041", f"{duckdb_name(node)} of '{column.name}': its bounds do not begin {above}{also}")
+        said = f"{duckdb_name(node)} takes values {values}, and the bounds of '{column.name}' begin at {written(low)}"
+        raise Refused("SDC041", f"{said}{also}")
     if called == "abs" and low >= 0:  # the measure itself, with its noise
         return Term(scale, column)
     most = max(abs(function(low)), abs(function(high)))
-    written = sql.format(_within(column, low, high))
-    return Term(scale, _function(node, written, f"{called} {scope.called(column)}", (column,), most))
+    within = sql.format(_within(column, low, high))
+    return Term(scale, _function(node, within, f"{called} {scope.called(column)}", (column,), most))
 
 
 def _product(scope: Scope, node: exp.Expr, of: Sequence[exp.Expr]) -> Term | None:
