@@ -20,7 +20,7 @@ BY_BAND = [
     ("SELECT {} FROM people WHERE income BETWEEN 10000 AND 19999", "SELECT {} FROM people WHERE band = 'middle'"),
     ("SELECT {} FROM people WHERE income > 9999 AND income <= 19999", "SELECT {} FROM people WHERE band = 'middle'"),
     (
-        "SELECT {} FROM people WHERE NOT (income < 1e4 OR income >= 20000.0)",
+        "SELECT {} FROM people WHERE NOT (income < 10000.00 OR income >= 20000.0)",
         "SELECT {} FROM people WHERE band = 'middle'",
     ),
     (
@@ -91,6 +91,7 @@ def test_a_band_is_usable_as_any_dimension(query: str) -> None:
         "income > 10000",
         "income <= 10000",
         "income = 10000",
+        "income < 1e4",
         "income BETWEEN 10000 AND 20000",
         "income BETWEEN 20000 AND 30000",
         "income BETWEEN SYMMETRIC 10000 AND 19999",

@@ -7,14 +7,16 @@ that say the same of every value are taken, too: ``20000 > income``, and of whol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import family, text
+from sdcduck.guard.expressions import family
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
 
 
@@ -48,10 +50,10 @@ def told(name: str, borders: Sequence[float]) -> str:
 def written(border: float) -> str:
     """A border as it may be written in SQL.
 
-    >>> written(10000.0), written(0.25)
-    ('10000', '0.25')
+    >>> written(10000.0), written(0.25), written(1e-7)
+    ('10000', '0.25', '0.0000001')
     """
-    return str(int(border)) if border == int(border) else repr(border)
+    return str(int(border)) if border == int(border) else format(Decimal(repr(border)), "f")
 
 
 def bands_of(column: str, borders: Sequence[float]) -> list[str]:
@@ -73,13 +75,14 @@ def _is_border(kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float], 
 
 
 def _number(value: exp.Expr) -> Decimal | None:
-    """A number that is written out, as it is, to the last digit."""
+    """A number that is written out, as it is, to the last digit.
+
+    Not with an exponent: DuckDB compares a FLOAT with 7e-1 as a DOUBLE, and with 0.7 as a FLOAT, and who has 0.7 is on
+    different sides.
+    """
     negative = isinstance(value, exp.Neg)
     literal = value.this if negative else value
-    if not isinstance(literal, exp.Literal) or literal.is_string:
+    if not isinstance(literal, exp.Literal) or literal.is_string or not _PLAIN.fullmatch(literal.this):
         return None
-    try:
-        number = Decimal(text(literal))
-    except InvalidOperation:
-        return None
+    number = Decimal(literal.this)
     return -number if negative else number

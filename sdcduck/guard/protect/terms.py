@@ -17,6 +17,7 @@ so that no value stands out of it. What is beyond the bounds counts as they do.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,7 @@ from sdcduck.guard.relations import Role
 from sdcduck.quoting import folded
 
 _MOST_TERMS = 10
+_NUMBER = re.compile(r"(?=.{1,18}$)\d+(?:\.\d+)?")
 _LEAST_RANGE, _MOST_RANGE = 0.1, 9e14  # on the grid of four decimals that floating-point numbers are added up on
 
 
@@ -114,7 +116,7 @@ def _constant(node: exp.Expr) -> Fraction | None:
     if isinstance(node, exp.Paren):
         return _constant(node.this)
     if is_number(node):
-        return Fraction(str(node.this)) if len(str(node.this)) <= 18 and "e" not in folded(str(node.this)) else None
+        return Fraction(node.this) if _NUMBER.fullmatch(node.this) else None
     if isinstance(node, exp.Neg):
         value = _constant(node.this)
         return None if value is None else -value
