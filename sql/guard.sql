@@ -23,6 +23,10 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS complete VARCHAR[];
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS records BIGINT;
 ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 
+-- Bounds or bands of the measures of a policy, which are stored as JSON.
+CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
+    json_transform(json_extract(stored, '$.' || kind), '"MAP(VARCHAR,DOUBLE[])"');
+
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.
 --|
@@ -35,6 +39,8 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 --| @column population VARCHAR: what the units are, where tables may be joined on them
 --| @column role VARCHAR: who is answered under the policy; empty: everybody without one of their own
 --| @column preview VARCHAR: the table of made-up rows that answers SELECT * .. LIMIT
+--| @column bounds MAP(VARCHAR, DOUBLE[]): of measures, the ends of what their values are taken for in functions
+--| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -42,8 +48,16 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 --| -----+-------+--------+---------
 --| @source this project
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
-    SELECT name, label, method, dimensions, measures, min_units, population, coalesce(role, '') AS role, preview
-    FROM sdc.policies ORDER BY name, role;
+    SELECT
+        p.name, p.label, p.method, p.dimensions, p.measures, p.min_units, p.population, coalesce(p.role, '') AS role,
+        p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands
+    FROM sdc.policies p
+        LEFT JOIN sdc.settings s
+            ON starts_with(s.name, 'limits ')
+                AND p.name = CASE WHEN starts_with(s.name, 'limits ') THEN json_extract_string(s.value, '$.name') END
+                AND coalesce(p.role, '')
+                    = CASE WHEN starts_with(s.name, 'limits ') THEN json_extract_string(s.value, '$.role') END
+    ORDER BY p.name, p.role;
 
 -- An expression of an analyst over one record, NULL where it fails. The optimiser does not look into a lambda: beside one
 -- it works out a part that stands twice, or the left side of a long IN, before TRY and outside of it.

@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -24,6 +24,10 @@
 --| @arg role VARCHAR: whom the policy is for (`sdcduck.open_guard(con, role=..)`); '': everybody without a policy of their own
 --| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
 --|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does
+--| @arg bounds STRUCT of lists: for measures, the least and the largest value that they are taken for in functions such as `ln`,
+--|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it
+--| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
+--|      conditions and group keys, as if there were a dimension. Analysts see the borders
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

@@ -13,6 +13,9 @@ from sdcduck.catalog.database import first_row
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.quoting import folded, folded_sql, identifier
 
+Limits = tuple[tuple[str, tuple[float, ...]], ...]
+"""Measures and numbers in ascending order: the ends of what values are taken for, or the borders of bands."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -45,10 +48,13 @@ class Policy:
     is_whole: bool = True
     without_null: frozenset[str] = frozenset()
     without_zero: frozenset[str] = frozenset()
+    bounds: Limits = ()
+    bands: Limits = ()
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
+    limits = _stored_limits(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
@@ -66,6 +72,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
                 and (method != "rounding" or all((record_key, base)))
                 and (method != "suppression" or publication)
             ),
+            bounds=limits.get((name, role or "", "bounds"), ()),
+            bands=limits.get((name, role or "", "bands"), ()),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
@@ -74,6 +82,18 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
 
 
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
+
+
+def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], Limits]:
+    """By name and role of the policy, bounds and bands. They are settings: files of older versions have no column."""
+    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'limits ')").fetchall()
+    return {
+        (stored["name"], stored["role"], kind): tuple(
+            (measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items()
+        )
+        for stored in (json.loads(text) for (text,) in rows)
+        for kind in ("bounds", "bands")
+    }
 
 
 def policies_version(con: duckdb.DuckDBPyConnection) -> str:
@@ -101,6 +121,10 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
+        if policy.bounds or policy.bands:
+            limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands)}
+            stored = json.dumps({"name": policy.name, "role": policy.role, **limits})
+            set_setting(con, _limits_of(policy.name, policy.role), stored)
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
@@ -127,6 +151,10 @@ def _columns_of(name: str, role: str) -> str:
 
 def _preview_of(name: str, role: str) -> str:
     return f"preview {json.dumps([folded(name), folded(role)])}"
+
+
+def _limits_of(name: str, role: str) -> str:
+    return f"limits {json.dumps([folded(name), folded(role)])}"
 
 
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
@@ -181,8 +209,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [_columns_of(name, role), _preview_of(name, role)]
-    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?)", kept)
+    kept = [_columns_of(name, role), _preview_of(name, role), _limits_of(name, role)]
+    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?)", kept)
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

@@ -313,13 +313,13 @@ def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
             node, factor = node.this, f"{factor} {sign} {node.expression.this}"
         elif isinstance(node, exp.Mul) and is_number(node.this):
             node, factor = node.expression, f"{factor} * {node.this.this}"
-        elif isinstance(node, exp.Cast) and _keeps_numbers(node):
+        elif isinstance(node, exp.Cast) and keeps_numbers(node):
             node = node.this
         else:
             return node, factor
 
 
-def _keeps_numbers(cast: exp.Cast) -> bool:
+def keeps_numbers(cast: exp.Cast) -> bool:
     """Whether what is cast keeps its value: anything to floating-point numbers, and whole numbers to any others."""
     of, to = family(cast.this), family(cast)
     return (to == "real" and of in ("whole", "real", "decimal")) or (of == "whole" and to in ("whole", "decimal"))

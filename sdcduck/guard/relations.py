@@ -71,6 +71,8 @@ class Relation:
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
         counts: columns that say how many rows of its unit a row stands for. No row is behind two of them, so that a
             sum of them is a number of rows.
+        bounds: of measures that are values of records, what the custodian declared that they are between.
+        bands: of such measures, the declared borders.
     """
 
     label: Label
@@ -86,6 +88,8 @@ class Relation:
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
     counts: frozenset[str] = frozenset()
+    bounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -108,7 +112,13 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
         roles[folded(policy.unit)] = Role.UNIT
     measures = {folded(name): folded(name) for name in policy.measures}
     rows_of = () if policy.one_row_per_unit else (folded(policy.name),)
-    return Relation(Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures)
+    bounds, bands = (
+        {folded(name): numbers for name, numbers in limits if folded(name) in measures}
+        for limits in (policy.bounds, policy.bands)
+    )
+    return Relation(
+        Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures, bounds=bounds, bands=bands
+    )
 
 
 def about(policy: Policy) -> str:
@@ -126,5 +136,10 @@ def use_of(policy: Policy, column: str) -> str:
     if policy.unit is not None and lower == folded(policy.unit):
         return f"unit: count(DISTINCT {column})"
     if lower in [folded(name) for name in policy.measures]:
-        return "measure: sum and avg"
+        said = ["measure: sum and avg"]
+        for kind, limits in (("bounds", policy.bounds), ("bands at", policy.bands)):
+            numbers = {folded(name): numbers for name, numbers in limits}.get(lower, ())
+            if numbers:
+                said.append(f"{kind} {', '.join(f'{number:.15g}' for number in numbers)}")
+        return "; ".join(said)
     return "dimension: group by it, filter on it"

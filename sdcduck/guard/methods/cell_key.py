@@ -158,7 +158,9 @@ class CellKey:
         ptable, unit = literal(str(self.policy.ptable)), self._unit(records)
         return f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
+    def total(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+    ) -> Total:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
@@ -167,12 +169,14 @@ class CellKey:
         number = call(f"count({values})")
         largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
         if not exact:
-            largest = column(1, f"_sdc_clipped({largest})")
+            largest = f"_sdc_clipped({largest})"
+            largest = column(1, f"greatest({largest}, {least!r})" if least else largest)
         # Where every record has a value that is not 0, this is the sum of keys of the published count. NULL is not 0
         # either, and no record that counts.
         without = self.policy.without_zero & self.policy.without_null
         every = self._is_among(without, records, measure)
-        keys = call(f"sum({chosen(condition if every else both(condition, f'{measure} <> 0'), key)})")
+        there = both(condition, f"{measure} IS NOT NULL" if least else f"{measure} <> 0")
+        keys = call(f"sum({chosen(condition if every else there, key)})")
         own = self._own(f"sum of {called}")
         value = f"{added_up} / {repeated}" if repeated else added_up
         own_key = column(1, f"_sdc_sum_key({ptable}, {keys}, {value}, {own})")

@@ -91,7 +91,9 @@ class Rounding:
         """The number of units."""
         return self._enough(records, condition, self._rounded_units(records, condition))
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
+    def total(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+    ) -> Total:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "a sum or a mean: rounding answers counts")
 

@@ -135,7 +135,9 @@ class Suppression:
             raise Refused("SDC052", "count(DISTINCT unit)")
         return self.count(records, condition)
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
+    def total(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+    ) -> Total:
         """``sdc_open_sum``; of floating-point numbers in four decimals, as integers.
 
         Added up as they are, what is rounded on the way is up to each of them: the last digits of sums with other cells

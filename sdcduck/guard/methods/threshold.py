@@ -63,7 +63,9 @@ class Threshold:
         unit = f"{records}.{identifier(str(self.policy.unit))}"
         return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
-    def total(self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool) -> Total:
+    def total(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+    ) -> Total:
         """The sum, where enough units have a value; the order of records must not show in its last digits."""
         known = both(condition, f"{measure} IS NOT NULL")
         values = chosen(condition, measure)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from sdcduck.guard.calls import both
@@ -11,15 +13,14 @@ from sdcduck.guard.expressions import (
     constant_factor,
     duckdb_name,
     family,
-    is_wide,
     is_zero,
     text,
 )
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
-from sdcduck.quoting import folded
 
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
 _OF_ANY_ROW = (exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)
@@ -50,6 +51,9 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
             return numbers.known(text(column), sql) if known is None else numbers.count(both(sql, known))
         if isinstance(column, exp.Column) and scope.role(column) is Role.UNIT:
             return numbers.count(_where_unit(scope, column, sql))
+        terms = None if isinstance(column, exp.Column) else terms_of(scope, column)
+        if terms is not None:
+            return numbers.count(known_rows(scope, terms, sql, numbers))
         return numbers.count(f"({sql}) AND {scope.over_dimensions(column).sql('duckdb')} IS NOT NULL")
     if isinstance(node, (exp.Sum, exp.Avg)):
         return _sum_or_mean(scope, node, sql, numbers)
@@ -111,23 +115,15 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
         base = filtered if elsewhere else condition
         return f"{rows} / nullif({numbers.count(base if filled else both(base, f'({known})'))}, 0)"
     if not isinstance(value, exp.Column) or scope.role(value) is not Role.MEASURE:
-        raise Refused("SDC041", "sum and avg take measures")
-    # Cell keys clip the largest contribution of a cell themselves, which costs less than every record.
-    safe = scope.method.clips and not scope.several
-    wide = is_wide(value) and not scope.method.from_cells
-    added = bounded(text(value)) if wide or (family(value) == "real" and not safe) else text(value)
-    exact = family(value) in ("whole", "decimal") and not wide
-    of_rows = scope.added(value)
-    if of_rows is not None:
-        exact = of_rows.exact
-    rows = "" if of_rows is None else of_rows.rows
-    total = numbers.total(added, condition, scope.called(value), rows, exact=exact)
+        rest = _Rest(chosen, condition, filtered, filled=filled, elsewhere=elsewhere)
+        return f"{_of_terms(scope, node, value, rest, numbers)}{scale}"
+    total, added = total_of(scope, value, condition, numbers)
     there = scope.known_sum(value)
     has_zeros = otherwise or there is not None
     if isinstance(node, exp.Sum):
         if not has_zeros:
             return f"{total.sql}{scale}"
-        rows = condition if filled else _where_known(scope, value, there, condition)
+        rows = condition if filled else where_known(scope, value, there, condition)
         if elsewhere and chosen is not None:
             rows = filtered if rows == condition else _unless(scope, chosen, value, there, filtered)
         return f"({numbers.or_zero(total.sql, numbers.some(rows), condition)}){scale}"
@@ -139,17 +135,49 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
     return f"({numbers.or_zero(total.mean(known, numbers.method.steps), known, condition)}){scale}"
 
 
-def _where_known(scope: Scope, measure: exp.Column, there: str | None, condition: str) -> str:
-    """A condition, and that there is a value; the condition alone where no record lacks one."""
-    complete = {folded(name) for name in scope.policy.without_null if scope.relation.table is not None}
-    if there is None and measure.table == scope.alias and folded(measure.name) in complete:
-        return condition
-    return both(condition, f"{text(measure)} IS NOT NULL" if there is None else there)
+@dataclass(frozen=True)
+class _Rest:
+    """What was written around the terms of a sum.
+
+    Attributes:
+        chosen: the condition of a CASE.
+        condition: for rows to be added up.
+        filtered: what FILTER said of it.
+        filled: whether the analyst wrote 0 where there is no value.
+        elsewhere: whether the analyst wrote 0 where the condition of the CASE does not hold.
+    """
+
+    chosen: exp.Expr | None
+    condition: str
+    filtered: str
+    filled: bool
+    elsewhere: bool
+
+
+def _of_terms(scope: Scope, node: exp.Sum | exp.Avg, value: exp.Expr, rest: _Rest, numbers: Numbers) -> str:
+    """The sum or mean of an expression of measures."""
+    terms = terms_of(scope, value)
+    if terms is None:
+        raise Refused("SDC041", "sum and avg take measures, also added up, times constants or in functions with bounds")
+    if not isinstance(node, exp.Sum):
+        if rest.filled or rest.elsewhere:
+            raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")
+        return sum_of_terms(scope, terms, rest.condition, numbers, mean=True)
+    total = sum_of_terms(scope, terms, rest.condition, numbers, mean=False)
+    if not (rest.filled or rest.elsewhere):
+        return total
+    rows = rest.condition if rest.filled else known_rows(scope, terms, rest.condition, numbers)
+    if rest.elsewhere and rest.chosen is not None:
+        known = known_rows(scope, terms, "true", numbers)
+        rows = rest.filtered
+        if not rest.filled and known != "true":
+            rows = both(rows, f"(({scope.condition_sql(rest.chosen)}) IS NOT TRUE OR ({known}))")
+    return f"({numbers.or_zero(total, numbers.some(rows), rest.condition)})"
 
 
 def _unless(scope: Scope, chosen: exp.Expr, measure: exp.Column, there: str | None, filtered: str) -> str:
     """The rows for which CASE WHEN .. THEN measure ELSE 0 END is not NULL."""
-    known = _where_known(scope, measure, there, "true")
+    known = where_known(scope, measure, there, "true")
     return both(filtered, f"(({scope.condition_sql(chosen)}) IS NOT TRUE OR {known})")
 
 

@@ -90,6 +90,8 @@ class Block:
         missing: set[str] = set()
         added: dict[str, Added] = {}
         counts: set[str] = set()
+        bounds: dict[str, tuple[float, ...]] = {}
+        bands: dict[str, tuple[float, ...]] = {}
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -104,6 +106,7 @@ class Block:
                 if roles[folded(name)] is Role.MEASURE:
                     measures[folded(name)] = self.scope.called(value)
                     self.scope.refuse_repeated(value)
+                    bounds[folded(name)], bands[folded(name)] = self.scope.bounds(value), self.scope.bands(value)
                     of_rows = self.scope.added(value)
                     if of_rows is not None:
                         carried = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
@@ -135,7 +138,7 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, missing=frozenset(missing),
-            measures=measures, added=added, counts=frozenset(counts),
+            measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands,
         )  # fmt: skip
 
     def _has_windows(self) -> bool:

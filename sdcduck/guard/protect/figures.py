@@ -13,6 +13,7 @@ from sqlglot import exp, parse_one
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.expressions import case, digits, duckdb_name, family, is_query, is_wide, text, typed
 from sdcduck.guard.methods.carried import CARRIED
+from sdcduck.guard.protect.bands import bands_of
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
@@ -38,6 +39,8 @@ class Figures:
         self.measures: dict[str, str] = {}
         self.added: dict[str, Added] = {}
         self.counts: set[str] = set()
+        self.bounds: dict[str, tuple[float, ...]] = {}
+        self.bands: dict[str, tuple[float, ...]] = {}
 
     def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
         """The name of a column; the same SQL has the same name again."""
@@ -81,6 +84,7 @@ class Figures:
         return Relation(
             Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.scope.rows_of if several else (),
             missing=frozenset(self.missing), measures=self.measures, added=self.added, counts=frozenset(self.counts),
+            bounds=self.bounds, bands=self.bands,
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------
@@ -103,7 +107,7 @@ class Figures:
 
         Measures come last, and not by their size. Rows that have one place without them are the same to all that is
         asked of single rows: in their dimensions as texts (0.0 and -0.0, or 'a' and 'A' of a collation, are equal and
-        yet not the same), and in whether there are measures and units.
+        yet not the same), in whether there are measures and units, and in the bands of measures.
         """
         every = [
             (text(exp.column(name, alias, quoted=True)), role)
@@ -115,7 +119,13 @@ class Figures:
         rows = [added.rows for alias in self.scope.units for added in self._added(alias)]
         there = [f"{column} IS NULL" for column, role in every if role in (Role.MEASURE, Role.UNIT)]
         known = [added.known for alias in self.scope.units for added in self._added(alias) if added.known is not None]
-        return [*dimensions, *map(_as_text, dimensions), *there, *known, *map(_as_text, measures), *rows]
+        bands = [
+            condition
+            for alias in self.scope.units
+            for name, borders in sorted(self.scope.sources[alias].bands.items())
+            for condition in bands_of(text(exp.column(name, alias, quoted=True)), borders)
+        ]
+        return [*dimensions, *map(_as_text, dimensions), *there, *known, *bands, *map(_as_text, measures), *rows]
 
     def _added(self, alias: str) -> list[Added]:
         names = sorted(self.scope.sources[alias].added)

@@ -34,8 +34,11 @@ class Numbers(Protocol):
     def units(self, condition: str) -> str:
         """Units."""
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
-        """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one."""
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
+        """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one.
+
+        ``least``: its noise is that of a value of this size at least.
+        """
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -80,10 +83,10 @@ class OfRecords:
         """Units."""
         return self.method.units(self.records, condition)
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum, which the method makes exact where it is not."""
         repeated = _repeated(condition, rows)
-        return self.method.total(self.records, added, condition, called, repeated, exact=exact)
+        return self.method.total(self.records, added, condition, called, repeated, exact=exact, least=least)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -140,14 +143,15 @@ class OfUnits:
         rows = self._column(f"count({chosen(condition, '1')})")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
 
-    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool) -> Total:
+    def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
         values = chosen(condition, added)
         figure = self._column(f"sum({values})" if exact else bounded(f"_sdc_sum_in_any_order({values})"))
-        there = both(condition, f"({added}) <> 0")
+        there = both(condition, f"({added}) IS NOT NULL" if least else f"({added}) <> 0")
         # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
         number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")
-        return self.method.total(identifier(UNITS), figure, "true", called, _repeated("true", number), exact=exact)
+        repeated = _repeated("true", number)
+        return self.method.total(identifier(UNITS), figure, "true", called, repeated, exact=exact, least=least)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""

@@ -44,6 +44,7 @@ from sdcduck.guard.protect.semijoins import publish_values, without_correlation,
 from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
 from sdcduck.guard.protect.unit_windows import without_distinct_on
+from sdcduck.guard.protect.worked_out import write_out_measures
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, of_policy
 from sdcduck.quoting import folded
@@ -73,6 +74,7 @@ class Protection:
             Refused: it cannot be shown to be safe, or some part of it was not looked at.
         """
         normalize(tree)
+        write_out_measures(tree, self.progress.policies)
         self._result = id(tree.unnest())
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:

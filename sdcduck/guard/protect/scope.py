@@ -15,6 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
+from sdcduck.guard.protect.bands import is_band, is_compared, told
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -141,7 +142,7 @@ class Scope:
     def dimension(self, column: exp.Column) -> None:
         role = self.role(column)
         if role is Role.MEASURE:
-            raise Refused("SDC041", column.name)
+            raise Refused("SDC041", self._measure_told(column))
         if role is Role.UNIT:
             raise Refused("SDC040", f"{column.name} is the unit: count(DISTINCT {column.name}), or join on it")
 
@@ -184,8 +185,30 @@ class Scope:
         for column in node.find_all(exp.Column):
             self.role(column)
 
+    def _measure_told(self, column: exp.Column) -> str:
+        """What is said of a measure that stands where it must not."""
+        if is_compared(column) and self.method.from_cells:
+            return f"{column.name}; of a publication, bands are dimensions where it has a column of them"
+        borders = self.sources[column.table].bands.get(folded(column.name))
+        return told(column.name, borders) if borders else column.name
+
+    def bands(self, column: exp.Column) -> tuple[float, ...]:
+        """The borders that the custodian declared for a measure of records; none where cells or sums have it."""
+        if self.method.from_cells or self.role(column) is not Role.MEASURE:
+            return ()
+        return self.sources[column.table].bands.get(folded(column.name), ())
+
+    def bounds(self, column: exp.Column) -> tuple[float, ...]:
+        """What the custodian declared that the values of a measure of records are between; nothing: nothing."""
+        return self.sources[column.table].bounds.get(folded(column.name), ())
+
     def is_asked_for(self, column: exp.Column) -> bool:
-        """Whether this is a measure or a unit in ``IS NULL``: it is no secret that there is one, see count(measure)."""
+        """Whether this is a measure or a unit in ``IS NULL``, or a measure that is compared with a declared border.
+
+        It is no secret that there is one, see count(measure).
+        """
+        if is_compared(column) and is_band(column, self.bands(column)):
+            return True
         is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)
         if is_null and self.method.from_cells and self.role(column) is Role.UNIT:
             raise Refused("SDC035", "a publication has cells, and no units")
@@ -239,7 +262,10 @@ class Scope:
         return {join.this.alias_or_name for join in self.select.args.get("joins") or [] if join.side}
 
     def has_measure(self, node: exp.Expr) -> bool:
-        return any(self.role(column) is Role.MEASURE for column in node.find_all(exp.Column))
+        """Whether a measure stands in an expression, and not only in what may be asked of it as of a dimension."""
+        return any(
+            self.role(column) is Role.MEASURE and not self.is_asked_for(column) for column in node.find_all(exp.Column)
+        )
 
     def over_source(self) -> exp.Select:
         """A SELECT over the same records, of nothing yet; the records are those that the method answers from."""

@@ -149,6 +149,7 @@ class _Rows:
         if role is Role.MEASURE:
             self.scope.refuse_repeated(column)
             self.figures.measures[name] = self.scope.called(column)
+            self.figures.bounds[name], self.figures.bands[name] = self.scope.bounds(column), self.scope.bands(column)
             added = self.scope.added(column)
             if added is not None:
                 known = None if added.known is None else self.figures.column(added.known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
@@ -25,6 +26,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope, aliased, refuse_query
+from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
 
@@ -41,8 +43,9 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     if isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) and family(value) != "truth":
         return False
     columns = list(value.find_all(exp.Column))
-    refused = (Role.UNIT,) if isinstance(node, exp.Count) else (Role.UNIT, Role.MEASURE)
-    return bool(columns) and all(scope.role(column) not in refused for column in columns)
+    if not isinstance(node, exp.Count) and scope.has_measure(value):
+        return False
+    return bool(columns) and all(scope.role(column) is not Role.UNIT for column in columns)
 
 
 def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select:
@@ -97,7 +100,7 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     elsewhere, filled = otherwise, False
     if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):
         otherwise, filled, value = True, True, value.this
-    if is_number(value) or (isinstance(value, exp.Column) and scope.role(value) is Role.MEASURE):
+    if is_number(value) or terms_of(scope, value) is not None:
         return None
     if scope.counts_rows(value):
         return None
@@ -107,25 +110,29 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
             raise Refused("SDC052", "sum and avg take one measure")
         if not scope.has_measure(value):
             raise Refused("SDC052", "a sum of dimensions: count(*) GROUP BY them, and add that up")
-        raise Refused("SDC041", "sum and avg take one measure")
+        if scope.method.name == "rounding":
+            raise Refused("SDC052", "a sum or a mean: rounding answers counts")
+        _terms(scope, value)
+        raise Refused("SDC052", "a measure times a dimension: sum(measure) GROUP BY the dimension, and multiply that")
     if isinstance(node, exp.Avg) and otherwise:
         raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")
     terms = _terms(scope, value)
     if len(terms) > _MOST_TERMS:
         raise Refused("SDC002", "a sum of many terms")
-    measures = list(dict.fromkeys(measure for _, measure in terms if measure is not None))
-    known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 else []
+    measures = list(dict.fromkeys(column for term in terms for column in term.columns))
+    counts = any(not term.columns for term in terms)
+    known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 or counts else []
     conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
     wanted = [one.copy() for one in conditions if one is not None]
     groups = same_groups(scope, released.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
     figures: dict[str, str] = {}
     parts = []
-    for place, (factors, measure) in enumerate(terms):
-        counted = f"sum({measure}) AS _n{place}" if measure is not None else f"count(*) AS _n{place}"
-        groups.append("expressions", parse_one(counted, read="duckdb"))
+    for place, term in enumerate(terms):
+        counted = "count(*)" if term.added is None else f"sum({term.added})"
+        groups.append("expressions", parse_one(f"{counted} AS _n{place}", read="duckdb"))
         part = f"{VALUES}._n{place}"
-        if factors:
-            product, most = " * ".join(factors), "9e14" if measure is None else "1e6"
+        if term.factors:
+            product, most = " * ".join(term.factors), "9e14" if term.added is None else "1e6"
             figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS DOUBLE) END"
             part = f"{VALUES}.{figures.setdefault(figure, f'_v{len(figures)}')} * {part}"
         parts.append(part)
@@ -221,31 +228,45 @@ def with_values(
     return aliased(made, RELEASED)
 
 
-def _terms(scope: Scope, node: exp.Expr) -> list[tuple[list[str], str | None]]:
-    """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any.
+@dataclass(frozen=True)
+class _Term:
+    """What is added up of each group of equal figures.
 
-    Powers and products of measures would make the largest contributor stand out of the sum; a figure added to a
-    measure would count records, with the little noise of a sum.
+    Attributes:
+        factors: over dimensions, as SQL.
+        added: a measure or a function of measures, as SQL; None: rows are counted.
+        columns: the measures in it.
     """
+
+    factors: tuple[str, ...]
+    added: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+def _terms(scope: Scope, node: exp.Expr) -> list[_Term]:
+    """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any."""
     if not scope.has_measure(node):
         if family(node) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", "sum and avg take numbers; a condition is one as x::INTEGER")
         scope.check(node)
-        return [([f"({text(node)})"], None)]
-    return _products(scope, node, [])
+        return [_Term((f"({text(node)})",))]
+    return _products(scope, node, ())
 
 
-def _products(scope: Scope, node: exp.Expr, factors: list[str]) -> list[tuple[list[str], str | None]]:
+def _products(scope: Scope, node: exp.Expr, factors: tuple[str, ...]) -> list[_Term]:
     if isinstance(node, exp.Paren):
         return _products(scope, node.this, factors)
-    if isinstance(node, exp.Column) and scope.role(node) is Role.MEASURE:
-        return [(factors, text(node))]
+    if not scope.has_measure(node):
+        scope.check(node)
+        return [_Term((*factors, f"({text(node)})"))]
+    if isinstance(node, exp.Column):
+        return [_Term(factors, text(node), (text(node),))]
     if isinstance(node, exp.Neg):
-        return _products(scope, node.this, [*factors, "-1"])
+        return _products(scope, node.this, (*factors, "-1"))
     if isinstance(node, exp.Add):
         return _products(scope, node.this, factors) + _products(scope, node.expression, factors)
     if isinstance(node, exp.Sub):
-        return _products(scope, node.this, factors) + _products(scope, node.expression, [*factors, "-1"])
+        return _products(scope, node.this, factors) + _products(scope, node.expression, (*factors, "-1"))
     if isinstance(node, (exp.Mul, exp.Div)):
         with_measure, other = node.this, node.expression
         if isinstance(node, exp.Mul) and scope.has_measure(other):
@@ -253,8 +274,14 @@ def _products(scope: Scope, node: exp.Expr, factors: list[str]) -> list[tuple[li
         if not scope.has_measure(other):
             scope.check(other)
             inverse = "1.0 / " if isinstance(node, exp.Div) else ""
-            return _products(scope, with_measure, [*factors, f"({inverse}({text(other)}))"])
-    raise Refused("SDC041", "sum and avg take measures, also times figures of dimensions")
+            return _products(scope, with_measure, (*factors, f"({inverse}({text(other)}))"))
+    found = function_of_measures(scope, node)
+    if found is not None:
+        return [_Term(factors, text(node), tuple(map(text, found.columns)))]
+    raise Refused("SDC041", _NO_FIGURE)
+
+
+_NO_FIGURE = "sum and avg take measures, also added up, times figures of dimensions, or in functions with bounds"
 
 
 def _name_of(node: exp.Expr) -> str:

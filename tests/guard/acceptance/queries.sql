@@ -609,3 +609,44 @@ SELECT sex, count(*) AS n FROM people WHERE region = $region GROUP BY sex;
 
 -- in a group
 SELECT age >= $1 AS old, count(*) AS n FROM people GROUP BY old;
+
+--| Measures that are worked out, and bands of them
+
+-- a measure less a constant
+SELECT region, sum(income - 1000) AS x, avg(income / 12) AS monthly FROM people GROUP BY region;
+
+-- measures of two tables added up
+SELECT region, sum(income - 10 * days) AS x FROM people JOIN stays USING (person_id) GROUP BY region;
+
+-- a measure worked out in a subquery
+SELECT region, sum(monthly) AS x FROM (SELECT region, income / 12 AS monthly FROM people) GROUP BY region;
+
+-- one worked out in WITH, by dimensions
+WITH t AS (SELECT region, income * (1 - age / 100) AS net FROM people) SELECT region, sum(net) AS x FROM t GROUP BY region;
+
+-- a logarithm
+SELECT region, sum(ln(income)) AS x, exp(avg(ln(income))) AS geometric FROM people GROUP BY region;
+
+-- absolute values
+SELECT sum(abs(income)) AS x FROM people;
+
+-- a root and a square
+SELECT region, sum(sqrt(income)) AS x, sum(income * income) AS y FROM people GROUP BY region;
+
+-- CASE of a measure
+SELECT CASE WHEN income < 2000 THEN 'low' WHEN income < 4000 THEN 'middle' ELSE 'high' END AS band, count(*) AS n FROM people GROUP BY band;
+
+-- a measure from a border on
+SELECT region, count(*) AS n, sum(income) AS x FROM people WHERE income >= 2000 GROUP BY region;
+
+-- a measure between two borders
+SELECT sex, count(*) FILTER (WHERE income BETWEEN 2000 AND 3999) AS n FROM people GROUP BY sex;
+
+-- what is above a border
+SELECT region, sum(CASE WHEN income >= 2000 THEN income - 2000 ELSE 0 END) AS x FROM people GROUP BY region;
+
+-- another border than those that are declared
+SELECT count(*) AS n FROM people WHERE income >= 2500;
+
+-- a part of a measure
+SELECT sum(greatest(income - 2500, 0)) AS x FROM people;

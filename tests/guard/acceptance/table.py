@@ -101,6 +101,8 @@ def declare(con: duckdb.DuckDBPyConnection, name: str, method: str, *, exact: bo
         "suppression": f", publication := 'published_{name}'",
     }[method]
     dimensions, measure, sets = _COLUMNS["stays" if name == "stays" else "people"]
+    if measure == "income" and method != "suppression":
+        arguments += ", bounds := {'income': [1, 10000]}, bands := {'income': [0, 2000, 4000]}"
     if method == "suppression":
         con.execute(
             f"FROM sdc_publish('published_{name}', 'SELECT {', '.join(dimensions)}, count(*) AS n, sum({measure}) AS "
@@ -160,7 +162,8 @@ What analysts and BI tools write, asked of the [guard](guard.md) under each meth
 A query that is answered under `threshold` with nothing to hide gives what DuckDB gives for it; a test sees to that. The page
 is written by `make acceptance`, and a test keeps it in line with what the guard does.
 
-The queries are over `people` (`person_id` the unit; `region`, `sex`, `age`, `month` dimensions; `income` a measure), a view
+The queries are over `people` (`person_id` the unit; `region`, `sex`, `age`, `month` dimensions; `income` a measure, with
+bounds from 1 to 10000 and bands at 0, 2000 and 4000 where the method has them), a view
 `women` of it, `stays` of the same persons (`ward`, `month` dimensions; `days` a measure), and the public `regions(region, climate, population)`, `zones(climate, zone)` and `cold_regions`.
 """
 

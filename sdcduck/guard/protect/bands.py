@@ -1,0 +1,88 @@
+"""Bands of a measure: comparisons with the borders that the custodian declared, which are dimensions.
+
+A band is closed below and open above, so that each value is in one: ``income >= 10000 AND income < 20000``. Comparisons
+that say the same of every value are taken, too: ``20000 > income``, and of whole numbers ``income <= 19999`` and
+``income BETWEEN 10000 AND 19999``. Any other border, be it one nearby, would tell on which side of it a value is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from sqlglot import exp
+
+from sdcduck.guard.expressions import family
+
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
+
+
+def is_band(column: exp.Column, borders: Sequence[float]) -> bool:
+    """Whether a measure stands in a comparison that says on which side of a declared border it is, and nothing else."""
+    comparison = column.parent
+    whole = family(column) == "whole"
+    if isinstance(comparison, exp.Between):
+        if column.arg_key != "this" or comparison.args.get("symmetric"):
+            return False
+        low, high = comparison.args["low"], comparison.args["high"]
+        return _is_border(exp.GTE, low, borders, whole=whole) and _is_border(exp.LTE, high, borders, whole=whole)
+    if not isinstance(comparison, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
+        return False
+    if column.arg_key == "this":
+        return _is_border(type(comparison), comparison.expression, borders, whole=whole)
+    return _is_border(_MIRRORED[type(comparison)], comparison.this, borders, whole=whole)
+
+
+def is_compared(column: exp.Column) -> bool:
+    """Whether a column stands in a comparison."""
+    return isinstance(column.parent, _COMPARED)
+
+
+def told(name: str, borders: Sequence[float]) -> str:
+    """What is said of a measure that is compared with anything else than its borders."""
+    listed = ", ".join(map(written, borders))
+    return f"{name}; compare it by < and >= with {listed}, the borders of its bands (the upper one is not in a band)"
+
+
+def written(border: float) -> str:
+    """A border as it may be written in SQL.
+
+    >>> written(10000.0), written(0.25), written(1e-7)
+    ('10000', '0.25', '0.0000001')
+    """
+    return str(int(border)) if border == int(border) else format(Decimal(repr(border)), "f")
+
+
+def bands_of(column: str, borders: Sequence[float]) -> list[str]:
+    """SQL of conditions that together say in which band a value is."""
+    return [f"{column} >= {written(border)}" for border in borders]
+
+
+def _is_border(kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float], *, whole: bool) -> bool:
+    """Whether the values for which ``measure <kind> value`` holds are those on one side of a border."""
+    number = _number(value)
+    if number is None:
+        return False
+    if kind in (exp.GT, exp.LTE):
+        # Of whole numbers those above 9999 are those from 10000 on; of others there are some in between.
+        if not whole or not (value.unnest().is_int):
+            return False
+        number += 1
+    return any(number == Decimal(repr(border)) for border in borders)
+
+
+def _number(value: exp.Expr) -> Decimal | None:
+    """A number that is written out, as it is, to the last digit.
+
+    Not with an exponent: DuckDB compares a FLOAT with 7e-1 as a DOUBLE, and with 0.7 as a FLOAT, and who has 0.7 is on
+    different sides.
+    """
+    negative = isinstance(value, exp.Neg)
+    literal = value.this if negative else value
+    if not isinstance(literal, exp.Literal) or literal.is_string or not _PLAIN.fullmatch(literal.this):
+        return None
+    number = Decimal(literal.this)
+    return -number if negative else number
