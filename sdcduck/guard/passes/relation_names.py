@@ -21,6 +21,8 @@ from sdcduck.quoting import folded
 
 _WITH = "_sdc_with_"
 _SCHEMAS = ("", "sdc")
+_WITHOUT_RELATIONS = (exp.Column, exp.Identifier, exp.Literal, exp.DataType)
+"""Most of a tree. Were there a relation in one, it would keep its name, and be refused by the last look at the text."""
 
 
 @dataclass
@@ -61,6 +63,8 @@ class OwnNames:
                 cte.args["alias"].set("this", exp.to_identifier(made, quoted=True))
         if isinstance(node, exp.Table):
             self._name(node, visible)
+        if isinstance(node, _WITHOUT_RELATIONS):
+            return
         for key, value in node.args.items():
             for part in value if isinstance(value, list) else (value,):
                 if isinstance(part, exp.Expr) and key != "with_":
