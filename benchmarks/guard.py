@@ -7,6 +7,7 @@ question is taken away before each run. Nothing here fails because of a clock: t
 
     python benchmarks/guard.py               10 million rows, 7 runs, a few minutes on two cores
     python benchmarks/guard.py --quick       1 million rows, 3 runs
+    python benchmarks/guard.py --passes      what each pass of rewriting costs, and nothing else
     python benchmarks/guard.py --profile     where the time of rewriting goes, and nothing else
 """
 
@@ -21,6 +22,7 @@ import pstats
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -31,8 +33,9 @@ from cell_key import SHAPES, Goals, arrow, console, figures, make_firms, make_pe
 from rich.table import Table
 
 import sdcduck
-from sdcduck.guard import Guard
+from sdcduck.guard import Guard, rewriter
 from sdcduck.guard.opening import locked
+from sdcduck.guard.passes.draft import Draft
 
 TYPICAL = """
     SELECT area, branch, sex, count(*) AS n, sum(income) AS income, avg(income) AS mean, sum(turnover) AS turnover
@@ -42,6 +45,24 @@ TYPICAL = """
     ORDER BY area, branch, sex
 """
 """Two joins, three groups, four aggregates."""
+
+QUESTIONS = (
+    TYPICAL,
+    "SELECT region, count(*) AS n FROM persons GROUP BY region",
+    "SELECT region, sex, count(*) AS n, sum(income) AS income FROM persons GROUP BY 1, 2 ORDER BY n DESC LIMIT 10",
+    "SELECT count(*) FROM persons WHERE age IN ('20-29', '30-39') AND sex = 1 AND NOT region = 7",
+    "SELECT age, avg(income) AS mean FROM persons GROUP BY age HAVING count(*) > 100 ORDER BY age",
+    "SELECT sex, count(*) FILTER (WHERE age = '20-29') AS young, count(*) AS n FROM persons GROUP BY sex",
+    "SELECT region, sex, count(*) AS n FROM persons GROUP BY ROLLUP (region, sex)",
+    "SELECT area, count(*) AS n FROM persons JOIN regions USING (region) GROUP BY area",
+    "WITH r AS (SELECT region, count(*) AS n FROM persons GROUP BY region) SELECT max(n) AS n, avg(n) AS mean FROM r",
+    "SELECT DISTINCT sex, age FROM persons ORDER BY ALL",
+    "SELECT region, n, n / sum(n) OVER () AS share FROM (SELECT region, count(*) AS n FROM persons GROUP BY region)",
+    "SELECT CASE WHEN age < '50' THEN 'young' ELSE 'old' END AS who, sum(turnover) AS t FROM persons GROUP BY who",
+    "SELECT r2, sum(turnover) AS turnover, count(*) AS n FROM owners GROUP BY r2",
+    "SELECT count(DISTINCT person_id) AS persons, stddev_samp(income) AS spread FROM persons WHERE sector <> 3",
+)
+"""What analysts ask: each is rewritten for what a pass costs."""
 
 
 def fresh(one: Guard, query: str) -> str:
@@ -219,6 +240,44 @@ def bench_stencil(con: duckdb.DuckDBPyConnection, one: Guard, rows: int, runs: i
     goals.at_most("stencil-checked to plain, geometric mean", statistics.geometric_mean(checked), 1.1)
 
 
+def bench_passes(name: str, one: Guard, runs: int) -> None:
+    """What each pass costs: seconds of processor time, median of the runs of a question, and then of the questions."""
+    spent: Counter[str] = Counter()
+
+    def timed(step: Callable[[Draft], None]) -> Callable[[Draft], None]:
+        def run(draft: Draft) -> None:
+            start = time.process_time()
+            step(draft)
+            spent[step.__name__] += time.process_time() - start
+
+        return run
+
+    passes = rewriter.PASSES
+    questions: list[Counter[str]] = []
+    for query in QUESTIONS:
+        found: list[Counter[str]] = []
+        for run in range(-1, runs):
+            spent.clear()
+            rewriter.PASSES = tuple(map(timed, passes))
+            start = time.process_time()
+            one.rewrite(fresh(one, query))
+            whole = time.process_time() - start
+            rewriter.PASSES = passes
+            spent["before and after"] = whole - spent.total()
+            spent["all"] = whole
+            if run >= 0:
+                found.append(spent.copy())
+        questions.append(Counter({step: statistics.median(one[step] for one in found) for step in spent}))
+    table = Table(title=f"Rewriting {name}: what each pass costs, processor time", title_justify="left")
+    table.add_column("")
+    for heading in ("ms, median", "ms, most"):
+        table.add_column(heading, justify="right")
+    for step in [*(step.__name__ for step in passes), "before and after", "all"]:
+        values = [1000 * question[step] for question in questions]
+        table.add_row(step, f"{statistics.median(values):.2f}", f"{max(values):.2f}", end_section=step == "finish")
+    console.print(table)
+
+
 def profile(one: Guard, times: int = 50) -> None:
     """Where the time of rewriting goes: functions by what they take with all that they call."""
     for _ in range(3):
@@ -238,10 +297,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the table of persons")
     parser.add_argument("--runs", type=int, default=7, help="interleaved runs of each query")
     parser.add_argument("--quick", action="store_true", help="1 million rows, 3 runs")
+    parser.add_argument("--passes", action="store_true", help="what each pass of rewriting costs")
     parser.add_argument("--profile", action="store_true", help="the functions that rewriting spends its time in")
     options = parser.parse_args()
     rows, runs = (1_000_000, 3) if options.quick else (options.rows, options.runs)
-    if options.profile:
+    if options.profile or options.passes:
         rows = 10_000
     start = time.perf_counter()
     goals = Goals()
@@ -255,10 +315,17 @@ def main() -> None:
             prepare(con, rows)
             console.print(f"data made in {time.perf_counter() - start:.0f} s")
             if not options.profile:
+                bench_passes(
+                    "over a connection that others may change the data with", sdcduck.open_guard(con), 3 * runs
+                )
+            if not options.profile and not options.passes:
                 bench_looking_up(con, runs)
         one = sdcduck.open_guard(path)
         if options.profile:
             profile(one)
+            return
+        bench_passes("over a file", one, 3 * runs)
+        if options.passes:
             return
         plain = duckdb.connect(str(path), read_only=True, config=locked())  # the instance that the guard asks
         bench_rewriting(plain, one, sdcduck.open_guard(path), runs, goals)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
 
-from sdcduck.catalog.database import first_row
+from sdcduck.catalog.database import current_database, first_row
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.quoting import folded, folded_sql, identifier
 
@@ -96,10 +96,39 @@ def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str],
     }
 
 
-def policies_version(con: duckdb.DuckDBPyConnection) -> str:
-    """Changes whenever a policy does."""
-    row = con.execute("SELECT value FROM sdc.settings WHERE name = 'policies'").fetchall()
-    return row[0][0] if row else ""
+@dataclass(frozen=True)
+class Declared:
+    """What is known of all policies at a time.
+
+    Attributes:
+        version: another one whenever a policy changes.
+        database: in which they are.
+        columns: of each relation when it was declared, by the name of the setting that has them.
+    """
+
+    version: str
+    database: str
+    columns: Mapping[str, str]
+
+    def has_its_columns(self, policy: Policy, columns: Sequence[str]) -> bool:
+        """Whether a relation of these columns has all of when it was declared, in that order, whatever came to them.
+
+        Where one is gone or in another place, a column may have its name now that nobody may see.
+        """
+        stored = self.columns.get(_columns_of(policy.name, policy.role))
+        if stored is None:  # in a file of an older version that was not opened for writing since
+            return True
+        declared: list[str] = json.loads(stored)
+        known = set(declared)
+        return [name for name in map(folded, columns) if name in known] == declared
+
+
+def declared(con: duckdb.DuckDBPyConnection) -> Declared:
+    """What is known of all policies now."""
+    rows = con.execute("SELECT name, value, current_database() FROM sdc.settings").fetchall()
+    stored = {name: value for name, value, _ in rows}
+    columns = {name: value for name, value in stored.items() if name.startswith(_COLUMNS)}
+    return Declared(stored.get("policies", ""), rows[0][2] if rows else current_database(con), columns)
 
 
 def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
@@ -145,8 +174,11 @@ def columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
         return []
 
 
+_COLUMNS = "columns "
+
+
 def _columns_of(name: str, role: str) -> str:
-    return f"columns {json.dumps([folded(name), folded(role)])}"
+    return f"{_COLUMNS}{json.dumps([folded(name), folded(role)])}"
 
 
 def _preview_of(name: str, role: str) -> str:
@@ -168,19 +200,6 @@ def preview_digest(policy: Policy) -> str:
     row = " || ".join(f"coalesce(length({column}) || ':' || {column}, '-')" for column in columns)
     digest = f"count(*) || ' ' || coalesce(sum(md5_number_lower({row})), 0)"
     return f"SELECT {digest} FROM {identifier(str(policy.preview))}"
-
-
-def has_its_columns(con: duckdb.DuckDBPyConnection, policy: Policy, columns: Sequence[str]) -> bool:
-    """Whether a relation of these columns has all of when it was declared, in that order, whatever came to them.
-
-    Where one is gone or in another place, a column may have its name now that nobody may see.
-    """
-    stored = setting(con, _columns_of(policy.name, policy.role))
-    if stored is None:  # in a file of an older version that was not opened for writing since
-        return True
-    declared: list[str] = json.loads(stored)
-    known = set(declared)
-    return [name for name in map(folded, columns) if name in known] == declared
 
 
 def note_columns(con: duckdb.DuckDBPyConnection) -> None:

@@ -211,7 +211,9 @@ _FUNCTIONS_FOR_ALL = frozenset(_WORDS_OF_FUNCTIONS.split())
 and ``query_table`` DuckDB says which tables they read; of any other function nobody knows."""
 
 
-def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str | None:
+def records_behind(
+    con: duckdb.DuckDBPyConnection, view: str, role: str, stored: Sequence[Policy] | None = None
+) -> str | None:
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
 
     Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
@@ -220,8 +222,9 @@ def records_behind(con: duckdb.DuckDBPyConnection, view: str, role: str) -> str 
     Args:
         role: for whom it is to be shown; empty: for everybody. What is protected for any role is not for another that
             has no policy of it.
+        stored: all policies; None: they are looked up.
     """
-    stored = policies(con)
+    stored = policies(con) if stored is None else stored
     held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}

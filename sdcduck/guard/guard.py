@@ -325,7 +325,7 @@ class Guard:
             query = written_out(query, values)
         rewritten = self._rewritings.of(query, version)
         # Not part of what is remembered: tables may have changed.
-        self._schema.check_names(rewritten.tables, rewritten.shapes)
+        self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
         for policy in rewritten.policies:
             self._schema.check_facts(policy)
         if rewritten.preview is not None:

@@ -59,7 +59,7 @@ class Rewritings:
             found = self._templates.find(question, version)
             if found is not None and self._schema.have(found.rewritten.shapes):
                 return found.filled(question.constants)
-        with self._alone:
+        with self._alone, self._schema.shapes.once():
             policies = self._schema.policies(version)
             rewritten = self._rewriter.made(query, policies)
             if question is not None and len(text) + len(rewritten.sql) <= _LONGEST_KEPT:

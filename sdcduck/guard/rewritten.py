@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sdcduck.catalog import Policy
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relations import Unique
-from sdcduck.guard.schema import Shape
+from sdcduck.guard.shapes import Shape
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""

@@ -202,6 +202,10 @@ class Limited:
         """The first value of a query that the guard asks for itself."""
         return self._ask(lambda cursor: cursor.execute(sql).fetchall()[0][0], self._plain_cursor())
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of such a query."""
+        return self._ask(lambda cursor: cursor.execute(sql).fetchall(), self._plain_cursor())
+
     def ask(self, question: Callable[[duckdb.DuckDBPyConnection], _Answer]) -> _Answer:
         """The answer of a function of a `cursor`.
 

@@ -23,17 +23,8 @@ from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
+from sdcduck.guard.shapes import GONE, NO_TABLE, Shape, Shapes
 from sdcduck.quoting import folded, identifier
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and what a view reads."""
-
-    name: str
-    is_table: bool
-    columns: tuple[tuple[str, str], ...]
-    reads: catalog.Read | None = None
 
 
 @dataclass(frozen=True)
@@ -68,11 +59,11 @@ class Schema:
     ) -> None:
         self.con, self.alone, self._limited = con, alone, limited
         self._role, self._raw, self.unchanging = role, raw, unchanging
-        self._version: str | None = None
-        self._database: str | None = None
+        self.shapes = Shapes(con)
+        self._declared: catalog.Declared | None = None
         self._collated: bool | None = None
         self._tables_now: frozenset[str] | None = None
-        self._policies: tuple[str, dict[str, Policy]] = ("", {})
+        self._policies: tuple[str, dict[str, Policy], list[Policy]] = ("", {}, [])
         self._columns: dict[str, Columns] = {}
         self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
@@ -90,13 +81,11 @@ class Schema:
     @in_memory()
     def version(self) -> str:
         """Another whenever a policy changed."""
-        if self._version is not None:
-            return self._version
-        with self.alone:
-            version = catalog.policies_version(self.con)
-        if self.unchanging:
-            self._version = version
-        return version
+        if self._declared is None or not self.unchanging:
+            with self.alone:
+                self._declared = catalog.declared(self.con)
+                return self._declared.version
+        return self._declared.version
 
     def policies(self, version: str) -> dict[str, Policy]:
         """The policies that hold, by lower-case name; call it with the connection held."""
@@ -115,7 +104,7 @@ class Schema:
                 held = {folded(name): Policy(name, "public", method=RAW) for name in self._tables()}
             if self.unchanging:
                 held = {name: self._with_facts(policy) for name, policy in held.items()}
-            self._policies = (version, held)
+            self._policies = (version, held, known)
         return self._policies[1]
 
     def _check_macros(self) -> None:
@@ -154,12 +143,23 @@ class Schema:
         )
 
     def database(self) -> str:
-        """The name of the database; with the connection held."""
-        if self._database is None or not self.unchanging:
-            self._database = catalog.current_database(self.con)
-        return self._database
+        """The name of the database, as it was when the last question came; with the connection held."""
+        if self._declared is None:
+            self._declared = catalog.declared(self.con)
+        return self._declared.database
 
-    def tables(self) -> frozenset[str]:
+    def tables_among(self, policies: Sequence[Policy]) -> frozenset[str]:
+        """The lower-case names of those of relations that are no views; with the connection held.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        return frozenset(folded(policy.name) for policy in policies if self._is_table(policy.name))
+
+    def _is_table(self, name: str) -> bool:
+        return folded(name) in self._tables_here() if self.unchanging else self.shapes.columns(name).is_table
+
+    def _tables_here(self) -> frozenset[str]:
         """The lower-case names of what is no view; with the connection held."""
         if self._tables_now is None or not self.unchanging:
             self._tables_now = frozenset(folded(name) for name in self._tables())
@@ -167,13 +167,9 @@ class Schema:
 
     def _tables(self) -> list[str]:
         """The tables of the schema in which custodians have theirs."""
-        found = self.con.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT temporary "
-            "AND schema_name = 'main'"
-        ).fetchall()
-        return [name for (name,) in found]
+        return [name for name, _ in self.con.execute(_TABLES_HERE).fetchall()]
 
-    def check_names(self, asked: Collection[str], shapes: Sequence[Shape] = ()) -> None:
+    def check_names(self, asked: Collection[str], shapes: Sequence[Shape] = (), *, joined: bool = False) -> None:
         """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
 
         DuckDB numbers its tables, and a table keeps its number when it is renamed. Its first name may be one that no
@@ -182,17 +178,20 @@ class Schema:
         Args:
             shapes: of relations, some of which are views, that show whatever has the names that they read. That may be
                 what was public under another name.
+            joined: whether it is to be known for `check_unique` where texts are collated.
 
         Raises:
             Refused: it had.
         """
         if self.unchanging:
             return
+        if joined:
+            rows = self._limited.rows(_ALL_TABLES)
+            found = [(name, number) for name, number, is_here, _ in rows if is_here]
+            self._collated = any(collated for _, _, _, collated in rows)
+        else:
+            found = self._limited.rows(_TABLES_HERE)
         with self.alone:
-            found = self.con.execute(
-                "SELECT table_name, table_oid FROM duckdb_tables() WHERE database_name = current_database() "
-                "AND schema_name = 'main' AND NOT temporary"
-            ).fetchall()
             told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
         told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
         open_names = {name for name, policy in self._policies[1].items() if policy.label == "public"}
@@ -225,7 +224,7 @@ class Schema:
         DuckDB keeps them of every column. Of records, and of views, which would be worked out, nothing is asked.
         """
         texts = [columns.spelled[name] for name, kind in columns.types.items() if kind.this in _TEXTS]
-        if policy.label != "public" or not texts or folded(policy.name) not in self.tables():
+        if policy.label != "public" or not texts or not self._is_table(policy.name):
             return {}
         known = self._lengths.get(policy.name)
         if known is None:
@@ -250,8 +249,7 @@ class Schema:
             if policy is None or policy.label != "public":
                 return None
             found = self.con.execute(
-                "SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = current_database() "
-                "AND schema_name = 'main' AND NOT temporary"
+                f"SELECT table_name, estimated_size FROM duckdb_tables() WHERE {_IS_HERE}"
             ).fetchall()
             return next((float(size) for table, size in found if folded(table) == name), inf)
 
@@ -265,17 +263,15 @@ class Schema:
         """
         if not policy.is_whole:
             raise Refused("SDC060", f"{policy.name}: parts of its policy were removed, sdc_protect")
-        try:
-            # DESCRIBE "tables" lists the tables of the database.
-            described = self.con.execute(f"DESCRIBE FROM {identifier(policy.name)}").fetchall()
-        except _NO_TABLE:
-            raise Refused("SDC060", _GONE.format(policy.name)) from None
-        names = [row[0] for row in described]
+        described = self.shapes.columns(policy.name).columns
+        names = [name for name, _ in described]
         self._check_public(policy, names)
-        if policy.label == "unit-level" and not catalog.has_its_columns(self.con, policy, names):
+        if self._declared is None:
+            self._declared = catalog.declared(self.con)
+        if policy.label == "unit-level" and not self._declared.has_its_columns(policy, names):
             raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
-        return {row[0]: row[1] for row in described if policy.label == "public" or folded(row[0]) in visible}
+        return {name: kind for name, kind in described if policy.label == "public" or folded(name) in visible}
 
     def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
         """Refuse a public table that has all columns of a protected one which is not what it was any more.
@@ -286,7 +282,7 @@ class Schema:
             Refused: the records were renamed, or two tables have changed names.
         """
         have = set(map(folded, columns))
-        for other in catalog.policies(self.con):
+        for other in self._policies[2]:
             if other.label != "unit-level" or folded(other.name) == folded(policy.name):
                 continue
             needed = {str(other.unit), *other.dimensions, *other.measures}
@@ -295,10 +291,10 @@ class Schema:
             if not needed <= have and folded(other.record_key or "") not in have:
                 continue
             try:
-                described = self.con.execute(f"DESCRIBE FROM {identifier(other.name)}").fetchall()
-            except _NO_TABLE:
-                described = []
-            if not needed <= {folded(row[0]) for row in described}:
+                described = self.shapes.columns(other.name).columns
+            except Refused:
+                described = ()
+            if not needed <= {folded(name) for name, _ in described}:
                 raise Refused("SDC060", f"{policy.name}: it has the columns of {other.name}, which has them no more")
 
     def _check_public(self, policy: Policy, columns: Sequence[str]) -> None:
@@ -309,13 +305,13 @@ class Schema:
         """
         if policy.label != "public" or self._raw:
             return
-        if folded(policy.name) in self.tables():
+        if self._is_table(policy.name):
             self._check_renamed(policy, columns)
             return
-        behind = catalog.records_behind(self.con, policy.name, policy.role)
+        behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2])
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
-        for name in self._home(catalog.read_by(self.con, policy.name)) & self.tables():
+        for name in self._home(catalog.read_by(self.con, policy.name)) & self._tables_here():
             described = self.con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
             self._check_renamed(policy, [row[0] for row in described])
 
@@ -324,13 +320,13 @@ class Schema:
         here = (folded(self.database()), "main")
         return frozenset(name for database, schema, name in read.tables if (folded(database), folded(schema)) == here)
 
-    def shapes(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
+    def shapes_of(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
 
         Raises:
             Refused: there is no such table any more.
         """
-        return () if self.unchanging else tuple(self._shape(policy.name) for policy in policies)
+        return () if self.unchanging else tuple(self.shapes.of(policy.name) for policy in policies)
 
     def preview_shapes(self, policy: Policy, sql: str) -> tuple[Shape, ...]:
         """The same of what a preview is taken from; with the connection held.
@@ -343,41 +339,24 @@ class Schema:
         """
         try:
             self.con.execute(f"SELECT * FROM ({sql}) LIMIT 0")
-        except _NO_TABLE:
+        except NO_TABLE:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
-        if catalog.records_behind(self.con, str(policy.preview), policy.role) is not None:
+        if catalog.records_behind(self.con, str(policy.preview), policy.role, self._policies[2]) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
-        return () if self.unchanging else (self._shape(str(policy.preview)),)
+        return () if self.unchanging else (self.shapes.of(str(policy.preview)),)
 
     def have(self, shapes: Sequence[Shape]) -> bool:
         """Whether relations still look as they did."""
         if not shapes:
             return True
         with self.alone:
-            try:
-                return all(self._shape(shape.name) == shape for shape in shapes)
-            except Refused:
-                return False
+            return self.shapes.same(shapes)
 
     def have_column(self, policies: Sequence[Policy], names: frozenset[str]) -> bool:
         """Whether a relation has a column that is called so, visible or not; with the connection held."""
-        shapes = [self._shape(policy.name) for policy in policies]
+        shapes = [self.shapes.columns(policy.name) for policy in policies]
         return any(folded(name) in names for shape in shapes for name, _ in shape.columns)
-
-    def _shape(self, name: str) -> Shape:
-        # Tables have row identifiers, and views do not.
-        for shown, is_table in (("rowid, *", True), ("*", False)):
-            try:
-                described = self.con.execute(f"SELECT {shown} FROM {identifier(name)} LIMIT 0").description or []
-            except _NO_TABLE:
-                continue
-            columns = tuple((str(column[0]), str(column[1])) for column in described)
-            called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
-            if called and catalog.is_view(self.con, name):  # with a column of that name
-                continue
-            return Shape(name, is_table, columns, None if is_table else catalog.read_by(self.con, name))
-        raise Refused("SDC060", _GONE.format(name))
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
         """The columns of a query that the guard made, over no table, and its one row; with the connection held.
@@ -404,7 +383,7 @@ class Schema:
         if asked in self._as_declared:
             return
         name, checks = identifier(policy.name), self._checks[str(policy.method)]
-        rows = self.value(f"SELECT count(*) FROM {name}", _GONE.format(policy.name))
+        rows = self.value(f"SELECT count(*) FROM {name}", GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
             with self.alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
@@ -487,13 +466,13 @@ class Schema:
             raise
 
     def _is_collated(self) -> bool:
-        """Whether texts that differ may be one for DuckDB, in some column or wherever it compares."""
-        if self._collated is not None:
-            return self._collated
-        collated = bool(self._limited.value(_COLLATED))
-        if self.unchanging:
-            self._collated = collated
-        return collated
+        """Whether texts that differ may be one for DuckDB, in some column or wherever it compares.
+
+        Of a database that changes `check_names` looks it up for each question in which something is joined.
+        """
+        if self._collated is None:
+            self._collated = any(collated for _, _, _, collated in self._limited.rows(_ALL_TABLES))
+        return self._collated
 
     def check_unique(self, asked: Unique) -> None:
         """Refuse to join a relation with columns that do not identify its rows.
@@ -517,7 +496,6 @@ class Schema:
             self._as_declared.add(asked)
 
 
-_GONE = "{}: the table was removed"
 _FAILING = "{}: the view fails for some of its rows, sdc_protect"
 _FAILS = (
     duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException, duckdb.InvalidInputException,
@@ -525,8 +503,6 @@ _FAILS = (
 )  # fmt: skip
 """What DuckDB raises for what a view or a record has, with the value."""
 """How a built-in p-table is put right, which nobody can store: it comes with the functions where it is not there."""
-_NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
-"""What DuckDB raises for a table that is not there; the last where a Python variable has its name."""
 _NOT_AS_DECLARED = (
     "CatalogException", "BinderException", "ConversionException", "InvalidInputException", "OutOfRangeException",
 )  # fmt: skip
@@ -575,10 +551,12 @@ def never_zero(text: str) -> bool:
     return least > 0 or most < 0
 
 
-_COLLATED = (
-    "SELECT coalesce(bool_or(contains(lower(sql), 'collate')), false) OR current_setting('default_collation') <> '' "
-    "FROM duckdb_tables()"
-)
+_IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
+_TABLES_HERE = f"SELECT table_name, table_oid FROM duckdb_tables() WHERE {_IS_HERE}"
+_ALL_TABLES = f"""SELECT table_name, table_oid, {_IS_HERE},
+    coalesce(contains(lower(sql), 'collate'), false) OR current_setting('default_collation') <> ''
+FROM duckdb_tables()"""
+"""Name and number of each table, whether it is one of those that custodians have, and whether texts are collated."""
 
 
 @lru_cache(1000)

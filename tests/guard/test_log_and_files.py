@@ -141,7 +141,7 @@ def test_others_may_have_all_the_memory(file: Path, monkeypatch: pytest.MonkeyPa
         raise duckdb.OutOfMemoryException("Out of Memory Error: 1 of 1 used by the question of somebody else")
 
     con = sdcduck.connect(file, read_only=True)  # where each question looks whether policies changed
-    for name in ("policies_version", "policies"):
+    for name in ("declared", "policies"):
         guarded = guard(con)
         guarded._schema._unchanging = False
         with monkeypatch.context() as changed:

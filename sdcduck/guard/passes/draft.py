@@ -15,7 +15,8 @@ from sdcduck.guard.passes.reading import Reading
 from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.protect.protection import Protection
 from sdcduck.guard.rewritten import Origin, Rewritten
-from sdcduck.guard.schema import Columns, Schema, Shape
+from sdcduck.guard.schema import Columns, Schema
+from sdcduck.guard.shapes import Shape
 
 TableName = tuple[str, str, str]
 """Database, schema and name; the first two are empty for what is made in the query."""

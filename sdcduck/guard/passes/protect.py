@@ -14,7 +14,7 @@ def protect(draft: Draft) -> None:
     >>> after(protect, "SELECT region, count(*) AS n FROM people GROUP BY 1 HAVING count(*) > 5")
     SELECT "_sdc"."_g0" AS "region", "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc" WHERE "_sdc"."_a0" > 5
     """
-    draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables())
+    draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables_among(draft.named))
     draft.protection.protect(draft.tree)
     refuse_lists_of_windows(draft.tree)
     refuse_values_of_products(draft.tree, draft.schema.rows_of(draft.policies))

@@ -21,6 +21,8 @@ from sdcduck.quoting import folded
 
 _WITH = "_sdc_with_"
 _SCHEMAS = ("", "sdc")
+_WITHOUT_RELATIONS = (exp.Column, exp.Identifier, exp.Literal, exp.DataType)
+"""Most of a tree. Were there a relation in one, it would keep its name, and be refused by the last look at the text."""
 
 
 @dataclass
@@ -61,6 +63,8 @@ class OwnNames:
                 cte.args["alias"].set("this", exp.to_identifier(made, quoted=True))
         if isinstance(node, exp.Table):
             self._name(node, visible)
+        if isinstance(node, _WITHOUT_RELATIONS):
+            return
         for key, value in node.args.items():
             for part in value if isinstance(value, list) else (value,):
                 if isinstance(part, exp.Expr) and key != "with_":
@@ -120,7 +124,7 @@ def describe_tables(draft: Draft) -> None:
     """Look up the columns of the tables that are named."""
     asked = {folded(table.name) for table in draft.tree.find_all(exp.Table)}
     draft.named = [draft.policies[name] for name in sorted(asked & set(draft.policies))]
-    draft.shapes = draft.schema.shapes(draft.named)
+    draft.shapes = draft.schema.shapes_of(draft.named)
     draft.described = {folded(policy.name): draft.schema.columns(policy) for policy in draft.named}
     draft.types = {name: columns.types for name, columns in draft.described.items()}
 

@@ -63,29 +63,51 @@ def bound(tree: exp.Expr, stored: Mapping[str, Sizes]) -> tuple[exp.Expr, int | 
         Refused: one does, whatever its aggregates are, or is too wide itself.
     """
     alone = isinstance(tree, exp.Select) and tree.args.get("from_") is None
-    widest = _MOST_WIDTH if alone or _aggregates_last(tree) else _WIDE
-    most = _most_of_aggregates(tree, {}, widest, alone=alone)
+    lists = [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]
+    widest = _MOST_WIDTH if alone or _are_last(lists, tree) else _WIDE
+    plain = _Sized(tree, {}, are_lists=bool(lists))
+    most = plain.most_of_aggregates(widest, alone=alone)
     if most is None:
         raise Refused("SDC002", "text or lists that grow too long, or a search through them: make less of one value")
+    sized = _Sized(tree, stored, are_lists=bool(lists)) if stored else plain
     if _multiplies(tree) and any(max(longest.values(), default=0) > _STORED for longest in stored.values()):
-        most = _most_of_aggregates(tree, stored, widest, alone=alone)
+        most = sized.most_of_aggregates(widest, alone=alone)
         if most is None:
             raise Refused(
                 "SDC002", "long texts of a table in many rows: take left(x, 1000), or ask for that table alone"
             )
-    _, width, largest = _sizes(tree, most, stored)
+    _, width, largest = sized.of(most)
     rows = None if largest <= _STORED else max(1, int(_MOST_WIDTH / width))
     return (tree if most == inf else _checked(tree, int(most))), rows
 
 
-def _most_of_aggregates(tree: exp.Expr, stored: Mapping[str, Sizes], widest: float, *, alone: bool) -> float | None:
-    """How long the list or the text of an aggregate may be, so that no row makes too much work; None: one does."""
-    if alone or _sizes(tree, 0.0, stored)[1] <= _WIDE:
-        for most in (inf, *_LADDER):
-            work, width, _ = _sizes(tree, most, stored)
-            if work <= _MOST_WORK and width <= widest:
-                return most
-    return None
+class _Sized:
+    """A query with what its rows cost, by how long the list or the text of an aggregate may be.
+
+    Args:
+        stored: as of `bound`.
+        are_lists: whether there is such an aggregate; if not, the query is looked at once.
+    """
+
+    def __init__(self, tree: exp.Expr, stored: Mapping[str, Sizes], *, are_lists: bool) -> None:
+        self._tree, self._stored, self._are_lists = tree, stored, are_lists
+        self._known: dict[float, tuple[float, float, float]] = {}
+
+    def of(self, most: float) -> tuple[float, float, float]:
+        """The work for a row, the width of one, and that of its widest value."""
+        most = most if self._are_lists else 0.0
+        if most not in self._known:
+            self._known[most] = _sizes(self._tree, most, self._stored)
+        return self._known[most]
+
+    def most_of_aggregates(self, widest: float, *, alone: bool) -> float | None:
+        """How long the list or the text of an aggregate may be, so that no row makes too much work; None: one does."""
+        if alone or self.of(0.0)[1] <= _WIDE:
+            for most in (inf, *_LADDER):
+                work, width, _ = self.of(most)
+                if work <= _MOST_WORK and width <= widest:
+                    return most
+        return None
 
 
 def _multiplies(tree: exp.Expr) -> bool:
@@ -108,9 +130,8 @@ def _sizes(tree: exp.Expr, most: float, stored: Mapping[str, Sizes]) -> tuple[fl
     return sizes.work, largest * number if number > len(columns) else sum(columns.values()), largest
 
 
-def _aggregates_last(tree: exp.Expr) -> bool:
+def _are_last(lists: list[exp.AggFunc], tree: exp.Expr) -> bool:
     """Whether lists and texts are made in the outermost query only, where nothing repeats them."""
-    lists = [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]
     return isinstance(tree, exp.Select) and all(
         node.parent_select is tree and node.find_ancestor(exp.Window) is None for node in lists
     )

@@ -1,0 +1,96 @@
+"""What relations look like: the columns that DuckDB finds in them, and what views read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from sdcduck import catalog
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded, identifier
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a rewriting depends on of a relation: names and DuckDB types of its columns, and what a view reads."""
+
+    name: str
+    is_table: bool
+    columns: tuple[tuple[str, str], ...]
+    reads: catalog.Read | None = None
+
+
+class Shapes:
+    """Looks at relations, with the connection held.
+
+    Args:
+        con: the guard's own connection.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self.con = con
+        self._seen: dict[str, Shape] | None = None
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Look at each relation once, for as long as one question is rewritten and the connection is held.
+
+        Nothing of it is known afterwards: the next question, and one that is remembered, finds what is there by then.
+        """
+        self._seen = {}
+        try:
+            yield
+        finally:
+            self._seen = None
+
+    def of(self, name: str) -> Shape:
+        """The shape of a relation, with what it reads.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        shape = self.columns(name)
+        if shape.is_table or shape.reads is not None:
+            return shape
+        return self._noted(replace(shape, reads=catalog.read_by(self.con, name)))
+
+    def columns(self, name: str) -> Shape:
+        """The same, of which it may not be known what a view reads: that takes longer.
+
+        Raises:
+            Refused: there is no such table any more.
+        """
+        if self._seen is not None and name in self._seen:
+            return self._seen[name]
+        # Tables have row identifiers, and views do not.
+        for shown, is_table in (("rowid, *", True), ("*", False)):
+            try:
+                found = self.con.sql(f"SELECT {shown} FROM {identifier(name)}")
+            except NO_TABLE:
+                continue
+            columns = tuple(zip(map(str, found.columns), map(str, found.types), strict=True))
+            called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
+            if called and catalog.is_view(self.con, name):  # with a column of that name
+                continue
+            return self._noted(Shape(name, is_table, columns[is_table:]))
+        raise Refused("SDC060", GONE.format(name))
+
+    def same(self, shapes: Sequence[Shape]) -> bool:
+        """Whether relations still look as they did."""
+        try:
+            return all(self.of(shape.name) == shape for shape in shapes)
+        except Refused:
+            return False
+
+    def _noted(self, shape: Shape) -> Shape:
+        if self._seen is not None:
+            self._seen[shape.name] = shape
+        return shape
+
+
+GONE = "{}: the table was removed"
+NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
+"""What DuckDB raises for a table that is not there; the last where a Python variable has its name."""
