@@ -231,7 +231,7 @@ REFUSED = {
     "SELECT count(*) FROM people JOIN (VALUES ('North'), ('North')) x(region) USING (region)": "SDC034",
     "SELECT region FROM people UNION SELECT region FROM regions": "SDC043",
     "SELECT count(*) FROM (SELECT * FROM people LIMIT 1)": "SDC045",
-    "SELECT count(*) FROM (SELECT * FROM people ORDER BY age)": "SDC045",
+    "SELECT count(*) FROM (SELECT * FROM people ORDER BY age LIMIT 3)": "SDC045",
     "SELECT error(region) FROM people": "SDC010",
     "SELECT sdc_count(record_key) FROM people": "SDC010",
     "SELECT getenv('HOME')": "SDC010",
