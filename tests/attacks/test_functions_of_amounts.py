@@ -42,7 +42,11 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         connection.execute("FROM sdc_add_record_key('people', unit := 'person')").fetchall()
         connection.execute(f"""FROM sdc_protect('people', unit := 'person', dimensions := ['town', 'house'],
             measures := ['income', 'won'], bounds := {{'income': [1, {MOST}], 'won': [-1100, 1100]}},
-            bands := {{'income': [0, 5000, 20000]}})""").fetchall()
+            bands := {{'income': [0, 5000, 20000]}}, population := 'people')""").fetchall()
+        connection.execute("CREATE TABLE visits AS SELECT person, record_key, nth FROM people, range(20) visits(nth)")
+        connection.execute(
+            "FROM sdc_protect('visits', unit := 'person', dimensions := ['nth'], population := 'people')"
+        ).fetchall()
         yield connection
 
 
@@ -113,6 +117,30 @@ def test_a_shift_does_not_make_the_noise_small(con: duckdb.DuckDBPyConnection, g
     plain = con.execute("SELECT town, sum(income) FROM people GROUP BY town ORDER BY town").fetchall()
     of_sums = by_town(guarded, "sum(income)") - np.array([value for _, value in plain], dtype=float)
     assert np.std(errors) >= np.std(of_sums) > 100
+
+
+@pytest.mark.parametrize("number", FUNCTIONS)
+def test_rows_that_repeat_a_function_do_not_make_its_noise_small(
+    con: duckdb.DuckDBPyConnection, guarded: Guard, show: Show, number: str
+) -> None:
+    """Of twenty visits each it is twenty times the function, and has twenty times its noise: there is no second draw."""
+    rows = con.execute(f"SELECT sum({number})::DOUBLE AS x FROM people GROUP BY town ORDER BY town").fetchall()
+    exact = np.array([x for (x,) in rows])
+    alone = by_town(guarded, f"sum({number})") - exact
+    errors = []
+    for visits in (2, 5, 20):
+        found = np.full(TARGETS, np.nan)
+        query = f"""SELECT people.town, sum({number}) AS x FROM people JOIN visits USING (person)
+            WHERE nth < {visits} GROUP BY people.town"""
+        for row in guarded.sql(query).to_pylist():
+            found[row["town"]] = np.nan if row["x"] is None else row["x"] / visits
+        errors.append(np.nanstd(found - exact))
+        grid = 0.125 * FUNCTIONS[number][1]
+        assert np.nanmax(np.abs(found - exact - alone)) <= grid, "the same noise, but for digits"
+    show(
+        f"the noise of {number}: {np.nanstd(alone):.4g}, of 2, 5 and 20 visits, for each: {[f'{one:.4g}' for one in errors]}"
+    )
+    assert min(errors) >= 0.9 * np.nanstd(alone)
 
 
 @pytest.mark.parametrize("border", [2500, 4999, 5001, 7500])

@@ -99,6 +99,13 @@ def test_a_band_is_usable_as_any_dimension(query: str) -> None:
         "income > 9999.0",
         "income >= '10000'",
         "income >= 9999 + 1",
+        f"income >= 0.{'0' * 34}",
+        f"income < 10000.{'0' * 33}",
+        f"0.{'0' * 35} > income",
+        f"NOT income < 0.{'0' * 36}",
+        "income >= 10000.000",
+        "income >= 0010000",
+        f"income BETWEEN {'0' * 40}10000 AND 19999",
         "income + 1 >= 10000",
         "income::VARCHAR >= '10000'",
         "income >= bonus",
@@ -211,3 +218,36 @@ def test_which_of_equal_rows_comes_first_is_up_to_their_bands() -> None:
         < ordered.index('"cost" >= 50')
         < ordered.index('MD5(CAST("visits"."cost" AS TEXT))')
     )
+
+
+ZEROS = [
+    ("INTEGER", "0", [12, 345, 6789]),
+    ("DECIMAL(20, 2)", "0.5", [12, 345, 6789]),
+    ("HUGEINT", "10000", [10**4, 10**36, 10**37]),
+    ("DECIMAL(38, 20)", "10000", ["9999.99999999999999999999", 3, 4]),
+    ("FLOAT", "0.7", [0.7, 0.6, 0.8]),
+]
+"""Types of measures, a border, and values that some spelling of it with more zeros would tell from others."""
+
+
+@pytest.mark.parametrize(("kind", "border", "values"), ZEROS)
+def test_zeros_behind_a_border_do_not_move_it(kind: str, border: str, values: list[object]) -> None:
+    """DuckDB casts both sides to one type: with 35 decimals no value from 1000 on has one, and the condition is NULL."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    listed = ", ".join(f"{value}::{kind}" for value in values)
+    con.execute(
+        f"CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, 'n' AS region, [{listed}][1 + i % 3] AS x FROM range(90) t(i)"
+    )
+    con.execute(
+        f"FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['x'], method := 'threshold', min_units := 1, bands := {{'x': [{border}, 1e9]}})"
+    ).fetchall()
+    guard, answers = sdcduck.open_guard(con), set()
+    point = "" if "." in border else "."
+    for zeros in range(45):
+        written = f"{border}{point}{'0' * zeros}" if zeros else border
+        query = f"SELECT count(*) FILTER (WHERE x < {written}) AS below, count(*) FILTER (WHERE x >= {written}) AS above FROM people"
+        try:
+            answers.add(tuple(guard.sql(query).to_pylist()[0].values()))
+        except Refused:
+            assert zeros, "the border as it was declared"
+    assert len(answers) == 1

@@ -72,15 +72,16 @@ class Method(Protocol):
         """The number of units."""
 
     def total(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The sum of a measure; ``exact``: of whole or decimal numbers.
 
         Args:
             repeated: how many rows of its unit are in a value, on average, of those with a value that is not 0; empty
                 where it is one.
-            least: where it is not 0, there is noise as of a contribution of this size at least, and of all records that
-                have a value, be it 0: it is for functions, of which none may come so near to 0 as to be shown.
+            least: SQL, where it is not empty: there is noise as of a contribution of this size at least, and of all
+                records that have a value, be it 0: it is for functions, of which none may come so near to 0 as to be
+                shown.
         """
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:

@@ -159,7 +159,7 @@ class CellKey:
         return f"sdc_count_units({unit}, {self._key(records)}, ptable := {ptable}, filter := {condition})"
 
     def total(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
         call, column = self.steps.call, self.steps.column
@@ -170,7 +170,7 @@ class CellKey:
         largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
         if not exact:
             largest = f"_sdc_clipped({largest})"
-            largest = column(1, f"greatest({largest}, {least!r})" if least else largest)
+            largest = column(1, f"greatest({largest}, {call(least)})" if least else largest)
         # Where every record has a value that is not 0, this is the sum of keys of the published count. NULL is not 0
         # either, and no record that counts.
         without = self.policy.without_zero & self.policy.without_null

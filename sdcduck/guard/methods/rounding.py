@@ -92,7 +92,7 @@ class Rounding:
         return self._enough(records, condition, self._rounded_units(records, condition))
 
     def total(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """Refused: a sum is not protected by rounding it."""
         raise Refused("SDC052", "a sum or a mean: rounding answers counts")

@@ -136,7 +136,7 @@ class Suppression:
         return self.count(records, condition)
 
     def total(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """``sdc_open_sum``; of floating-point numbers in four decimals, as integers.
 

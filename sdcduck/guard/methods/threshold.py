@@ -64,7 +64,7 @@ class Threshold:
         return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
 
     def total(
-        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: float = 0
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The sum, where enough units have a value; the order of records must not show in its last digits."""
         known = both(condition, f"{measure} IS NOT NULL")

@@ -13,27 +13,27 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import family
+from sdcduck.guard.expressions import family, is_wide
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_PLAIN = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?")
+_MOST_ZEROS = 2  # decimals that may be written behind a border that has none
 _COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
 
 
 def is_band(column: exp.Column, borders: Sequence[float]) -> bool:
     """Whether a measure stands in a comparison that says on which side of a declared border it is, and nothing else."""
     comparison = column.parent
-    whole = family(column) == "whole"
     if isinstance(comparison, exp.Between):
         if column.arg_key != "this" or comparison.args.get("symmetric"):
             return False
         low, high = comparison.args["low"], comparison.args["high"]
-        return _is_border(exp.GTE, low, borders, whole=whole) and _is_border(exp.LTE, high, borders, whole=whole)
+        return _is_border(column, exp.GTE, low, borders) and _is_border(column, exp.LTE, high, borders)
     if not isinstance(comparison, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         return False
     if column.arg_key == "this":
-        return _is_border(type(comparison), comparison.expression, borders, whole=whole)
-    return _is_border(_MIRRORED[type(comparison)], comparison.this, borders, whole=whole)
+        return _is_border(column, type(comparison), comparison.expression, borders)
+    return _is_border(column, _MIRRORED[type(comparison)], comparison.this, borders)
 
 
 def is_compared(column: exp.Column) -> bool:
@@ -61,24 +61,35 @@ def bands_of(column: str, borders: Sequence[float]) -> list[str]:
     return [f"{column} >= {written(border)}" for border in borders]
 
 
-def _is_border(kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float], *, whole: bool) -> bool:
+def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float]) -> bool:
     """Whether the values for which ``measure <kind> value`` holds are those on one side of a border."""
     number = _number(value)
     if number is None:
         return False
+    decimals = _decimals(number)
     if kind in (exp.GT, exp.LTE):
         # Of whole numbers those above 9999 are those from 10000 on; of others there are some in between.
-        if not whole or not (value.unnest().is_int):
+        if family(column) != "whole" or not value.unnest().is_int:
             return False
         number += 1
-    return any(number == Decimal(repr(border)) for border in borders)
+    most = 0 if is_wide(column) else _MOST_ZEROS
+    return any(number == border and decimals <= max(most, _decimals(border)) for border in map(_exact, borders))
+
+
+def _exact(border: float) -> Decimal:
+    return Decimal(written(border))
+
+
+def _decimals(number: Decimal) -> int:
+    return -int(number.as_tuple().exponent)
 
 
 def _number(value: exp.Expr) -> Decimal | None:
     """A number that is written out, as it is, to the last digit.
 
     Not with an exponent: DuckDB compares a FLOAT with 7e-1 as a DOUBLE, and with 0.7 as a FLOAT, and who has 0.7 is on
-    different sides.
+    different sides. Nor with more zeros than a border needs: 0.0 with 34 zeros more is a DECIMAL(36, 35), to which no
+    value from 1000 on can be cast, so that the condition is NULL for these. Who writes zeros would choose a border.
     """
     negative = isinstance(value, exp.Neg)
     literal = value.this if negative else value

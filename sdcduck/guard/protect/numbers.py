@@ -37,7 +37,7 @@ class Numbers(Protocol):
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one.
 
-        ``least``: its noise is that of a value of this size at least.
+        ``least``: its noise is that of a value of this size in each row at least.
         """
 
     def known(self, added: str, condition: str) -> str:
@@ -85,8 +85,8 @@ class OfRecords:
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum, which the method makes exact where it is not."""
-        repeated = _repeated(condition, rows)
-        return self.method.total(self.records, added, condition, called, repeated, exact=exact, least=least)
+        repeated, declared = _repeated(condition, rows), repr(least) if least else ""
+        return self.method.total(self.records, added, condition, called, repeated, exact=exact, least=declared)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
@@ -145,13 +145,17 @@ class OfUnits:
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
+        if least:  # the rows of a unit may repeat one value, which has the digits then that it has once
+            added = f"round({added}, 4)"
         values = chosen(condition, added)
         figure = self._column(f"sum({values})" if exact else bounded(f"_sdc_sum_in_any_order({values})"))
         there = both(condition, f"({added}) IS NOT NULL" if least else f"({added}) <> 0")
         # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
         number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")
         repeated = _repeated("true", number)
-        return self.method.total(identifier(UNITS), figure, "true", called, repeated, exact=exact, least=least)
+        # For the unit with most rows: else joins that repeat rows would make it small beside their sum.
+        declared = f"{least!r} * greatest(coalesce(max({number}), 1), 1)" if least else ""
+        return self.method.total(identifier(UNITS), figure, "true", called, repeated, exact=exact, least=declared)
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""
