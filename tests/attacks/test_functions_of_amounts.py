@@ -162,3 +162,40 @@ def test_an_income_cannot_be_halved_by_borders_of_ones_own(guarded: Guard, borde
     for number in numbers:
         with pytest.raises(Refused):
             guarded.sql(f"SELECT {number} AS x FROM people WHERE town = 7")
+
+
+PRODUCTS = 20
+
+
+def test_each_product_with_another_measure_is_another_draw(show: Show) -> None:
+    """Of a table with twenty other measures that are known, and with bounds that are hardly wider than the amounts."""
+    known = ", ".join(f"CASE WHEN house = 0 THEN 1000 ELSE 1 END AS m{j}" for j in range(PRODUCTS))
+    names = [f"m{j}" for j in range(PRODUCTS)]
+    bounds = ", ".join(f"'{name}': [1, 1000]" for name in names)
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""CREATE TABLE people AS SELECT town * 10 + house AS person, town, house, {known},
+            CASE WHEN house = 0 THEN 1500 + (town * 7919 + 5) % 9973 ELSE 300 + (town * 31 + house * 7919) % 1200 END::INTEGER AS income
+            FROM range({TARGETS}) towns(town), range({FRIENDS + 1}) houses(house)""")
+        con.execute("FROM sdc_add_record_key('people', unit := 'person')").fetchall()
+        con.execute(f"""FROM sdc_protect('people', unit := 'person', dimensions := ['town', 'house'],
+            measures := {["income", *names]}, bounds := {{'income': [1, 12000], {bounds}}})""").fetchall()
+        asked = guard(con)
+        told = {
+            number: by_town(asked, f"sum({number})") for number in ["income", *(f"income * {name}" for name in names)]
+        }
+        listed = "SELECT list(income ORDER BY house) FROM people GROUP BY town ORDER BY town"
+        amounts = np.array(con.execute(listed).fetchall())[:, 0, :].astype(float)
+    exact, friends = amounts[:, 0], amounts[:, 1:]
+    candidates = np.arange(100.0, 12_500.0, 2)
+    largest = np.maximum(candidates[None, :], friends.max(axis=1)[:, None])
+    left = told.pop("income")[:, None] - friends.sum(axis=1)[:, None]
+    loss = ((left - candidates) / (0.105 * largest)) ** 2 / 2 + np.log(largest)
+    hits = []
+    for products in range(PRODUCTS + 1):
+        if products:
+            left = told[f"income * m{products - 1}"][:, None] - friends.sum(axis=1)[:, None]
+            loss = loss + ((left - candidates * 1000) / (0.105 * 12_000_000)) ** 2 / 2
+        hits.append(int((np.abs(candidates[np.argmin(loss, axis=1)] - exact) <= 0.05 * exact).sum()))
+    few = {products: hits[products] for products in (0, 1, 4, 10, 20)}
+    show(f"an income to within 5 %, of {TARGETS}, by its sum and so many products with other measures: {few}")
+    assert hits[0] < hits[4] < hits[20] <= 85, "as so many sums of different friends tell"
