@@ -199,3 +199,25 @@ def test_each_product_with_another_measure_is_another_draw(show: Show) -> None:
     few = {products: hits[products] for products in (0, 1, 4, 10, 20)}
     show(f"an income to within 5 %, of {TARGETS}, by its sum and so many products with other measures: {few}")
     assert hits[0] < hits[4] < hits[20] <= 85, "as so many sums of different friends tell"
+
+
+@pytest.mark.parametrize("decimals", [4, 12])
+def test_decimals_beyond_the_fourth_make_other_noise_where_rows_repeat(show: Show, decimals: int) -> None:
+    """Sums of floating-point numbers are made on a grid of four decimals, and so are the keys of their noise."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(f"""CREATE TABLE people AS SELECT i AS person, sdc_record_key(i) AS record_key, i // 7 AS town,
+                round(sqrt(100 + i * 7919 % 900) * 100, {decimals}) AS income FROM range({7 * TARGETS}) numbers(i);
+            CREATE TABLE visits AS SELECT person, record_key, nth FROM people, range(30) visits(nth)""")
+        for name, more in (("people", "['town'], measures := ['income']"), ("visits", "['nth']")):
+            policy = f"'{name}', unit := 'person', dimensions := {more}, population := 'people'"
+            con.execute(f"FROM sdc_protect({policy})").fetchall()
+        asked = guard(con)
+        exact = np.array(con.execute("SELECT sum(income) FROM people GROUP BY town ORDER BY town").fetchall())[:, 0]
+        errors = [by_town(asked, "sum(income)") - exact]
+        for visits in range(2, 31):
+            query = f"SELECT town, sum(income) AS x FROM people JOIN visits USING (person) WHERE nth < {visits} GROUP BY town"
+            found = {row["town"]: row["x"] / visits for row in asked.sql(query).to_pylist()}
+            errors.append(np.array([found[town] for town in range(TARGETS)]) - exact)
+    one, mean = np.std(errors[0]), np.std(np.mean(errors[1:], axis=0))
+    show(f"with {decimals} decimals: the error of a sum {one:.0f}, of the mean of 29 sums of repeated rows {mean:.0f}")
+    assert mean >= (0.95 if decimals == 4 else 0.8) * one
