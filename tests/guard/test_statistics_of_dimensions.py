@@ -75,7 +75,7 @@ def test_parts_agree(noisy: Guard) -> None:
 @pytest.mark.parametrize("condition", ["age = 9999", "age = 40"])
 def test_values_that_do_not_vary_have_no_correlation(noisy: Guard, condition: str) -> None:
     """Also nobody's: NULL, and not 1."""
-    query = f"SELECT corr(age, month(DATE '2024-01-01' + age)) AS x FROM patients WHERE {condition}"
+    query = f"SELECT corr(age, age % 12) AS x FROM patients WHERE {condition}"
     assert noisy.sql(query).to_pylist() == [{"x": None}]
 
 
