@@ -65,6 +65,7 @@ class Relation:
         policy: of the table that unit-level records come from.
         table: its name in the database, where the relation is a table and not a query.
         rows_of: the tables of which a unit may have several rows in it, each as often as these were joined with others.
+        tables: whose records are its rows; set operations may not repeat them.
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         identified_by: columns that tell its rows apart, where it is released and that is known: its group keys.
         hides_few: whether groups of few units are missing in it like those of nobody, where it is released.
@@ -81,6 +82,7 @@ class Relation:
     policy: Policy | None = None
     table: str | None = None
     rows_of: tuple[str, ...] = ()
+    tables: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     source: str | None = None
     identified_by: frozenset[str] = frozenset()
@@ -117,8 +119,9 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
         for limits in (policy.bounds, policy.bands)
     )
     return Relation(
-        Label.UNIT, columns, roles, policy, policy.name, rows_of, measures=measures, bounds=bounds, bands=bands
-    )
+        Label.UNIT, columns, roles, policy, policy.name, rows_of, frozenset([folded(policy.name)]),
+        measures=measures, bounds=bounds, bands=bands,
+    )  # fmt: skip
 
 
 def about(policy: Policy) -> str:

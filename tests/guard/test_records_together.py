@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from visits_database import METHODS, answer, answer_of_duckdb, made
+from visits_database import METHODS, answer, made
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
@@ -61,7 +61,7 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT region FROM patients UNION ALL BY NAME SELECT region FROM patients)", "SDC043", "BY NAME"),
     ("SELECT count(*) FROM (SELECT id FROM patients UNION ALL SELECT id FROM visits LIMIT 5)", "SDC043", "LIMIT"),
     ("SELECT count(*) FROM (SELECT id, total FROM (SELECT id, sum(cost) AS total FROM visits GROUP BY id) UNION ALL SELECT id, cost FROM visits)", "SDC043", "sums that units have"),
-    ("SELECT id, region FROM patients UNION ALL SELECT id, region FROM patients", "SDC040", ""),
+    ("SELECT id, region FROM patients UNION ALL SELECT id, diagnosis FROM visits", "SDC040", ""),
     ("SELECT count(*) FROM (SELECT v.id FROM patients p LEFT JOIN visits v USING (id) UNION SELECT id FROM patients)", "SDC043", "without their unit"),
     ("SELECT count(*) FROM ((SELECT * FROM patients) ORDER BY income LIMIT 5)", "SDC045", "behind the brackets"),
     ("WITH t AS ((SELECT * FROM patients) LIMIT 5) SELECT count(*) FROM t", "SDC045", "limit"),
@@ -107,24 +107,21 @@ SAME = [
 def test_a_table_in_two_parts_has_the_numbers_of_the_table(
     guarded: tuple[str, Guard], query: str, table: str, condition: str
 ) -> None:
+    """Where they are exact; noise and rounding are not answered, as the parts may have the same records."""
     method, guard = guarded
-    if method == "rounding" and "sum" in query:
-        return
+    parts = query.format(_PARTS.format(table, condition)).replace(", median(cost) AS m", "")
     if method == "threshold":
-        query = query.replace(", median(cost) AS m", "")
-    if method == "rounding" and table == "visits":
-        query = query.replace("count(*) AS n, ", "")
-    parts = answer(guard, query.format(_PARTS.format(table, condition)))
-    assert parts == answer(guard, query.format(table))
-    if method != "threshold":
-        assert parts != answer_of_duckdb(guard._con, query.format(table))
+        assert answer(guard, parts) == answer(guard, query.format(table).replace(", median(cost) AS m", ""))
+        return
+    with pytest.raises(Refused, match="SDC043"):
+        guard.sql(parts)
 
 
 @pytest.mark.parametrize(
     ("query", "other"),
     [
         (f"SELECT count(*) AS n FROM ({_FLU} UNION {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU}) OR id IN ({_CUT})"),
-        (f"SELECT count(DISTINCT id) AS n FROM ({_FLU} UNION ALL {_CUT})", f"SELECT count(*) AS n FROM ({_FLU} UNION {_CUT})"),
+        (f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU} UNION ALL {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU} UNION {_CUT})"),
         (f"SELECT count(*) AS n FROM (SELECT id FROM patients EXCEPT {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id NOT IN ({_CUT})"),
         (
             "SELECT k.diagnosis, count(v.id) AS n FROM kinds k LEFT JOIN visits v ON v.diagnosis = k.diagnosis GROUP BY ALL",

@@ -72,6 +72,13 @@ def test_parts_agree(noisy: Guard) -> None:
     assert {row["region"]: row["s"] for row in rollup}["n"] == alone[0]["s"]
 
 
+@pytest.mark.parametrize("condition", ["age = 9999", "age = 40"])
+def test_values_that_do_not_vary_have_no_correlation(noisy: Guard, condition: str) -> None:
+    """Also nobody's: NULL, and not 1."""
+    query = f"SELECT corr(age, age % 12) AS x FROM patients WHERE {condition}"
+    assert noisy.sql(query).to_pylist() == [{"x": None}]
+
+
 REFUSED = [
     ("mode(income)", "SDC050"),
     ("mode(id)", "SDC050"),
@@ -91,6 +98,8 @@ REFUSED = [
     ("covar_pop(income, income)", "SDC052"),
     ("covar_pop(id, age)", "SDC04"),
     ("corr(region, age)", "SDC052"),
+    ("string_agg(DISTINCT region, region)", "SDC052"),
+    ("string_agg(DISTINCT region, (SELECT min(region) FROM patients))", "SDC052"),
 ]
 
 

@@ -137,7 +137,7 @@ class Block:
         self.scope.read_from_method()
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
-            rows_of=self.scope.rows_of, missing=frozenset(missing),
+            rows_of=self.scope.rows_of, tables=self.scope.tables, missing=frozenset(missing),
             measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands,
         )  # fmt: skip
 

@@ -82,9 +82,10 @@ class Figures:
         """What the figures are, for the block that is written over them."""
         policy = replace(self.scope.policy, one_row_per_unit=one_row_per_unit)
         return Relation(
-            Label.UNIT, frozenset(self.roles), self.roles, policy, rows_of=self.scope.rows_of if several else (),
-            missing=frozenset(self.missing), measures=self.measures, added=self.added, counts=frozenset(self.counts),
-            bounds=self.bounds, bands=self.bands,
+            Label.UNIT, frozenset(self.roles), self.roles, policy,
+            rows_of=self.scope.rows_of if several else (), tables=self.scope.tables, missing=frozenset(self.missing),
+            measures=self.measures, added=self.added, counts=frozenset(self.counts), bounds=self.bounds,
+            bands=self.bands,
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------

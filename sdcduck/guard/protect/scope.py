@@ -79,6 +79,11 @@ class Scope:
         """The tables of which a unit may have several rows, each as often as these are joined with others."""
         return tuple(name for alias in self.units for name in self.sources[alias].rows_of)
 
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables whose records are looked at."""
+        return frozenset(name for alias in self.units for name in self.sources[alias].tables)
+
     def is_unit(self, column: exp.Expr) -> bool:
         return isinstance(column, exp.Column) and self.role(column) is Role.UNIT
 

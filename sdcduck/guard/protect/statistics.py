@@ -108,10 +108,12 @@ def _spread(node: exp.Expr, number: str, squares: str) -> str:
 
 def _of_pairs(node: exp.Expr, number: str, sum_x: str, sum_y: str, sxx: str, syy: str, sxy: str) -> str:
     slope = f"{sxy} / nullif({sxx}, 0)"
+    alike = f"{sxy} / (sqrt({sxx}) * sqrt({syy}))"
     made: dict[type[exp.Expr], str] = {
         exp.CovarPop: f"{sxy} / nullif({number}, 0)",
         exp.CovarSamp: f"CASE WHEN {number} > 1 THEN {sxy} / ({number} - 1) END",
-        exp.Corr: f"greatest(least({sxy} / nullif(sqrt({sxx}) * sqrt({syy}), 0), 1), -1)",
+        # Without values there is none, where least and greatest would leave a NULL out.
+        exp.Corr: f"CASE WHEN {sxx} > 0 AND {syy} > 0 THEN greatest(least({alike}, 1), -1) END",
         exp.RegrSlope: slope,
         exp.RegrIntercept: f"({sum_y} - {slope} * {sum_x}) / nullif({number}, 0)",
         exp.RegrR2: f"CASE WHEN {sxx} > 0 THEN coalesce(least({sxy} * {sxy} / nullif({sxx} * {syy}, 0), 1), 1) END",

@@ -8,8 +8,9 @@
 
     .. WHERE id IN (SELECT id FROM visits INTERSECT SELECT id FROM stays)
 
-With UNION ALL a unit has the rows of both sides. Where rows are compared with each other they have the unit in them and
-no measure, so that no row of one unit decides whether one of another is there.
+With UNION ALL a unit has the rows of both sides, which are of different tables, so that no record is there twice. Where
+rows are compared with each other they have the unit in them and no measure, so that no row of one unit decides whether
+one of another is there.
 """
 
 from __future__ import annotations
@@ -81,14 +82,20 @@ def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relatio
         if name in left.missing or beside in right.missing:
             missing.add(name)
     rows_of = max(left.rows_of, right.rows_of, key=len) or (folded(policy.name),)
+    of_units = set(roles.values()) == {Role.UNIT}
+    if isinstance(node, exp.Union) and of_units and _is_looked_in(node):
+        node.set("distinct", True)
     if not (isinstance(node, exp.Union) and not node.args.get("distinct")):
         _refuse_compared(node, roles, missing)
-        if set(roles.values()) == {Role.UNIT}:
+        if of_units:
             rows_of = ()
+    if isinstance(node, exp.Union) and not (of_units and node.args.get("distinct")):
+        _refuse_repeated(policy, left.tables, right.tables)
     policy = replace(policy, one_row_per_unit=not rows_of)
     return Relation(
-        Label.UNIT, frozenset(roles), roles, policy, rows_of=rows_of, missing=frozenset(missing), measures=measures
-    )
+        Label.UNIT, frozenset(roles), roles, policy, rows_of=rows_of, tables=left.tables | right.tables,
+        missing=frozenset(missing), measures=measures,
+    )  # fmt: skip
 
 
 def _role(left: Relation, name: str, right: Relation, beside: str) -> Role:
@@ -103,6 +110,29 @@ def _role(left: Relation, name: str, right: Relation, beside: str) -> Role:
             raise Refused("SDC043", f"{name}: the unit, and something else")
         return Role.UNIT
     return Role.DIMENSION if roles == {Role.DIMENSION} else Role.COMPUTED
+
+
+def _is_looked_in(node: exp.Expr) -> bool:
+    """Whether units are only looked for in this: ``id IN (SELECT id .. UNION ALL SELECT id ..)``."""
+    parent = node.parent
+    while isinstance(parent, (exp.SetOperation, exp.Subquery)) and not parent.alias:
+        node, parent = parent, parent.parent
+    return isinstance(parent, exp.In) and node.arg_key == "query"
+
+
+def _refuse_repeated(policy: Policy, left: frozenset[str], right: frozenset[str]) -> None:
+    """Refuse to repeat records where numbers are not exact.
+
+    Rounded to 5, five copies of the records of n units are 5 n rows: they say n. With noise, each number of copies
+    would have a sum with other digits left off, and two copies a count with another noise than one.
+    """
+    if policy.method == "rounding":
+        raise Refused("SDC043", "rows of a unit that come together, where rows are rounded: UNION of the units alone")
+    if policy.method != "threshold" and (not left or not right or left & right):
+        twice = ", ".join(sorted(left & right))
+        raise Refused(
+            "SDC043", f"{twice}: records that may be there twice; ask with OR, or CASE, or UNION of the units"
+        )
 
 
 def _refuse_compared(node: exp.SetOperation, roles: dict[str, Role], missing: set[str]) -> None:

@@ -80,8 +80,11 @@ def _listed(node: exp.GroupConcat | exp.ArrayAgg, published: exp.Column) -> exp.
     ordered = exp.Ordered(this=published.copy()) if order is None else order.copy()
     ordered.set("this", published.copy())
     listed = type(node)(this=exp.Order(this=published, expressions=[ordered]))
-    if isinstance(node, exp.GroupConcat) and node.args.get("separator") is not None:
-        listed.set("separator", node.args["separator"].copy())
+    separator = node.args.get("separator")
+    if separator is not None:
+        if not isinstance(separator, (exp.Literal, exp.Parameter, exp.Placeholder)):
+            raise Refused("SDC052", "string_agg with a separator that is no text: string_agg(DISTINCT x, ', ')")
+        listed.set("separator", separator.copy())
     return listed
 
 

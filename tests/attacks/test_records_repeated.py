@@ -1,0 +1,100 @@
+"""Records that UNION repeats: numbers of several copies would tell what noise and rounding leave out of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+
+_MADE = """
+    CREATE TABLE people AS SELECT i AS id, ['n', 's', 'e'][1 + i % 3] AS region, 20 + i * 7 % 60 AS age,
+        (100 + i * 11 % 900)::BIGINT AS income FROM range(200) t(i);
+    CREATE TABLE visits AS SELECT i * i * 7 % 190 AS id, i * 37 % 100 AS day FROM range(500) t(i);
+    CREATE TABLE homes AS SELECT id, region FROM people;
+"""
+NOISE = ("method := 'cell_key'", "method := 'cell_key', min_units := 3", "method := 'rounding', base := 5")
+EXACT = "method := 'threshold', min_units := 3"
+
+
+def made(method: str) -> duckdb.DuckDBPyConnection:
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute(_MADE)
+    for table, columns in (
+        ("people", "dimensions := ['region', 'age'], measures := ['income']"),
+        ("visits", "dimensions := ['day']"),
+        ("homes", "dimensions := ['region']"),
+    ):
+        con.execute(f"FROM sdc_add_record_key('{table}', unit := 'id')").fetchall()
+        con.execute(
+            f"FROM sdc_protect('{table}', unit := 'id', {columns}, population := 'persons', {method})"
+        ).fetchall()
+    return con
+
+
+@pytest.fixture(scope="module", params=NOISE)
+def guard(request: pytest.FixtureRequest) -> Iterator[Guard]:
+    with made(request.param) as con:
+        yield sdcduck.open_guard(con)
+
+
+def copies(number: int, query: str) -> str:
+    return " UNION ALL ".join([query] * number)
+
+
+REPEATED = [
+    # 5 n is a multiple of the base, and says n
+    f"SELECT count(*) AS n FROM ({copies(5, 'SELECT id FROM people WHERE age = 27')})",
+    f"SELECT count(*) AS n FROM ({copies(2, 'SELECT id FROM people WHERE age < 40')})",
+    "SELECT count(*) AS n FROM (SELECT id, 1 AS k FROM people UNION SELECT id, 2 FROM people)",
+    "SELECT count(*) AS n FROM (SELECT region FROM people WHERE age < 40 UNION ALL SELECT region FROM people WHERE age < 50)",
+    # Other digits of one sum
+    f"SELECT sum(income) / 3 AS n FROM ({copies(3, 'SELECT id, income FROM people WHERE age = 27')})",
+    # Behind other queries
+    "WITH a AS (SELECT id, region FROM people), b AS (FROM a) SELECT count(*) AS n FROM (FROM a UNION ALL FROM b)",
+    "SELECT count(*) AS n FROM (SELECT id FROM (SELECT id, count(*) AS k FROM people GROUP BY id) UNION ALL SELECT id FROM people)",
+    "SELECT count(*) AS n FROM (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY age) AS r FROM people) UNION ALL SELECT id FROM people)",
+    "SELECT count(*) AS n FROM (SELECT id FROM (SELECT id FROM people UNION SELECT id FROM visits) UNION ALL SELECT id FROM people)",
+    "SELECT count(*) AS n FROM (SELECT id FROM (SELECT id FROM people EXCEPT SELECT id FROM visits) UNION ALL SELECT id FROM people)",
+    "SELECT count(*) AS n FROM (SELECT v.id FROM visits v JOIN people p USING (id) UNION ALL SELECT id FROM people)",
+    "SELECT count(*) AS n FROM people p JOIN (SELECT id FROM homes UNION ALL SELECT id FROM homes) h USING (id)",
+    "SELECT k, count(*) AS n FROM (SELECT id, count(*) AS k FROM (SELECT id FROM homes UNION ALL SELECT id FROM homes) GROUP BY id) GROUP BY k",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", REPEATED)
+def test_no_record_is_there_twice(guard: Guard, query: str) -> None:
+    with pytest.raises(Refused) as refused:
+        guard.sql(query)
+    assert refused.value.code in ("SDC043", "SDC052")  # a sum under rounding
+
+
+@pytest.mark.parametrize("query", REPEATED)
+def test_where_numbers_are_exact_records_may_be_repeated(query: str) -> None:
+    with made(EXACT) as con:
+        true = con.cursor().execute(query).fetchall()
+        assert [tuple(row.values()) for row in sdcduck.open_guard(con).sql(query).to_pylist()] == true
+
+
+def test_rows_of_other_tables_are_not_rounded_with_those_of_one() -> None:
+    """Of two tables with a row for each unit each number of units is half a number of rows."""
+    query = "SELECT count(*) AS n FROM (SELECT id FROM people UNION ALL SELECT id FROM homes)"
+    with made(NOISE[-1]) as con, pytest.raises(Refused, match="SDC043"):
+        sdcduck.open_guard(con).sql(query)
+    with made(NOISE[0]) as con:
+        assert abs(sdcduck.open_guard(con).sql(query).to_pylist()[0]["n"] - 400) < 20
+
+
+@pytest.mark.parametrize("other", ["people WHERE age > 60", "visits WHERE day < 30"])
+def test_units_that_are_only_looked_for_may_be_repeated(guard: Guard, other: str) -> None:
+    query = (
+        "SELECT region, count(*) AS n FROM people WHERE id {} (SELECT id FROM people WHERE age < 30 {} SELECT id FROM {}) "
+        "GROUP BY region ORDER BY region"
+    )
+    for asked in ("IN", "NOT IN"):
+        repeated, once = (guard.sql(query.format(asked, kind, other)).to_pylist() for kind in ("UNION ALL", "UNION"))
+        assert repeated == once
+        assert len(once) == 3
