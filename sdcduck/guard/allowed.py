@@ -42,7 +42,10 @@ _SCALARS = words_in(
     "string_to_array unnest struct_extract "
     "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality md5"
 )
-FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS
+SERIES = words_in("range generate_series")
+"""Lists of so many values, of constants; in FROM, too."""
+
+FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS | SERIES
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
 
 MACROS = OF_NUMBERS | words_in(

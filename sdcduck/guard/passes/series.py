@@ -1,0 +1,110 @@
+"""range and generate_series: of constants, so that it is known how long they are, and in FROM a SELECT like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlglot import exp
+
+from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
+
+_MOST = 10_000
+_NAMES = frozenset(["range", "generate_series"])
+_TIMES = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ)
+_SHORTEST: Mapping[str, timedelta] = {
+    "second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": timedelta(hours=1),
+    "day": timedelta(days=1), "week": timedelta(weeks=1), "month": timedelta(days=28), "quarter": timedelta(days=89),
+    "year": timedelta(days=365),
+}  # fmt: skip
+"""How long each unit of an INTERVAL is at least."""
+
+
+def expand_series(draft: Draft) -> None:
+    """Series in FROM as SELECT.
+
+    >>> after(expand_series, "SELECT n FROM range(3) t(n)")
+    SELECT n FROM (SELECT CAST(UNNEST(RANGE(0, 3)) AS BIGINT) AS n) AS t
+    """
+    for call in draft.tree.find_all(exp.Anonymous):
+        if folded(call.name) in _NAMES:
+            raise Refused("SDC010", f"a function behind a dot: write {folded(call.name)}(1, 10)")
+    for series in list(draft.tree.find_all(exp.GenerateSeries)):
+        length_of(series)
+        table = series.parent
+        if isinstance(table, exp.Table) and table.this is series:
+            table.replace(_selected(table, series))
+
+
+def length_of(series: exp.GenerateSeries) -> int:
+    """How many values a series has, at most.
+
+    >>> from sqlglot import parse_one
+    >>> length_of(parse_one("range(5)", "duckdb")), length_of(parse_one("generate_series(9, 1, -2)", "duckdb"))
+    (6, 5)
+    >>> length_of(parse_one("range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 MONTH)", "duckdb"))
+    14
+
+    Raises:
+        Refused: it cannot be said, or it has very many.
+    """
+    first, last = _constant(series.args.get("start")), _constant(series.args.get("end"))
+    step = series.args.get("step")
+    by = 1 if step is None and isinstance(first, int) else _constant(step)
+    if isinstance(first, int) and isinstance(last, int) and isinstance(by, int) and by:
+        steps = (last - first) // by
+    elif isinstance(first, datetime) and isinstance(last, datetime) and isinstance(by, timedelta) and by:
+        steps = (last - first) // by
+    else:
+        raise Refused(
+            "SDC005",
+            "a series of anything but constants: write range(1, 10) or "
+            "range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 MONTH)",
+        )
+    if steps >= _MOST:
+        raise Refused("SDC002", f"a series of more than {_MOST} values")
+    return max(steps + 1, 0)
+
+
+def _constant(node: exp.Expr | None) -> int | datetime | timedelta | None:
+    """A whole number, a time, or how long an INTERVAL is at least; None: it is none of these."""
+    if isinstance(node, exp.Neg):
+        inner = _constant(node.this)
+        return -inner if isinstance(inner, (int, timedelta)) else None
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal() and len(node.this) <= 18:
+        return int(node.this)
+    if type(node) is exp.Cast and node.to.this in _TIMES and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return _time(node.this.this)
+    if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and isinstance(node.unit, exp.Var):
+        number, unit = node.this.this, _SHORTEST.get(folded(node.unit.name).removesuffix("s"))
+        if unit is not None and number.isascii() and number.isdecimal() and len(number) <= 5:
+            return int(number) * unit
+    return None
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if text.isascii() else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is None else None
+
+
+def _selected(table: exp.Table, series: exp.GenerateSeries) -> exp.Subquery:
+    """What stands for a series in FROM."""
+    if any(value for part, value in table.args.items() if part not in ("this", "alias")):
+        raise Refused("SDC005", "a series with anything behind it but a name")
+    called = "range" if series.args.get("is_end_exclusive") else "generate_series"
+    alias = table.args.get("alias")
+    name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(called)
+    columns = alias.args.get("columns") or [] if alias is not None else []
+    if len(columns) > 1:
+        raise Refused("SDC005", "several names for the column of a series")
+    # Without a name for it the column is called as the table is.
+    column = columns[0] if columns else name
+    kind = "BIGINT" if isinstance(_constant(series.args.get("start")), int) else "TIMESTAMP"
+    value = exp.Cast(this=exp.Explode(this=series.copy()), to=exp.DataType.build(kind, dialect="duckdb"))
+    select = exp.Select(expressions=[exp.Alias(this=value, alias=column.copy())])
+    return exp.Subquery(this=select, alias=exp.TableAlias(this=name.copy()))
