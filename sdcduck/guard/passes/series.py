@@ -1,4 +1,4 @@
-"""range and generate_series: of constants, so that it is known how long they are, and in FROM a SELECT like any other."""
+"""range and generate_series: of constants, so that it is known how long they are; in FROM they become a SELECT."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _SHORTEST: Mapping[str, timedelta] = {
     "year": timedelta(days=365),
 }  # fmt: skip
 """How long each unit of an INTERVAL is at least."""
+_ALIKE = (["number", "number", "number"], ["time", "time", "span"])
+"""What the ends and the step of a series are."""
 
 
 def expand_series(draft: Draft) -> None:
@@ -50,37 +52,36 @@ def length_of(series: exp.GenerateSeries) -> int:
     Raises:
         Refused: it cannot be said, or it has very many.
     """
-    first, last = _constant(series.args.get("start")), _constant(series.args.get("end"))
     step = series.args.get("step")
-    by = 1 if step is None and isinstance(first, int) else _constant(step)
-    if isinstance(first, int) and isinstance(last, int) and isinstance(by, int) and by:
-        steps = (last - first) // by
-    elif isinstance(first, datetime) and isinstance(last, datetime) and isinstance(by, timedelta) and by:
-        steps = (last - first) // by
-    else:
+    given = [series.args.get("start"), series.args.get("end"), exp.Literal.number(1) if step is None else step]
+    constants = [constant for constant in map(_constant, given) if constant is not None]
+    if [kind for kind, _ in constants] not in _ALIKE or not constants[2][1]:
         raise Refused(
             "SDC005",
             "a series of anything but constants: write range(1, 10) or "
             "range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 MONTH)",
         )
+    first, last, by = (number for _, number in constants)
+    steps = (last - first) // by
     if steps >= _MOST:
         raise Refused("SDC002", f"a series of more than {_MOST} values")
     return max(steps + 1, 0)
 
 
-def _constant(node: exp.Expr | None) -> int | datetime | timedelta | None:
-    """A whole number, a time, or how long an INTERVAL is at least; None: it is none of these."""
+def _constant(node: exp.Expr | None) -> tuple[str, int] | None:
+    """A whole number, a time, or how long an INTERVAL is at least, in microseconds; None: it is none of these."""
     if isinstance(node, exp.Neg):
         inner = _constant(node.this)
-        return -inner if isinstance(inner, (int, timedelta)) else None
+        return (inner[0], -inner[1]) if inner is not None and inner[0] != "time" else None
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal() and len(node.this) <= 18:
-        return int(node.this)
+        return "number", int(node.this)
     if type(node) is exp.Cast and node.to.this in _TIMES and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return _time(node.this.this)
+        time = _time(node.this.this)
+        return None if time is None else ("time", (time - datetime.min) // timedelta(microseconds=1))
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and isinstance(node.unit, exp.Var):
         number, unit = node.this.this, _SHORTEST.get(folded(node.unit.name).removesuffix("s"))
         if unit is not None and number.isascii() and number.isdecimal() and len(number) <= 5:
-            return int(number) * unit
+            return "span", int(number) * (unit // timedelta(microseconds=1))
     return None
 
 
@@ -104,7 +105,7 @@ def _selected(table: exp.Table, series: exp.GenerateSeries) -> exp.Subquery:
         raise Refused("SDC005", "several names for the column of a series")
     # Without a name for it the column is called as the table is.
     column = columns[0] if columns else name
-    kind = "BIGINT" if isinstance(_constant(series.args.get("start")), int) else "TIMESTAMP"
+    kind = "BIGINT" if (_constant(series.args.get("start")) or ("", 0))[0] == "number" else "TIMESTAMP"
     value = exp.Cast(this=exp.Explode(this=series.copy()), to=exp.DataType.build(kind, dialect="duckdb"))
     select = exp.Select(expressions=[exp.Alias(this=value, alias=column.copy())])
     return exp.Subquery(this=select, alias=exp.TableAlias(this=name.copy()))
