@@ -115,6 +115,9 @@ SELECT age >= 60 AS old, count(*) AS n FROM people GROUP BY old;
 -- initials
 SELECT upper(left(region, 1)) AS initial, count(*) AS n FROM people GROUP BY initial;
 
+-- a part of a text
+SELECT split_part(region, 'o', 1) AS before, count(*) AS n FROM people GROUP BY before ORDER BY before;
+
 --| Sums, means, shares
 
 -- sums and means
