@@ -15,7 +15,7 @@ UNIT_FUNCTIONS = words_in(
     "substring left right length len strlen char_length trim ltrim rtrim concat starts_with prefix suffix "
     "contains replace reverse date_trunc date_part datepart datetrunc year month day hour minute quarter "
     "week weekday dayofweek dayofmonth dayofyear isodow isoyear weekofyear yearweek decade century last_day "
-    "monthname dayname date_diff datediff date_sub datesub strftime make_date to_days to_weeks to_months "
+    "split_part monthname dayname date_diff datediff date_sub datesub strftime make_date to_days to_weeks to_months "
     "to_years to_hours to_minutes to_seconds time_bucket"
 )
 """Scalar functions over single records: total (with TRY around them), cheap, deterministic."""
@@ -33,7 +33,7 @@ _WINDOWS = words_in(
 _SCALARS = words_in(
     "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
     "radians degrees to_days to_months to_years to_hours to_minutes to_seconds to_weeks date_add "
-    "age isnan isinf isfinite instr position strpos split_part string_split chr ascii unicode list_value "
+    "age isnan isinf isfinite instr position strpos string_split chr ascii unicode list_value "
     "struct_pack regexp_matches regexp_replace regexp_extract coalesce ifnull row constant_or_null today "
     "current_date get_current_time epoch to_timestamp make_timestamp strptime try_strptime date_bin "
     "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
@@ -42,7 +42,10 @@ _SCALARS = words_in(
     "string_to_array unnest struct_extract "
     "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality md5"
 )
-FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS
+SERIES = words_in("range generate_series")
+"""Lists of so many values, of constants; in FROM, too."""
+
+FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS | SERIES
 """Functions in the rest of a query, over numbers that are released and tables that are public."""
 
 MACROS = OF_NUMBERS | words_in(

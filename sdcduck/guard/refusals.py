@@ -19,7 +19,7 @@ REASONS = {
         "Use arithmetic, text, date and CASE expressions, count, sum, avg.",
     ),
     "SDC020": ("an unknown table", "Ask the custodian which tables are open."),
-    "SDC021": ("a table function", "Only tables, views and VALUES can stand after FROM."),
+    "SDC021": ("a table function", "Only tables, views, VALUES, range and generate_series can stand after FROM."),
     "SDC030": ("an unknown column", "Only dimensions, measures and the unit are visible."),
     "SDC031": ("an ambiguous column", "Write table.column."),
     "SDC033": (

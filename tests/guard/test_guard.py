@@ -338,7 +338,7 @@ def test_a_column_that_is_elsewhere(guarded: Guard, query: str) -> None:
         ("SELECT format('{} %', count(*)) FROM people", "(format: text || n || text"),
         ("SELECT count(*) FROM people WHERE region = ANY(['North', 'South'])", "write column IN (..)"),
         ("SELECT count(*) FROM people WHERE region IN (VALUES ('North'), ('South'))", "IN (VALUES ..): write IN (..)"),
-        ("SELECT * FROM generate_series(1, 3) t(n)", "(generate_series)"),
+        ("SELECT * FROM repeat_row(1, num_rows := 3) t(n)", "(repeat_row)"),
         ("WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r) SELECT * FROM r", "(WITH RECURSIVE)"),
         ("SELECT count(*) FROM elsewhere.people", "(elsewhere.people)"),
         ("SELECT count(*) FROM people, (SELECT 1 AS one) t", "t: tie it to the others by column = column"),

@@ -21,7 +21,7 @@ from sdcduck.gateway.postgres.names import own_name
 from sdcduck.gateway.system import functions as system_functions
 from sdcduck.gateway.system.catalog import INFORMATION_RELATIONS, PG_RELATIONS
 from sdcduck.guard import Refused
-from sdcduck.guard.allowed import FUNCTIONS
+from sdcduck.guard.allowed import FUNCTIONS, SERIES
 from sdcduck.guard.passes.reading import read
 from sdcduck.quoting import folded
 
@@ -46,7 +46,7 @@ _RELATION_FUNCTIONS = frozenset(
      *system_functions.TABLE_FUNCTIONS]
 )  # fmt: skip
 _ONE_ROW = frozenset(["string_to_array", "array_to_string"])
-_PLAIN = FUNCTIONS | frozenset(
+_PLAIN = (FUNCTIONS - SERIES) | frozenset(
     ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
      "array_position", "cardinality", "array_agg", "array_length", "translate", "md5", "string_split_regex"]
 )  # fmt: skip

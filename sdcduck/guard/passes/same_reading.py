@@ -176,6 +176,8 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         return _call("log", [_LOGARITHMS[name], *arguments], call["alias"])
     if name == "log" and len(arguments) == 2:
         arguments[0] = _number(arguments[0])
+    if name == "range":
+        arguments = [*([_digits("0")] if len(arguments) == 1 else []), *map(_number, arguments)]
     if name == "date_add":
         call["function_name"] = "+"
     if name == "today" and not arguments:

@@ -22,6 +22,7 @@ from math import inf
 from sqlglot import exp
 
 from sdcduck.guard.expressions import is_query
+from sdcduck.guard.passes.series import length_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import LONGEST_PARAMETER, TOO_LONG
 from sdcduck.quoting import folded
@@ -295,7 +296,11 @@ class _Query:
         total, largest = sum(parts), max(parts, default=0.0)
         if isinstance(node, exp.Paren):
             return largest
-        if isinstance(node, _OF_NUMBERS):
+        if isinstance(node, exp.GenerateSeries):
+            return float(_ITEM * (1 + length_of(node)))
+        if isinstance(node, _OF_NUMBERS) or (
+            isinstance(node, exp.Explode) and isinstance(node.this, exp.GenerateSeries)
+        ):
             return _PLAIN
         if isinstance(node, _ONE_OF):
             return largest

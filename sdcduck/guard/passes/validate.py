@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.guard.allowed import FUNCTIONS, INSTEAD, MACROS, OF_WITH, UNIT_FUNCTIONS, WORDS_OF_TIME, words_in
+from sdcduck.guard.allowed import FUNCTIONS, INSTEAD, MACROS, OF_WITH, SERIES, UNIT_FUNCTIONS, WORDS_OF_TIME, words_in
 from sdcduck.guard.calls import is_plain
 from sdcduck.guard.passes.draft import Draft, TableName, Written
 from sdcduck.guard.passes.reading import Reading, readings
@@ -63,7 +63,7 @@ def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivot
 
     Args:
         macros: functions that the guard itself put into the query.
-        pivots: whether there may be PIVOT and UNPIVOT; they do not stay.
+        pivots: whether there may be PIVOT, UNPIVOT, and series in FROM; they do not stay.
     """
     if reading.problem:
         raise Refused("SDC004" if "SELECT" in reading.problem else "SDC001")
@@ -164,7 +164,10 @@ def _check_shape(item: dict[str, Any], pivots: bool) -> None:
     if not isinstance(kind, str) or kind in _SHAPES or kind.endswith("_TYPE_INFO") or (pivots and kind == "PIVOT"):
         return
     if kind == "TABLE_FUNCTION":
-        raise Refused("SDC021", folded(str((item.get("function") or {}).get("function_name", ""))))
+        called = folded(str((item.get("function") or {}).get("function_name", "")))
+        if pivots and called in SERIES and item.get("with_ordinality", "WITHOUT_ORDINALITY") == "WITHOUT_ORDINALITY":
+            return
+        raise Refused("SDC021", called)
     if kind != "JOIN":
         raise Refused("SDC005", _FORMS.get(kind, folded(kind).replace("_", " ")))
     if item.get("ref_type") not in _JOINS:

@@ -115,6 +115,9 @@ SELECT age >= 60 AS old, count(*) AS n FROM people GROUP BY old;
 -- initials
 SELECT upper(left(region, 1)) AS initial, count(*) AS n FROM people GROUP BY initial;
 
+-- a part of a text
+SELECT split_part(region, 'o', 1) AS before, count(*) AS n FROM people GROUP BY before ORDER BY before;
+
 --| Sums, means, shares
 
 -- sums and means
@@ -332,6 +335,13 @@ SELECT "t"."region" AS "region", SUM("t"."n") AS "sum_n" FROM (SELECT region, co
 
 -- records in brackets, as BI tools do
 SELECT "q"."region" AS "region", COUNT(*) AS "COUNT(*)" FROM (SELECT * FROM people) AS "q" WHERE "q"."sex" = 'f' GROUP BY "q"."region" ORDER BY "COUNT(*)" DESC LIMIT 1000;
+
+-- all months, those of nobody too
+SELECT m.month, coalesce(n, 0) AS n FROM range(DATE '2023-01-01', DATE '2024-01-01', INTERVAL 1 MONTH) m(month)
+LEFT JOIN (SELECT month, count(*) AS n FROM people WHERE month < DATE '2023-10-01' GROUP BY month) p ON p.month = m.month ORDER BY m.month;
+
+-- numbers one to five
+SELECT i, i * n AS times FROM generate_series(1, 5) s(i), (SELECT count(*) AS n FROM people) p ORDER BY i;
 
 --| With public tables
 
