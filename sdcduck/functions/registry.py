@@ -230,7 +230,9 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
             "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
             f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer {asked})"
         )
-        return rows if answer.select is None else answer.select.replace("{rows}", f"({rows})")
+        # Joined to what turns out to be empty, rows would not be asked for, and nobody told of an error.
+        made = f"(WITH _sdc_made AS MATERIALIZED ({rows}) FROM _sdc_made)"
+        return rows if answer.select is None else answer.select.replace("{rows}", made)
 
     return plan
 

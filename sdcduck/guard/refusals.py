@@ -36,7 +36,7 @@ REASONS = {
     "SDC042": ("a column that is neither grouped nor aggregated", "Add it to GROUP BY, or aggregate it."),
     "SDC043": (
         "unit-level rows in UNION, INTERSECT or EXCEPT",
-        "Aggregate each part first; or put records of one population together by UNION ALL.",
+        "Aggregate each part first; or put records of other tables of the population beside them by UNION ALL.",
     ),
     "SDC044": (
         "a subquery over unit-level rows, or correlated with them",

@@ -36,7 +36,7 @@ def run(served: Served, *command: str, home: Path) -> str:
 def test_django(served: Served, tmp_path: Path) -> None:
     pytest.importorskip("django")
     pytest.importorskip("psycopg")
-    program = Path(__file__).with_name("django_orm.py")
+    program = Path(__file__).parent / "programs" / "django_orm.py"
     assert run(served, str(program), str(served.port), PASSWORD, home=tmp_path).splitlines() == [
         "inspectdb 3 False True",
         "count True ['count']",

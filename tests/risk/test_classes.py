@@ -279,7 +279,7 @@ def test_empty_and_constant_tables(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_l_diversity('t', keys := ['a'])", "argument 'sensitive' must name a column"),
         ("sdc_l_diversity('t', keys := ['a'], sensitive := 'A')", "argument 'sensitive' must name another column"),
         ("sdc_l_diversity('t', keys := ['a'], sensitive := 'word', c := 0)", "argument 'c' must be a number above 0"),
-        ("sdc_unsafe_combinations('t', keys := ['a'], max_size := 0)", "argument 'dimensions' must be"),
+        ("sdc_unsafe_combinations('t', keys := ['a'], max_size := 0)", "argument 'max_size' must be"),
     ],
 )  # fmt: skip
 def test_bad_arguments(lasting: duckdb.DuckDBPyConnection, call: str, text: str) -> None:

@@ -122,6 +122,11 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     terms = _terms(scope, value)
     if len(terms) > _MOST_TERMS:
         raise Refused("SDC002", "a sum of many terms")
+    figures_of = {tuple(filter(_has_column, term.factors)) for term in terms}
+    alone = any(not term.columns for term in terms)
+    if len(figures_of) > (1 if alone else 2) or (len(figures_of) == 2 and () not in figures_of):
+        # By the figures of all terms together groups would be so small that most are not published.
+        raise Refused("SDC052", "terms with different figures: add up each by itself, sum(a * f) - sum(b * g)")
     measures = list(dict.fromkeys(column for term in terms for column in term.columns))
     counts = any(not term.columns for term in terms)
     known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 or counts else []
@@ -156,6 +161,10 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
         total = scope.method.or_zero(scope.records_sql, total, some, rows)
     group_by(scope, groups, released.keys, {name: parse_one(figure, read="duckdb") for figure, name in figures.items()})
     return from_groups(scope, groups, parse_one(total, read="duckdb"), released)
+
+
+def _has_column(sql: str) -> bool:
+    return parse_one(sql, read="duckdb").find(exp.Column) is not None
 
 
 def same_groups(scope: Scope, keys: Keys, condition: exp.Expr | None, of: str) -> exp.Select:

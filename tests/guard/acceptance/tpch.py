@@ -242,8 +242,8 @@ QUESTIONS = (
         LEFT JOIN {_by_figure("n_name, o_year", "1 - l_discount")} revenue USING (n_name, o_year)
         LEFT JOIN {_by_figure("n_name, o_year", "cost")} costs USING (n_name, o_year)""",
         "SDC035",
-        "nothing says that orders and lines are joined on the customer. With that it is answered, by what is published for each "
-        "discount and cost",
+        "nothing says that orders and lines are joined on the customer. With that, SDC052: by each discount and cost together "
+        "groups would be of single lines",
         """SELECT nation, o_year, sum(price * (1 - discount)) - sum(supplycost * quantity) AS sum_profit FROM (
             SELECT n_name AS nation, extract(year FROM o_orderdate) AS o_year, l_extendedprice AS price,
                 l_discount AS discount, ps_supplycost AS supplycost, l_quantity AS quantity
