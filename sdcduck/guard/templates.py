@@ -16,6 +16,7 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
@@ -123,7 +124,18 @@ def asked(text: str) -> Asked | None:
 
 
 def _kind(value: str) -> str:
-    return next(kind for kind, pattern in _VALUES.items() if re.fullmatch(pattern, value))
+    """The kind of a constant; a day that no calendar has is a text, as more can fail with it than with others.
+
+    >>> _kind("'2024-02-29'"), _kind("'2023-02-29'"), _kind("'2024-02-29 24:00:00'"), _kind("5"), _kind("5.0")
+    ('date', 'text', 'text', 'number', 'decimal')
+    """
+    kind = next(kind for kind, pattern in _VALUES.items() if re.fullmatch(pattern, value))
+    if kind in ("date", "time"):
+        try:
+            datetime.fromisoformat(value.strip("'").partition(".")[0])
+        except ValueError:
+            return "text"
+    return kind
 
 
 def _unheard_of(kind: str) -> str:

@@ -184,7 +184,7 @@ REFUSED = {
     "semi join casts": "SELECT count(*) FROM people p SEMI JOIN regions r ON p.region = r.num",
     "anti join casts": "SELECT count(*) FROM people p ANTI JOIN codes c ON p.age = c.code",
     "anti join on a measure": "SELECT count(*) FROM people p ANTI JOIN regions r ON p.income = r.num",
-    "semi join of a table function": "SELECT count(*) FROM people p SEMI JOIN range(5) r(x) ON p.age = r.x",
+    "semi join of a table function": "SELECT count(*) FROM people p SEMI JOIN repeat_row(30, num_rows := 2) r(x) ON p.age = r.x",
     "semi join with a subquery": "SELECT count(*) FROM people p SEMI JOIN regions r ON p.region = r.region AND r.num > (SELECT max(income) FROM people)",
     "exists on a measure": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.num = p.income)",
     "exists on the unit": "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM regions r WHERE r.num = p.person_id)",

@@ -6,6 +6,7 @@ unit, and with the unit as somebody like nobody else. Record keys stay, and so d
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +97,8 @@ def _shown(value: object) -> object:
 def shows_marks(answer: pa.Table) -> bool:
     values = answer.to_pylist()
     text = repr(values)
-    return bool(leaks(values, MARKED)) or "marked" in text.lower() or "1777" in text
+    # The year stands at the beginning of a date, and in no number by chance.
+    return bool(leaks(values, MARKED)) or "marked" in text.lower() or bool(re.search(r"(?<![\d.])1777(?!\d)", text))
 
 
 def of_no_number(one: Guard, text: str) -> list[int]:
