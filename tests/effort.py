@@ -84,7 +84,7 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
         "guard/test_templates.py": """test_it_is_answered_as_by_a_guard_that_heard_nothing_before
             test_what_runs_is_written_down test_policies_and_tables_that_change
             test_a_value_that_decides_whether_rows_are_asked_for""",
-        "perturbation/test_microaggregation.py": """test_the_numbers_are_those_of_sdcmicro
+        "masking/test_microaggregation.py": """test_the_numbers_are_those_of_sdcmicro
             test_records_keep_what_is_not_named test_the_order_of_the_records_does_not_matter
             test_an_empty_table_stays_empty test_bad_input""",
         "risk/test_special_uniques.py": """test_a_household_survey_as_in_r test_three_records_by_hand

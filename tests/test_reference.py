@@ -220,6 +220,7 @@ CALLS = {
     "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'])",
     "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'], period := 'year')",
     "sdc_microaggregate": "sdc_microaggregate('people', ['age', 'income'])",
+    "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",

@@ -322,6 +322,7 @@ def _signature(kinds: tuple[str, ...]) -> Signature:
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
+    "BIGINT[]": pa.list_(pa.int64()),
     "DOUBLE": pa.float64(),
     "DOUBLE[]": pa.list_(pa.float64()),
     "BOOLEAN": pa.bool_(),

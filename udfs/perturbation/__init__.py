@@ -1,16 +1,16 @@
-"""Cell keys, p-tables and what they do to tables; numbers that records share."""
+"""Cell keys, p-tables and what they do to tables."""
 
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.perturbation import microaggregation, ptables
+from sdcduck.udfs.perturbation import ptables
 
 FAMILIES = (
     Family(
         name="perturbation",
         stored=("perturbation.sql",),
         temporary=("perturbation_tables.sql",),
-        planners=(*ptables.PLANNERS, *microaggregation.PLANNERS),
+        planners=ptables.PLANNERS,
         scalars=ptables.SCALARS,
     ),
 )

@@ -1,0 +1,269 @@
+"""The best groups of few records: set partitioning by column generation, with a lower bound.
+
+Castro, Gentile and Spagnolo-Arrizabalaga (2022), "An Optimization-Based Decomposition Heuristic for the
+Microaggregation Problem", section 4. A column is a possible group of k to 2k - 1 records, and costs its sum of squared
+errors; of the columns some are chosen, so that each record is in one. The relaxation of that, where a group may be
+chosen in part, is solved with few columns; those are added whose cost is below the prices of their records, until there
+are none. Where all possible groups have been looked at, its value is a lower bound; the optimum is among the columns
+that are dearer than their records by no more than the best known partition is than the bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import highspy
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sdcduck.methods.masking.microaggregation import squared_error
+from sdcduck.methods.suppression.linear_programs import Unsolved, quiet_highs
+
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+MOST_COLUMNS = 1_000_000
+"""Possible groups that are looked at."""
+_ADDED = 1000  # columns in a round
+_MOST_WHOLE = 5_000  # columns that are added at the end
+_NODES = 30  # of the search for whole columns: a limit that, unlike one of time, gives the same answer again
+_TOLERANCE = 1e-7  # of reduced costs, in squared standard deviations
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Groups, and what is known of better ones.
+
+    Attributes:
+        groups: n, numbers from 0 on.
+        bound: no groups have a smaller sum of squared errors; None: unknown.
+    """
+
+    groups: Indices
+    bound: float | None
+
+
+def possible_groups(n: int, k: int) -> int:
+    """How many groups of k to 2k - 1 of n records there are.
+
+    >>> possible_groups(1000, 3)
+    8291874541950
+    """
+    return sum(comb(n, size) for size in range(k, min(2 * k - 1, n) + 1))
+
+
+def best_partition(
+    points: Matrix, k: int, known: Indices, *, seconds: float | None = None, neighbours: int | None = None,
+    check: Callable[[int, int], None] = lambda done, total: None,
+) -> Partition:  # fmt: skip
+    """Groups of at least k records with a small sum of squared errors; the smallest, where there are few records.
+
+    Args:
+        points: n x p, finite.
+        k: at least 2.
+        known: n, the groups to begin with, each of at least k: the answer is no worse.
+        seconds: after which the best that is known is the answer, without a bound; it is then not reproducible.
+        neighbours: groups are some of so many records, one of them and those nearest to it; None: all possible groups
+            where there are at most `MOST_COLUMNS`, and else as many neighbours as give no more than these.
+        check: called with 0 and 0 from time to time.
+    """
+    count = len(points)
+    if count < 2 * k:
+        together = np.zeros(count, np.int64)
+        return Partition(together, squared_error(points, together))
+    over = np.inf if seconds is None else time.monotonic() + seconds
+    whole = neighbours is None and possible_groups(count, k) <= MOST_COLUMNS
+    columns = _columns_of(points, k, None if whole else neighbours or _neighbours(count, k), known)
+    master = _Master(count, columns)
+    first = len(columns.costs) - int(known.max()) - 1  # the known groups are the last columns
+    master.add(np.arange(first, len(columns.costs)))
+    while True:
+        check(0, 0)
+        value, prices = master.relaxed()
+        reduced = columns.reduced(prices)
+        new = np.flatnonzero(reduced < -_TOLERANCE)
+        if not len(new):
+            break
+        if time.monotonic() > over:
+            return Partition(known, None)
+        master.add(new[np.argsort(reduced[new], kind="stable")[:_ADDED]])
+    best = _better(points, known, master.whole(over))
+    near = np.flatnonzero(reduced <= squared_error(points, best) - value + _TOLERANCE)
+    check(0, 0)
+    if len(near) <= _MOST_WHOLE and master.add(near):
+        best = _better(points, best, master.whole(over))
+    return Partition(best, value if whole else None)
+
+
+def _better(points: Matrix, known: Indices, found: Indices | None) -> Indices:
+    """The groups found, if they are better than those that were known."""
+    if found is None or squared_error(points, found) >= squared_error(points, known) - _TOLERANCE:
+        return known
+    return found
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Possible groups.
+
+    Attributes:
+        members: c x (most members), numbers of records; -1 fills the rest of a line.
+        costs: c, sums of squared errors.
+    """
+
+    members: NDArray[np.int32]
+    costs: Matrix
+
+    def reduced(self, prices: Matrix) -> Matrix:
+        """How much more each costs than its records are worth."""
+        padded = np.append(prices, 0.0)
+        worth = np.zeros(len(self.costs))
+        for line in self.members.T:
+            worth += padded[line]
+        return np.asarray(self.costs - worth)
+
+
+def _columns_of(points: Matrix, k: int, neighbours: int | None, known: Indices) -> _Columns:
+    """Possible groups, each once, and the known ones behind them."""
+    count, most = len(points), max(2 * k - 1, int(np.bincount(known).max()))
+    sizes = range(k, min(2 * k - 1, neighbours or count) + 1)
+    if neighbours is None:
+        parts = [_filled(_subsets(count, size), most) for size in sizes]
+    else:
+        near = np.argsort(((points[:, None] - points[None]) ** 2).sum(axis=2), axis=1, kind="stable")
+        # A record is among its own neighbours, but need not be the first of those that are equal to it.
+        others = near[near != np.arange(count)[:, None]].reshape(count, -1)[:, : neighbours - 1]
+        parts = []
+        for size in sizes:
+            some = others[:, _subsets(others.shape[1], size - 1)].reshape(-1, size - 1)
+            own = np.repeat(np.arange(count), len(some) // count)
+            parts.append(_filled(_each_once(np.sort(np.column_stack([own, some]), axis=1), count), most))
+    parts.append(np.stack([_filled(np.flatnonzero(known == one)[None], most)[0] for one in range(known.max() + 1)]))
+    members = np.ascontiguousarray(np.concatenate(parts))
+    return _Columns(members, _costs(np.ascontiguousarray(points), members))
+
+
+def _neighbours(n: int, k: int) -> int:
+    """The most neighbours that give no more groups than are looked at, and at least one more than k."""
+    for neighbours in range(min(3 * k + 8, n), k + 1, -1):
+        if n * sum(comb(neighbours - 1, size - 1) for size in range(k, 2 * k)) <= MOST_COLUMNS:
+            return neighbours
+    return k + 1
+
+
+def _subsets(n: int, size: int) -> NDArray[np.int32]:
+    """All sets of so many of n numbers, a line each, in lexicographic order."""
+    return _fill_subsets(n, size, np.empty((comb(n, size), size), np.int32))
+
+
+def _filled(members: NDArray[Any], most: int) -> NDArray[np.int32]:
+    """Lines of records, with -1 up to the most members."""
+    return np.pad(members, ((0, 0), (0, most - members.shape[1])), constant_values=-1).astype(np.int32)
+
+
+def _each_once(members: NDArray[Any], n: int) -> NDArray[Any]:
+    """Different lines of sorted numbers below n."""
+    order = np.lexsort(members.T[::-1])
+    ordered = members[order]
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[new]
+
+
+@njit(cache=True, nogil=True)
+def _fill_subsets(n: int, size: int, found: NDArray[np.int32]) -> NDArray[np.int32]:
+    for line in range(len(found)):
+        if line == 0:
+            for place in range(size):
+                found[0, place] = place
+            continue
+        last = size - 1
+        while found[line - 1, last] == n - size + last:
+            last -= 1
+        for place in range(size):
+            if place < last:
+                found[line, place] = found[line - 1, place]
+            else:
+                found[line, place] = found[line - 1, last] + 1 + place - last
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _costs(points: Matrix, members: NDArray[np.int32]) -> Matrix:
+    """The sum of squared errors of each group."""
+    costs, mean = np.zeros(len(members)), np.empty(points.shape[1])
+    for line in range(len(members)):
+        mean[:] = 0.0
+        size = 0
+        while size < members.shape[1] and members[line, size] >= 0:
+            mean += points[members[line, size]]
+            size += 1
+        mean /= size
+        for place in range(size):
+            for column in range(points.shape[1]):
+                step = points[members[line, place], column] - mean[column]
+                costs[line] += step * step
+    return costs
+
+
+class _Master:
+    """The linear programme over those of the columns that have been added."""
+
+    def __init__(self, count: int, columns: _Columns) -> None:
+        self._columns, self._count = columns, count
+        self._added = np.zeros(len(columns.costs), np.bool_)
+        self._order = np.zeros(0, np.int64)
+        self._highs = quiet_highs()
+        empty = np.zeros(0)
+        self._highs.addRows(
+            count, np.ones(count), np.ones(count), 0, empty.astype(np.int32), empty.astype(np.int32), empty
+        )
+
+    def add(self, columns: Indices) -> int:
+        """Take columns in that are not there yet; how many these are."""
+        new = columns[~self._added[columns]]
+        members = self._columns.members[new]
+        sizes = (members >= 0).sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32) if len(new) else np.zeros(0, np.int32)
+        self._highs.addCols(
+            len(new), self._columns.costs[new], np.zeros(len(new)), np.full(len(new), highspy.kHighsInf),
+            int(sizes.sum()), starts, members[members >= 0], np.ones(int(sizes.sum())),
+        )  # fmt: skip
+        self._added[new] = True
+        self._order = np.concatenate([self._order, new])
+        return len(new)
+
+    def relaxed(self) -> tuple[float, Matrix]:
+        """The optimum where a column may be taken in part, and the price of each record."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # the known groups are a solution
+            raise Unsolved("HiGHS did not solve the relaxation of a set partitioning problem")
+        return self._highs.getObjectiveValue(), np.array(self._highs.getSolution().row_dual)
+
+    def whole(self, over: float) -> Indices | None:
+        """The best groups of the columns that have been added; None where there was no time to find any.
+
+        Args:
+            over: when to stop looking.
+        """
+        highs, added = quiet_highs(), self._order
+        highs.passModel(self._highs.getLp())
+        highs.changeColsIntegrality(len(added), np.arange(len(added), dtype=np.int32), np.ones(len(added), np.uint8))
+        highs.setOptionValue("mip_rel_gap", 0.0)
+        highs.setOptionValue("mip_max_nodes", _NODES)
+        if over < np.inf:
+            highs.setOptionValue("time_limit", max(1.0, over - time.monotonic()))
+        highs.run()
+        taken = np.array(highs.getSolution().col_value)
+        if len(taken) != len(added):
+            return None
+        chosen = self._columns.members[added[taken > 0.5]]
+        groups = np.full(self._count, -1, np.int64)
+        number, place = np.nonzero(chosen >= 0)
+        groups[chosen[number, place]] = number
+        return groups if len(number) == self._count and (groups >= 0).all() else None

@@ -1,0 +1,91 @@
+-- Masking: records whose values are changed before they are released. All of it needs Python.
+
+--| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL) -> TABLE
+--| Records whose numbers are the means of groups of at least k similar records.
+--|
+--| The distance of two records is Euclidean, between columns divided by their standard deviations, so that the groups do
+--| not depend on units. The means of a column, and so all sums of it, stay what they are; what is lost is variation within
+--| groups (`sdc_microaggregate_quality`). The methods:
+--|
+--| | `method` | groups |
+--| |---|---|
+--| | `mdav` | in turn the record farthest from the mean of those that are left, and the one farthest from it, with the k - 1 nearest to each; all but the last have k records |
+--| | `vmdav` | of k to 2k - 1 records: a group grows while the next record is nearer to it than `gamma` times to any other |
+--| | `swap` | the better of both, and then the best exchange of two records, again and again, while it helps |
+--| | `decompose` | the same, cut into pieces, whose best groups are found by integer programming, and exchanges again |
+--| | `optimal` | of one column: the best groups that there are |
+--| | `onedims` | each column by itself, k sorted records in turn, as sdcMicro does |
+--| | `pca` | k records in turn, sorted by the first principal component, as sdcMicro does |
+--|
+--| No record can be told from the k - 1 others of its group by the columns that are masked together, whatever else is
+--| known of these; columns that are not named stay as they are, and may tell it, and so may columns that are masked in
+--| different lists, put side by side. With `onedims`, or each column in a list of its own, single values are protected,
+--| and records are not.
+--|
+--| All records are taken in one order that their values decide: the answer does not depend on how they are stored. The
+--| time grows with the square of the number of records: name strata of a few thousand with `by`. `swap` and `decompose` take at
+--| most 20,000 records a stratum.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[] or VARCHAR[][]: the columns of numbers that the records of a group are to share; several lists: each is grouped by itself
+--| @arg k BIGINT: records that a group has at least
+--| @arg method VARCHAR: one of the table above
+--| @arg by VARCHAR[]: no group has records of different values of these; NULL is a value
+--| @arg gamma DOUBLE: of `vmdav`, `swap` and `decompose`, at least 0; NULL: the best of 0, 0.05, .., 1.2
+--| @arg pieces BIGINT: of `decompose`; NULL: of some 40 records each, or 4 k
+--| @arg id VARCHAR: a column that is different in each record: of equally near ones that with the smallest is taken first; NULL: the values of all columns decide
+--| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
+--| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
+--| @column .. as in `source`: its columns, those of `columns` as DOUBLE
+--| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
+--| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..
+--| @example
+--| SELECT region, age, income, group_id, group_size
+--| FROM sdc_microaggregate('people', columns := ['age', 'income'], k := 4) ORDER BY group_id, region;
+--| @output
+--| region |   age | income | group_id | group_size
+--| -------+-------+--------+----------+-----------
+--| East   | 53.75 | 5750.0 |        1 |          4
+--| North  | 53.75 | 5750.0 |        1 |          4
+--| South  | 53.75 | 5750.0 |        1 |          4
+--| South  | 53.75 | 5750.0 |        1 |          4
+--| North  |  48.5 | 2787.5 |        2 |          4
+--| North  |  48.5 | 2787.5 |        2 |          4
+--| South  |  48.5 | 2787.5 |        2 |          4
+--| South  |  48.5 | 2787.5 |        2 |          4
+--| East   | 30.25 | 2250.0 |        3 |          4
+--| North  | 30.25 | 2250.0 |        3 |          4
+--| North  | 30.25 | 2250.0 |        3 |          4
+--| South  | 30.25 | 2250.0 |        3 |          4
+--| @source Domingo-Ferrer and Torra (2005); Solanas and Martinez-Balleste (2006); Hansen and Mukherjee (2003); Castro, Gentile and Spagnolo-Arrizabalaga (2022); R package sdcMicro
+
+--| sdc_microaggregate_quality(original, protected, columns := [], id := NULL) -> TABLE
+--| What masking by groups has done: how many records share their values, and how much variation is lost.
+--|
+--| `sse` adds up the squared distances between original and masked records, `sst` those between originals and their mean, in
+--| columns that are divided by the standard deviations of the originals; `il` is 100 sse / sst. No groups of at least
+--| `k_min` records lose less than `bound`: it is the best there is for one column, and that of a linear programme for few
+--| records (up to 200,000 possible groups, such as 29 records for k = 3); for more nobody knows it.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses: the records before
+--| @arg protected VARCHAR: the same: the records after
+--| @arg columns VARCHAR[]: the columns of numbers that are compared
+--| @arg id VARCHAR: the column that is different in each record, and tells which belong together
+--| @column n BIGINT: records
+--| @column k_min BIGINT: the fewest records that share all their values
+--| @column groups BIGINT: different combinations of values
+--| @column sse DOUBLE: squared error
+--| @column sst DOUBLE: squared variation of the originals
+--| @column il DOUBLE: information loss in per cent
+--| @column bound DOUBLE: no groups of at least `k_min` records have a smaller `sse`; NULL: unknown
+--| @column gap DOUBLE: (sse - bound) / sse
+--| @example
+--| CREATE TABLE amounts AS SELECT i AS id, (i * i) % 23 AS x, (i * 7) % 11 AS y FROM range(20) r(i);
+--| CREATE TABLE masked AS FROM sdc_microaggregate('amounts', ['x', 'y'], k := 4, method := 'swap');
+--| SELECT n, k_min, groups, round(il, 2) AS il, round(gap, 2) AS gap
+--| FROM sdc_microaggregate_quality('amounts', 'masked', ['x', 'y'], id := 'id');
+--| @output
+--|  n | k_min | groups |   il |  gap
+--| ---+-------+--------+------+-----
+--| 20 |     4 |      4 | 17.3 | 0.15
+--| @source Castro, Gentile and Spagnolo-Arrizabalaga (2022), section 2

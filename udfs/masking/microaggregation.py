@@ -1,0 +1,273 @@
+"""Microaggregation of records: the planners of ``sdc_microaggregate`` and ``sdc_microaggregate_quality``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Rows, Session
+from sdcduck.methods.masking.choice import METHODS, Grouping
+from sdcduck.methods.masking.microaggregation import group_means
+from sdcduck.methods.masking.quality import quality
+from sdcduck.quoting import identifier
+from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
+from sdcduck.udfs.rows import table_of
+from sdcduck.udfs.source import Source, refuse_taken, source
+
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+NULLS = ("refuse", "keep", "apart")
+_MOST_EXCHANGED = 20_000  # records: of each the distances to all groups are held
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A checked call: columns by the names that they have in the source, without quotes."""
+
+    relation: Source
+    lists: tuple[tuple[str, ...], ...]
+    grouping: Grouping
+    by: tuple[str, ...]
+    id: str | None
+    nulls: str
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """All columns that are masked."""
+        return tuple(name for one in self.lists for name in one)
+
+    @property
+    def order(self) -> str:
+        """By which records are known: what they have decides, and not how they lie in the table."""
+        if self.id:
+            return identifier(self.id)
+        others = [name for name in self.relation.columns if name not in self.masked]
+        return ", ".join(map(identifier, (*self.masked, *others)))
+
+
+def plan_microaggregate(
+    session: Session, text: str | None, columns: str | None, k: int | None, method: str | None, by: list[str] | None,
+    gamma: float | None, pieces: int | None, id: str | None, nulls: str | None, time_limit: float | None,
+) -> Rows:  # fmt: skip
+    """``sdc_microaggregate``: records are known by their place in an order that their values alone decide."""
+    relation = source(session.cursor(), text, "source")
+    lists = _lists(relation, columns, choice(method, "method", METHODS))
+    grouping = Grouping(
+        str(method), whole(k, "k", least=2, why="so many records share their numbers"),
+        None if gamma is None else number(gamma, "gamma", least=0),
+        None if pieces is None else whole(pieces, "pieces", least=1),
+        None if time_limit is None else number(time_limit, "time_limit", above=0, why="seconds"),
+    )  # fmt: skip
+    for given, name, methods in (
+        (gamma, "gamma", ("vmdav", "swap", "decompose")),
+        (pieces, "pieces", ("decompose",)),
+        (time_limit, "time_limit", ("decompose",)),
+    ):
+        if given is not None and method not in methods:
+            raise SDCError(f"argument '{name}' is for method := {' and '.join(repr(one) for one in methods)}")
+    call = _Call(
+        relation, lists, grouping, relation.named(by, "by"), relation.named([id], "id")[0] if id else None,
+        choice(nulls, "nulls", NULLS),
+    )  # fmt: skip
+    for name in (*call.by, *([call.id] if call.id else [])):
+        if name in call.masked:
+            raise SDCError(f"column '{name}' is one of those that are masked, and can be neither in 'by' nor 'id'")
+    for name in call.masked:
+        relation.number(name, "columns")
+    relation.check_names(tuple(relation.columns))
+    return Rows(lambda: _microaggregate(session, call), _select(call))
+
+
+def _lists(relation: Source, text: str | None, method: str) -> tuple[tuple[str, ...], ...]:
+    """The columns that are masked together; by the methods of one column each alone."""
+    given = json.loads(text or "null")
+    needed(given, "columns", "name the columns of numbers that records are to share")
+    given = [given] if isinstance(given, str) else given
+    nested = isinstance(given, list) and all(isinstance(one, list) for one in given)
+    lists = given if nested else [given]
+    names = [name for one in lists for name in one]
+    if not all(lists) or not all(isinstance(name, str | None) for name in names):
+        raise wrong("columns", "name columns, such as ['age', 'income'], or be several lists of these")
+    single = method == "onedims" or (method == "optimal" and not nested)
+    found = relation.named(names, "columns")
+    refuse_taken(relation.columns, [name for pair in _added(len(names) if single else len(lists)) for name in pair])
+    if single and (method == "onedims" or len(names) == 1):
+        return tuple((name,) for name in found)
+    if method == "optimal" and any(len(one) > 1 for one in lists):
+        raise SDCError("method := 'optimal' takes one column at a time: columns := [['age'], ['income']], say")
+    ends = np.cumsum([len(one) for one in lists]).tolist()
+    return tuple(found[start:end] for start, end in zip([0, *ends], ends, strict=False))
+
+
+def _added(lists: int) -> list[tuple[str, str]]:
+    """The columns of the result beside those of the source, of each list."""
+    if lists == 1:
+        return [("group_id", "group_size")]
+    return [(f"group_id_{number}", f"group_size_{number}") for number in range(1, lists + 1)]
+
+
+def _select(call: _Call) -> str:
+    """The columns of the source with what they have become, and the groups."""
+    number_of = {name: place for place, name in enumerate(call.masked, 1)}
+    shown = [
+        f"CASE WHEN m.place IS NULL THEN r.{identifier(name)}::DOUBLE ELSE m.means[{number_of[name]}] END "
+        f"AS {identifier(name)}"
+        if name in number_of
+        else f"r.{identifier(name)}"
+        for name in call.relation.columns
+    ]
+    for place, (group, size) in enumerate(_added(len(call.lists)), 1):
+        shown += [f"m.groups[{place}] AS {group}", f"m.sizes[{place}] AS {size}"]
+    return f"""SELECT {", ".join(shown)}
+        FROM (SELECT *, row_number() OVER (ORDER BY {call.order}) - 1 AS _sdc_place FROM {call.relation.sql}) r
+        LEFT JOIN {{rows}} m ON r._sdc_place = m.place"""
+
+
+def _microaggregate(session: Session, call: _Call) -> pa.Table:
+    """Place, groups, sizes and means of each record that has them."""
+    with reads(session.cursor()) as cursor:
+        if call.id:
+            _check_ids(cursor, call.relation, call.id)
+        values, strata = _read(cursor, call)
+    missing = np.isnan(values)
+    if missing.any() and call.nulls == "refuse":
+        raise SDCError(
+            f"{int(missing.any(axis=1).sum())} of {len(values)} records have NULL in a column that is to be shared: "
+            "nulls := 'keep' leaves these records as they are, nulls := 'apart' puts those with the same gaps together"
+        )
+    rows = np.flatnonzero(~missing.any(axis=1)) if call.nulls == "keep" else np.arange(len(values))
+    values, strata, missing = values[rows], strata[rows], missing[rows]
+    groups, means, end = np.zeros((len(rows), len(call.lists)), np.int64), np.full(values.shape, np.nan), 0
+    check = shown_checkpoint()
+    for place, names in enumerate(call.lists):
+        begin, end = end, end + len(names)
+        gaps = np.unique(missing[:, begin:end], axis=0, return_inverse=True)[1].reshape(-1) if missing.any() else 0
+        within = np.unique(strata * (1 << 20) + gaps, return_inverse=True)[1].reshape(-1)
+        _check_sizes(within, call)
+        some = np.where(missing[:, begin:end], 0.0, values[:, begin:end])
+        groups[:, place] = call.grouping.within(some, within, check)
+        shared = group_means(some, groups[:, place]) if len(rows) else some
+        means[:, begin:end] = np.where(missing[:, begin:end], np.nan, shared)
+    sizes = np.column_stack([np.bincount(column)[column] for column in groups.T]) if len(rows) else groups
+    return pa.table(
+        {
+            "place": rows,
+            "groups": _listed(groups + 1),
+            "sizes": _listed(sizes),
+            "means": _listed(means, np.isnan(means)),
+        }
+    )
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[Matrix, Indices]:
+    """The numbers of all records, NaN for NULL, and the stratum of each."""
+    numbers = [f"{identifier(name)}::DOUBLE AS c{place}" for place, name in enumerate(call.masked)]
+    by = ", ".join(map(identifier, call.by))
+    stratum = f"dense_rank() OVER (ORDER BY {by}) - 1" if by else "0::BIGINT"
+    found = cursor.sql(
+        f"SELECT {', '.join(numbers)}, {stratum} AS stratum FROM {call.relation.sql} ORDER BY {call.order}"
+    ).to_arrow_table()
+    columns = [found.column(place) for place in range(len(numbers))]
+    values = np.column_stack([column.to_numpy() for column in columns]).astype(np.float64, copy=False)
+    nulls = np.column_stack([column.is_null().to_numpy() for column in columns])
+    if not np.isfinite(values[~nulls]).all():
+        raise SDCError("a record has NaN or an infinite number in a column that is to be shared")
+    return np.where(nulls, np.nan, values), found.column(len(numbers)).to_numpy().astype(np.int64)
+
+
+def _check_ids(cursor: duckdb.DuckDBPyConnection, relation: Source, id: str) -> None:
+    """That each record has an identifier of its own."""
+    name = identifier(id)
+    rows, known, different = cursor.execute(
+        f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM {relation.sql}"
+    ).fetchall()[0]
+    if known < rows:
+        raise SDCError(f"{rows - known} records have NULL in '{id}'")
+    if different < rows:
+        raise SDCError(f"'{id}' is the same in several records: {rows} records have {different} different ones")
+
+
+def _check_sizes(strata: Indices, call: _Call) -> None:
+    """That each stratum can have a group, and none has too many records for what is held of each."""
+    if not len(strata):
+        return
+    sizes, least = np.bincount(strata), call.grouping.k
+    if sizes.min() < least:
+        where = "in one of the strata " if len(sizes) > 1 else ""
+        raise SDCError(f"there are {sizes.min()} records {where}, fewer than k := {least}".replace(" ,", ","))
+    if call.grouping.method in ("swap", "decompose") and sizes.max() > _MOST_EXCHANGED:
+        raise SDCError(
+            f"method := '{call.grouping.method}' takes at most {_MOST_EXCHANGED} records at a time: name strata with "
+            "'by', or take method := 'mdav'"
+        )
+
+
+def _listed(values: NDArray[np.generic], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Lines of a matrix as lists."""
+    flat = pa.array(values.reshape(-1), mask=None if nulls is None else nulls.reshape(-1))
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), flat)
+
+
+def plan_microaggregate_quality(
+    session: Session, original: str | None, protected: str | None, columns: list[str] | None, id: str | None
+) -> Rows:
+    """``sdc_microaggregate_quality``: originals and masked records beside each other by their identifier."""
+    tables = {
+        name: source(session.cursor(), text, name) for name, text in (("original", original), ("protected", protected))
+    }
+    needed(columns, "columns", "name the columns of numbers that records share")
+    names = tables["original"].named(columns, "columns")
+    for table in tables.values():
+        for name in names:
+            table.number(name, "columns")
+        table.column(needed(id, "id", "name the column that tells which records belong together"), "id")
+    key = identifier(str(id))
+    numbers = [
+        f"{side}.{identifier(name)}::DOUBLE AS {side}{place}" for side in "op" for place, name in enumerate(names)
+    ]
+
+    def make() -> pa.Table:
+        with reads(session.cursor()) as cursor:
+            for name, table in tables.items():
+                try:
+                    _check_ids(cursor, table, table.named([id], "id")[0])
+                except SDCError as problem:
+                    raise SDCError(f"argument '{name}': {problem}") from None
+            counts = [cursor.execute(f"SELECT count(*) FROM {table.sql}").fetchall()[0][0] for table in tables.values()]
+            found = cursor.sql(
+                f"SELECT {', '.join(numbers)} FROM {tables['original'].sql} o JOIN {tables['protected'].sql} p "
+                f"ON o.{key} = p.{key} ORDER BY o.{key}"
+            ).to_arrow_table()
+        if counts != [len(found)] * 2:
+            raise SDCError(
+                f"of {counts[0]} original and {counts[1]} protected records {len(found)} belong together by '{id}'"
+            )
+        if any(column.null_count for column in found.columns):
+            raise SDCError("a record has NULL in one of the columns")
+        matrix = np.column_stack([column.to_numpy() for column in found.columns]).astype(np.float64)
+        if not np.isfinite(matrix).all():
+            raise SDCError("a record has NaN or an infinite number in one of the columns")
+        measured = quality(matrix[:, : len(names)], matrix[:, len(names) :])
+        return table_of([measured.as_row()], _QUALITY.columns)
+
+    return Rows(make)
+
+
+_QUALITY = planner(plan_microaggregate_quality)
+PLANNERS = (
+    planner(
+        plan_microaggregate,
+        {"place": "BIGINT", "groups": "BIGINT[]", "sizes": "BIGINT[]", "means": "DOUBLE[]"},
+    ),
+    _QUALITY,
+)
