@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import effort  # noqa: F401 - before NumPy comes
 import pytest
+from compiled_once import wait_for_each_other
 from effort import OF_NO_DATABASE, OF_NUMBERS, OF_SOME_DATABASE, OLDER
 from hypothesis import settings
 
@@ -23,6 +24,7 @@ settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("SDCDUCK_EXAMPLES", "same"))
 
 _TESTS = Path(__file__).resolve().parent
+wait_for_each_other()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
