@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import effort  # noqa: F401 - before NumPy comes
 import pytest
+from compiled_once import wait_for_each_other
 from effort import OF_NO_DATABASE, OF_NUMBERS, OF_SOME_DATABASE, OLDER
 from hypothesis import settings
 
@@ -22,7 +23,9 @@ settings.register_profile("same", deadline=None, derandomize=True, database=None
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("SDCDUCK_EXAMPLES", "same"))
 
+gc.disable()  # until all tests are collected, which leaves no garbage but looking for it takes a fifth of the time
 _TESTS = Path(__file__).resolve().parent
+wait_for_each_other()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -56,6 +59,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+    gc.enable()
 
 
 _STARTED, _SECONDS = time.monotonic(), float(os.environ.get("SDCDUCK_SECONDS", "inf"))

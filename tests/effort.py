@@ -68,6 +68,7 @@ OF_NO_DATABASE = frozenset(
         "suppression/test_stencil.py",
         "synthesis/test_walks.py",
         "test_demo.py",
+        "test_examples.py",
         "test_packaging.py",
         "test_project.py",
     ]
@@ -79,6 +80,24 @@ of all types and on both of its doors, is tested on each.
 OF_SOME_DATABASE: dict[str, frozenset[str]] = {
     f"tests/{name}": frozenset(tests.split())
     for name, tests in {
+        "gateway/test_custodian_raw.py": """TestCustodian::test_records_are_shown_and_written_down
+            TestCustodian::test_the_login_says_so TestCustodian::test_the_catalog_shows_what_there_is
+            TestCustodian::test_over_arrow_flight_too TestCustodian::test_only_questions_about_tables
+            TestCustodian::test_search_paths_lead_nowhere TestCustodian::test_refusals_are_written_down
+            TestAnalyst::test_no_statement_makes_a_custodian TestAnalyst::test_over_flight_she_sees_nothing
+            TestAnalyst::test_what_a_custodian_asked_over_flight_is_not_there""",
+        "gateway/test_doors.py": """test_what_is_secret_is_nowhere test_the_system_catalog_has_no_data_and_no_way_out
+            test_describing_asks_nothing test_describing_what_is_asked_next_asks_once
+            test_who_asks_for_the_columns_of_a_pivot_can_stop
+            test_a_question_that_needs_too_much_memory_has_a_clear_error
+            test_stopping_lets_queries_end_and_tells_the_others test_users_in_sql""",
+        "gateway/test_flight.py": """TestAdbc::test_the_answer_is_that_of_the_other_door
+            TestAdbc::test_values_of_every_kind TestAdbc::test_a_large_result TestAdbc::test_parameters
+            TestAdbc::test_types_are_told_as_they_come TestAdbc::test_a_refusal_and_a_session_that_goes_on
+            TestAdbc::test_nothing_is_taken_in TestAdbc::test_what_the_database_has
+            TestAdbc::test_describing_asks_nothing TestAdbc::test_cancel TestAdbc::test_data_frames
+            TestAdbc::test_a_role_of_its_own TestFlight::test_cancelling_by_name
+            TestFlight::test_no_error_has_lines_of_source_or_names_of_folders test_memory_stays_within_bounds""",
         "guard/test_audit_log.py": """test_a_question_with_half_a_character_is_refused_and_written test_the_log_says_what_answered
             test_a_broken_chain_is_one_error_in_sql test_files_that_are_no_log""",
         "guard/test_templates.py": """test_it_is_answered_as_by_a_guard_that_heard_nothing_before
@@ -91,6 +110,10 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
             test_the_power_of_the_score_depends_on_the_number_of_keys test_values_that_are_not_known
             test_every_type_of_key_and_every_record_once test_tables_of_no_records_and_of_one test_bad_arguments
             test_too_many_combinations""",
+        "shell/test_pipes.py": """test_a_box_says_what_its_columns_are test_other_forms_have_every_row
+            test_a_parquet_file_has_values_of_their_types test_an_empty_result_in_parquet_has_its_columns
+            test_numbers_of_any_size test_withheld_numbers_are_crosses_and_every_method_has_its_word
+            test_ctrl_c_ends_a_script""",
         "suppression/test_differences.py": """test_the_reference_in_sql test_with_other_rules_and_a_cheaper_choice
             test_forced_cells_that_tell_a_difference_are_named test_a_difference_that_is_given_away_does_not_pass_the_check
             test_arguments_that_do_not_go_together test_the_optimum_is_for_cells""",
@@ -106,6 +129,7 @@ OF_NUMBERS = frozenset(
         "attacks/test_amounts_of_units.py",
         "attacks/test_averaging_and_differencing.py",
         "attacks/test_digits_of_sums.py",
+        "attacks/test_functions_of_amounts.py",
         "attacks/test_keys_from_counts.py",
         "attacks/test_linear_reconstruction.py",
         "attacks/test_numbers_of_rows.py",

@@ -37,6 +37,7 @@ def test_packages_are_not_hidden() -> None:
     assert sdcduck.report.publication_report is sdcduck.publication_report
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("function", RENAMED, ids=lambda one: one.name)
 def test_old_names_are_taken_and_listed(con: duckdb.DuckDBPyConnection, function: SQLFunction) -> None:
     """Beside the new ones; the changelog says what is called how now."""

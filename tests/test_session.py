@@ -422,7 +422,7 @@ def test_what_a_waiting_statement_asks_for_runs_on_all_threads() -> None:
         met.add(threading.get_ident())
         if len(met) > 1:
             together.set()
-        assert together.wait(20)  # in vain unless another thread works on the same statement
+        assert together.wait(120)  # in vain unless another thread works on the same statement
         return i
 
     def ask() -> None:

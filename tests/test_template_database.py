@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ import pytest
 
 import sdcduck
 from sdcduck.functions import stored
-from sdcduck.functions.template_database import TemplateDatabase
+from sdcduck.functions.template_database import TemplateDatabase, kept_beside
 
 SECRET = "the secret of the tests"
 CONTENTS = [
@@ -112,7 +114,9 @@ def test_without_a_place_for_temporary_files_it_is_created(
     templates: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     templates(True)
-    monkeypatch.setattr(stored._TEMPLATE, "_path", None)
+    template = TemplateDatabase(stored._make_template)
+    monkeypatch.setattr(stored, "_TEMPLATE", template)
+    assert not template.copy_to(duckdb.connect(), "memory")  # the first is never copied
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with sdcduck.connect() as con:
         assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
@@ -158,3 +162,83 @@ def test_a_fork_does_not_remove_the_template_of_its_parent() -> None:
     with duckdb.connect() as con:
         assert template.copy_to(con, "memory")
         assert con.execute("FROM made").fetchall() == []
+
+
+def kept(path: Path | None) -> TemplateDatabase:
+    """The template of a process, as it is kept at a path."""
+    return TemplateDatabase(stored._make_template, lambda: path)
+
+
+def test_the_next_process_copies_what_one_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "template.duckdb"
+    seen = []
+    for make in (stored._make_template, None):  # the second makes none
+        template = TemplateDatabase(make or pytest.fail, lambda: path)  # type: ignore[arg-type]
+        monkeypatch.setattr(stored, "_TEMPLATE", template)
+        for _ in range(2):
+            with sdcduck.connect() as con:
+                seen.append(contents(con))
+        assert [file.name for file in tmp_path.iterdir()] == ["template.duckdb"]
+    monkeypatch.setattr(stored, "_TEMPLATE", TemplateDatabase(stored._make_template))
+    with sdcduck.connect() as con:
+        assert seen == [contents(con)] * 4
+    with duckdb.connect(str(path), read_only=True) as con:
+        assert con.execute("FROM sdc.settings WHERE name = 'secret'").fetchall() == []
+
+
+def test_what_is_kept_is_that_of_this_duckdb_and_of_these_sources(tmp_path: Path) -> None:
+    module = str(tmp_path / "module.py")
+    texts = [["a"], ["b"], ["a", "b"], ["ab"], ["a"]]
+    paths = [kept_beside(module, lambda text=text: text) for text in texts]  # type: ignore[misc]
+    assert len(set(paths)) == 4
+    assert paths[0] == paths[-1]
+    assert all(path is not None and duckdb.__version__ in path.name for path in paths)
+    assert any(stored.__file__ in text for text in stored._made_by())
+    assert stored._written_by() in stored._made_by()
+
+
+def test_python_that_keeps_nothing_compiled_keeps_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert kept_beside(stored.__file__, lambda: ["a"]) is None
+
+
+def test_older_ones_go(tmp_path: Path) -> None:
+    names = [f"template.{version}.{sources}.duckdb" for version in (duckdb.__version__, "1.0.0") for sources in "ab"]
+    for name in names[1:]:
+        (tmp_path / name).write_bytes(b"")
+    with duckdb.connect() as con:
+        assert kept(tmp_path / names[0]).copy_to(con, "memory")
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([names[0], *names[2:]])
+
+
+def test_where_none_can_be_kept_or_it_is_broken_all_is_created(
+    templates: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    templates(False)
+    with sdcduck.connect() as con:
+        created = contents(con)
+    (tmp_path / "broken").write_bytes(b"no database")
+    (tmp_path / "cut short").write_bytes(b"")
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "nowhere" / "t", tmp_path / "file" / "t", tmp_path / "broken", tmp_path / "cut short"):
+        monkeypatch.setattr(stored, "_TEMPLATE", kept(path))
+        for _ in range(2):
+            with sdcduck.connect() as con:
+                assert contents(con) == created
+
+
+def test_many_processes_make_it_at_once(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+import sdcduck
+from sdcduck.functions import stored
+from sdcduck.functions.template_database import TemplateDatabase
+stored._TEMPLATE = TemplateDatabase(stored._make_template, lambda: Path(sys.argv[1]))
+print(sdcduck.connect().execute("SELECT count(*) FROM sdc_functions()").fetchall())
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "template.duckdb")]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert len({process.communicate(timeout=300)[0] for process in processes}) == 1
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert [file.name for file in tmp_path.iterdir()] == ["template.duckdb"]

@@ -12,6 +12,7 @@ import hashlib
 import re
 import tempfile
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -24,7 +25,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import sql_of
 from sdcduck.functions.registry import Family, Session, create_functions
-from sdcduck.functions.template_database import TemplateDatabase
+from sdcduck.functions.template_database import TemplateDatabase, kept_beside
 from sdcduck.quoting import folded, identifier
 
 _FOLDERS = (
@@ -275,7 +276,17 @@ def _make_template(con: duckdb.DuckDBPyConnection) -> None:
     _store_one_by_one(con)
 
 
-_TEMPLATE = TemplateDatabase(_make_template)
+def _made_by() -> Iterator[str]:
+    """What decides how a template looks: the SQL, and the modules that run it and add to it, as they are now."""
+    yield _written_by()
+    for package in ("functions", "catalog", "udfs"):
+        for folder in import_module(f"sdcduck.{package}").__path__:
+            for file in sorted(Path(folder).rglob("*.py")):
+                found = file.stat()
+                yield f"{file} {found.st_size} {found.st_mtime_ns}"
+
+
+_TEMPLATE = TemplateDatabase(_make_template, lambda: kept_beside(__file__, _made_by))
 
 
 def remove(con: duckdb.DuckDBPyConnection, *, purge: bool) -> None:

@@ -1,17 +1,22 @@
-"""A database that others start from: what a session makes in every database, made once a process and copied after that.
+"""A database that others start from: what a session makes in every database, made once and copied after that.
 
 DuckDB takes as long to run a statement that creates a macro as to create a hundred in one copy, so a copy takes a tenth
-of the time.
+of the time. Where Python keeps the modules that it compiled the file is kept, too, and the next process copies it:
+whoever can write there can as well write what Python runs.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import duckdb
@@ -23,15 +28,34 @@ _ALIAS = "_sdcduck_template"
 _CONFIG = {"storage_compatibility_version": "latest"}
 
 
-class TemplateDatabase:
-    """A file of this process, from which empty databases are filled.
+def kept_beside(module: str, made_by: Callable[[], Iterable[str]]) -> Path | None:
+    """Where a template of this DuckDB is kept: with the compiled ones of the modules of a folder; None where Python
+    keeps none.
 
-    A process that makes one database only does not pay for it: the first is made as without it.
+    Args:
+        module: a file of the folder.
+        made_by: texts that say what makes the template; other texts, another file.
+    """
+    if sys.dont_write_bytecode:
+        return None
+    texts = "\0".join([duckdb.__version__, sys.version, *made_by()])
+    name = f"template.{duckdb.__version__}.{hashlib.sha256(texts.encode()).hexdigest()[:24]}.duckdb"
+    return Path(cache_from_source(module)).parent / name
+
+
+class TemplateDatabase:
+    """A file from which empty databases are filled: one that is kept, or one of this process.
+
+    Where none is kept, a process that makes one database only does not pay for it: the first is made as without it.
     """
 
-    def __init__(self, make: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
-        """``make`` creates everything in a database."""
+    def __init__(
+        self, make: Callable[[duckdb.DuckDBPyConnection], None], keep: Callable[[], Path | None] = lambda: None
+    ) -> None:
+        """``make`` creates everything in a database; ``keep`` says where the file is kept, if it is."""
         self._make = make
+        self._keep: Callable[[], Path | None] | None = keep
+        self._kept: Path | None = None
         self._lock = threading.Lock()
         self._asked = False
         self._path: Path | None = None
@@ -42,11 +66,12 @@ class TemplateDatabase:
         no file be attached, or there is no place for temporary files.
         """
         with self._lock:
-            if not self._asked:
+            file = self._kept_file()
+            if file is None and not self._asked:
                 self._asked = True
                 return False
             try:
-                file = self._file()
+                file = file or self._file()
             except (OSError, duckdb.IOException):
                 return False
         try:
@@ -61,6 +86,35 @@ class TemplateDatabase:
             con.execute(f"DETACH {_ALIAS}")
         return True
 
+    def _kept_file(self) -> Path | None:
+        """The file that is kept, made if it is not there; looked for once a process."""
+        keep, self._keep = self._keep, None
+        if keep is not None:
+            with suppress(OSError, duckdb.IOException):
+                path = keep()
+                self._kept = None if path is None else self._made(path)
+        return self._kept
+
+    def _made(self, path: Path) -> Path:
+        """The file at a path. It comes there as a whole, whoever else makes it in the same moment."""
+        if not path.exists():
+            folder = Path(tempfile.mkdtemp(prefix="template-", dir=path.parent))
+            try:
+                self._make_file(folder / path.name)
+                (folder / path.name).replace(path)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            for older in path.parent.glob(f"template.{duckdb.__version__}.*.duckdb"):
+                if older != path:
+                    with suppress(OSError):  # another process reads it
+                        older.unlink()
+        return path
+
+    def _make_file(self, path: Path) -> None:
+        with duckdb.connect(str(path), config=dict(_CONFIG)) as con:
+            self._make(con)
+            con.execute("CHECKPOINT")  # all is in the file, none of it in a log beside it
+
     def _file(self) -> Path:
         """The file; a process that was forked makes one of its own, since its parent removes the other at its end."""
         if self._path is None or self._process != os.getpid():
@@ -68,8 +122,7 @@ class TemplateDatabase:
             folder = Path(tempfile.mkdtemp(prefix="sdcduck-"))
             weakref.finalize(self, _remove, folder, self._process)
             made = folder / "template.duckdb"
-            with duckdb.connect(str(made), config=dict(_CONFIG)) as con:
-                self._make(con)
+            self._make_file(made)
             self._path = made
         return self._path
 

@@ -63,6 +63,7 @@ def largest(one: Guard, figure: str) -> dict[int, int]:
     return found
 
 
+@pytest.mark.newest
 def test_having_tells_no_more_of_a_number_of_visits_than_of_a_dimension(
     con: duckdb.DuckDBPyConnection, show: Show
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_derived_value_shows_of_a_single_unit_what_a_dimension_with_that_value
     assert role != "threshold" or answers[0].num_rows == 0
 
 
+@pytest.mark.newest
 def test_a_sum_of_numbers_of_visits_is_no_second_number_of_visits(con: duckdb.DuckDBPyConnection, show: Show) -> None:
     """Asked by the rows, by the units, and by units and something else it is one number: nothing is there to average."""
     random, asked = Random(20261126), 0

@@ -19,7 +19,7 @@ from visits_database import answer, in_order
 import sdcduck
 
 SEED = 20261126
-SCHEMAS = times(3, 8)
+SCHEMAS = times(3, 8, older=1)
 QUESTIONS = times(12, 30)
 LEAST = 4
 METHODS = {"threshold": f"method := 'threshold', min_units := {LEAST}", "cell_key": "method := 'cell_key'"}

@@ -190,7 +190,7 @@ def test_a_question_for_values_is_stopped_with_the_other() -> None:
 
         asking = threading.Thread(target=ask)
         asking.start()
-        for _ in range(300):
+        for _ in range(1200):
             asking.join(0.1)
             if not asking.is_alive():
                 break

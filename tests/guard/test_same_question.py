@@ -39,7 +39,7 @@ def read(con: duckdb.DuckDBPyConnection, text: str) -> object:
     return None if tree["error"] else tree
 
 
-@settings(max_examples=times(500, 2000), deadline=None)
+@settings(max_examples=times(500, 2000, older=100), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_a_plain_text_is_the_same_question(con: duckdb.DuckDBPyConnection, text: str) -> None:
     for whole in (text, f"SELECT {text}", f"SELECT 'a' {text} AS b"):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, hypergeom
 
 from sdcduck.methods.risk import attacks, predicates
 from sdcduck.methods.risk.attacks import Rate, privacy_risk, wilson
@@ -33,6 +32,8 @@ def chance(seed: int = 1) -> np.random.Generator:
 
 @pytest.mark.parametrize(("successes", "attacks_made"), [(0, 1), (1, 1), (3, 10), (0, 500), (250, 500), (499, 500)])
 def test_the_interval_of_a_rate_is_that_of_wilson(successes: int, attacks_made: int) -> None:
+    from scipy.stats import binomtest  # large: the product does without
+
     wanted = binomtest(successes, attacks_made).proportion_ci(0.9, method="wilson")
     found = wilson(successes / attacks_made, attacks_made, 0.9)
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)
@@ -104,6 +105,8 @@ def test_what_several_columns_say_is_true_of_one_synthetic_record(
 @settings(deadline=None)
 @given(st.integers(1, 5000), st.integers(1, 5000), st.lists(st.integers(0, 5000), min_size=1, max_size=5))
 def test_a_sample_holds_one_as_often_as_the_hypergeometric_law_says(records: int, size: int, counts: list[int]) -> None:
+    from scipy.stats import hypergeom
+
     size, met = min(size, records), np.minimum(counts, records)
     assert predicates.holds_one(met, records, size) == pytest.approx(hypergeom.pmf(1, records, met, size), abs=1e-9)
 

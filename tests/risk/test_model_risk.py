@@ -7,7 +7,6 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +35,8 @@ def test_a_household_survey_as_in_r(con: duckdb.DuckDBPyConnection, reference_da
 
 
 def test_the_fit_is_that_of_statsmodels() -> None:
+    import statsmodels.api as sm  # large: each worker of the tests imports this module
+
     rng = np.random.default_rng(5)
     observed = rng.poisson(4, (3, 4, 2)).astype(float)
     scores = np.array([1.0, 2.0, 5.0, 9.0])

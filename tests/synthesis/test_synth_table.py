@@ -388,12 +388,14 @@ def log_odds_ratios(sigma: float) -> str:
 @pytest.mark.parametrize(
     ("sigma", "b", "near"), [(0, 0.003373, 0.05), (0.1, 0.011323, 0.05), (0.5, 0.043123, 0.05), (2, 0.162374, 0.2)]
 )
+@pytest.mark.newest
 def test_the_variance_between_releases(sd: duckdb.DuckDBPyConnection, sigma: float, b: float, near: float) -> None:
     found = sd.execute(f"SELECT var_samp(q) FROM ({log_odds_ratios(sigma)})").fetchall()[0][0]
     # 2000 releases leave a standard error of 3.2 %; the prediction itself overshoots by up to 5 %, at sigma = 2 by 20.
     assert found == pytest.approx(b, rel=near + 3 * math.sqrt(2 / 2000))
 
 
+@pytest.mark.newest
 def test_the_variances_of_two_releases(sd: duckdb.DuckDBPyConnection) -> None:
     """The specification has .0240 and .0051: here the means of a thousand pairs.
 
@@ -409,6 +411,7 @@ def test_the_variances_of_two_releases(sd: duckdb.DuckDBPyConnection) -> None:
     assert found[4] == 0
 
 
+@pytest.mark.newest
 def test_intervals_overlap_more_with_releases_and_less_with_sigma(sd: duckdb.DuckDBPyConnection) -> None:
     """The patterns of the table in the specification's 3.1, for another survey and as means over many releases."""
     q, v = sd.execute("""
