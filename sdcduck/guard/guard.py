@@ -128,9 +128,9 @@ class Guard:
     ) -> pa.Table:
         """The protected answer, as an Arrow table.
 
-        A preview (`sdc_protect(.., preview := ..)`) says so in the metadata of its schema, under ``sdcduck.notice``. The
-        metadata of each field say what its numbers are worth (`noise`): ``sdcduck.statistic``, ``sdcduck.noise_sd``,
-        ``sdcduck.noise_max``, ``sdcduck.noise_per`` and, in words, ``sdcduck.noise``.
+        A preview (`sdc_protect(.., preview := ..)`) says so in the metadata of its schema, under ``sdcduck.notice``.
+        The metadata of each field say what its numbers are worth (`noise`): ``sdcduck.statistic``, and
+        ``sdcduck.noise_sd``, ``sdcduck.noise_max``, ``sdcduck.noise_per`` and, in words, ``sdcduck.noise``.
 
         Args:
             parameters: for ``?`` and ``$1``, or by name for ``$name``.

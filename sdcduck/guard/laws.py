@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -14,7 +15,7 @@ from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import PREVIEW, Origin, Rewritten
 from sdcduck.guard.running import Limited
-from sdcduck.guard.worth import Law, Statistic, Worth, worth_of_numbers
+from sdcduck.guard.worth import Law, Statistic, Worth, table_of_worth, worth_of_numbers
 from sdcduck.quoting import folded, identifier, literal
 
 _COLUMNS = {
@@ -29,8 +30,9 @@ _OF_WORTH = {
 _FUNCTION = "sdc_noise"
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?!\(|ANALYZE\b|VERBOSE\b)(?=\S)", re.IGNORECASE)
 _MOST_CALLS = 20
+_OF_LAW = ("statistic", "size_from", "size_to", "sd", "max", "per", "step_least", "step_most", "shown")
 
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 
 
 class Laws:
@@ -59,14 +61,9 @@ class Laws:
 
     def of(self, policy: Policy, statistic: str) -> list[Law]:
         """The laws of a statistic, one for each class of sizes."""
-        named = (dict(zip(_COLUMNS, row, strict=True)) for row in self.rows(policy))
-        return [
-            Law(
-                statistic, row["size_from"], row["size_to"], row["sd"], row["max"], row["per"],
-                row["step_least"], row["step_most"], row["shown"],
-            )
-            for row in named if row["statistic"] == statistic
-        ]  # fmt: skip
+        places = [list(_COLUMNS).index(name) for name in _OF_LAW]
+        laws = (Law(*(row[place] for place in places)) for row in self.rows(policy))
+        return [law for law in laws if law.statistic == statistic]
 
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of an answer are worth; none where it is not known of what they are made."""
@@ -102,7 +99,7 @@ def explained(query: str) -> str | None:
 
 def explanation(rewritten: Rewritten, worth: Sequence[Worth]) -> Rewritten:
     """The rewriting of an EXPLAIN: a row for each column of the answer that there would be."""
-    rows = [(one.column, one.statistic, one.method or None, one.sd, one.most, one.per or None, one.words or None) for one in worth]
+    rows = list(zip(*(column.to_pylist() for column in table_of_worth(worth).columns), strict=True))
     return replace(
         rewritten, sql=_values(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
         grouped=False, constant=False, rows=None, preview=None,

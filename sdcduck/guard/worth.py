@@ -7,8 +7,9 @@ It is made of the question and of the policy. `Statistic` is known when a questi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,10 +21,12 @@ STATISTIC, SD, MOST, PER, WORDS = (
 NUMBER = "1"
 """What the noise is a multiple of where it is known as a number."""
 
+_WORKED_OUT = "worked out of published numbers"
+
 _NAMES = {
     "count": "count of {table}", "units": "count of units of {table}", "sum": "sum of {of}", "mean": "mean of {of}",
     "variance": "variance of {of}", "deviation": "standard deviation of {of}", "quantile": "{share:g} quantile of {of}",
-    "worked out": "{of} of published numbers of {table}",
+    "worked out": "{of} over published numbers of {table}",
 }  # fmt: skip
 
 
@@ -38,6 +41,7 @@ class Statistic:
         of: the measure, as the custodian calls it, or the aggregate.
         share: of a quantile.
         most: what the noise is in proportion to, where the custodian declared it; 0: the largest contribution.
+        within: how large values are at most that keep to bounds that the custodian declared; 0: there are none.
         cell: in which block it is, and in which column.
     """
 
@@ -47,6 +51,7 @@ class Statistic:
     of: str = ""
     share: float = 0
     most: float = 0
+    within: float = 0
     cell: str = ""
 
     @property
@@ -101,13 +106,29 @@ class Worth:
         """In one line."""
         return f"{self.column}: {self.statistic}{f'; {self.words}' if self.words else ''}"
 
+    @property
+    def short(self) -> str:
+        """In a few words; empty where there is no noise that can be said."""
+        if not self.sd:
+            return ""
+        of = "" if self.per == NUMBER else f" times the {self.per}"
+        most = "" if self.most is None else f", at most {_number(self.most)}"
+        return f"{self.column} sd {_number(self.sd)}{most}{of}"
+
+    def document(self) -> dict[str, object]:
+        """For programs, as JSON has it."""
+        return {
+            "statistic": self.statistic, "method": self.method, "noise_sd": self.sd, "noise_max": self.most,
+            "noise_per": self.per, "noise": self.words,
+        }  # fmt: skip
+
     def metadata(self) -> dict[str, str]:
         """For an Arrow field."""
         told = {STATISTIC: self.statistic}
         if self.sd is not None:
-            told[SD] = _number(self.sd)
+            told[SD] = f"{self.sd:.6g}"
         if self.most is not None:
-            told[MOST] = _number(self.most)
+            told[MOST] = f"{self.most:.6g}"
         if self.per:
             told[PER] = self.per
         return {**told, WORDS: self.words} if self.words else told
@@ -128,7 +149,7 @@ def worth_of_numbers(column: str, terms: Terms, laws_of: LawsOf, *, linear: bool
     method = ", ".join(sorted({statistic.method for statistic in statistics}))
     from_ = "from " + ", ".join(dict.fromkeys(statistic.name for statistic in statistics))
     made = from_ if len(terms) > 1 or not linear or statistics[0].kind == "worked out" else _scaled(*terms[0])
-    laws = [_worst(list(laws_of(statistic)), statistic) for statistic in statistics]
+    laws = [_worst(statistic, laws_of) for statistic in statistics]
     if all(law.sd == 0 and law.most == 0 for law in laws):
         shown = ", ".join(dict.fromkeys(law.shown for law in laws))
         return Worth(column, made, method, 0, 0, NUMBER, shown)
@@ -141,36 +162,43 @@ def worth_of_numbers(column: str, terms: Terms, laws_of: LawsOf, *, linear: bool
         size = abs(factor) * (statistic.most or 1)
         per = NUMBER if statistic.most else law.per
         words = _of_one(law, laws_of(statistic), size, per)
+        if statistic.within and per != NUMBER:
+            largest = _number(size * statistic.within * law.sd)
+            words += f"; standard deviation {largest} at most where values keep to their declared bounds"
         return Worth(column, made, method, size * law.sd, None if law.most is None else size * law.most, per, words)
     if linear and all(law.per == NUMBER or statistic.most for law, statistic in zip(laws, statistics, strict=True)):
         return _of_sum(column, terms, laws, made, method)
-    parts = [
-        f"{statistic.name}: {_of_one(law, laws_of(statistic), statistic.most or 1, NUMBER if statistic.most else law.per)}"
-        for statistic, law in {statistic.name: (statistic, law) for statistic, law in zip(statistics, laws, strict=True)}.values()
+    parts = {
+        statistic.name: _of_one(law, laws_of(statistic), statistic.most or 1, NUMBER if statistic.most else law.per)
+        for statistic, law in zip(statistics, laws, strict=True)
         if law.sd is not None
-    ]  # fmt: skip
-    return Worth(column, made, method, words="; ".join(parts))
+    }
+    words = "; ".join(f"{name}: {noise}" for name, noise in parts.items())
+    return Worth(column, made, method, words=words)
 
 
-def _worst(laws: list[Law], statistic: Statistic) -> Law:
+def _worst(statistic: Statistic, laws_of: LawsOf) -> Law:
     """One law that bounds those of all sizes."""
+    laws = laws_of(statistic)
     if not laws:
-        return Law(statistic.kind, None, None, None, None, "", None, None, "worked out")
-    first = laws[0]
+        behind = laws_of(replace(statistic, kind="variance" if statistic.kind == "deviation" else "count"))
+        if behind and all(law.sd == 0 and law.most == 0 for law in behind):
+            return behind[0]
+        shown = _WORKED_OUT
+        if statistic.kind == "deviation" and behind:
+            shown = f"the root of a variance; {behind[0].shown}"
+        return Law(statistic.kind, None, None, None, None, "", None, None, shown)
     if any(law.sd is None for law in laws):
-        return first
-    return replace(
-        first,
-        sd=max(law.sd or 0 for law in laws),
-        most=None if any(law.most is None for law in laws) else max(law.most or 0 for law in laws),
-    )
+        return laws[0]
+    most = None if any(law.most is None for law in laws) else max(law.most or 0 for law in laws)
+    return replace(laws[0], sd=max(law.sd or 0 for law in laws), most=most)
 
 
 def _of_one(worst: Law, laws: Sequence[Law], size: float, per: str) -> str:
     """The noise of one number, times ``size``."""
     if worst.sd is None:
         return worst.shown
-    of = "" if per == NUMBER else f" of {'that of ' if per.startswith('rows') else ''}the {per}".replace("that of the", "the")
+    of = "" if per == NUMBER else f" times the {per}" if per.startswith("rows") else f" of the {per}"
     others = [
         f"{_number(size * law.sd)} where it is {_sizes(law)}"
         for law in laws
@@ -195,9 +223,7 @@ def _of_quantile(statistic: Statistic, law: Law) -> str:
 
 def _of_sum(column: str, terms: Terms, laws: Sequence[Law], made: str, method: str) -> Worth:
     """Variances add up where the noise of the parts is of different records; where it is one, the deviations do."""
-    parts = [
-        (abs(factor) * (statistic.most or 1), law) for (factor, statistic), law in zip(terms, laws, strict=True)
-    ]
+    parts = [(abs(factor) * (statistic.most or 1), law) for (factor, statistic), law in zip(terms, laws, strict=True)]
     sd = math.sqrt(sum((size * (law.sd or 0)) ** 2 for size, law in parts))
     together = sum(size * (law.sd or 0) for size, law in parts)
     known = [size * law.most for size, law in parts if law.most is not None]
@@ -226,7 +252,16 @@ def _number(value: float) -> str:
     if value == 0 or value == round(value):
         return f"{value:.0f}"
     places = 2 - math.floor(math.log10(abs(value)))
-    return f"{round(value, places):.{max(places, 0)}f}".rstrip("0").rstrip(".") if places > 0 else f"{round(value, places):.0f}"
+    rounded = round(value, places)
+    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places > 0 else f"{rounded:.0f}"
+
+
+def worth_of_document(column: Mapping[str, Any]) -> Worth:
+    """What `Worth.document` wrote; of a gateway that does not say it, nothing."""
+    return Worth(
+        column["name"], column.get("statistic", ""), column.get("method", ""), column.get("noise_sd"),
+        column.get("noise_max"), column.get("noise_per", ""), column.get("noise", ""),
+    )  # fmt: skip
 
 
 def with_worth(schema: pa.Schema, worth: Sequence[Worth]) -> pa.Schema:

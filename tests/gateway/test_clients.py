@@ -81,8 +81,10 @@ class TestPsycopg:
             con.execute("DROP TABLE people")
 
     def test_an_explanation_is_what_the_guard_says(self, con: Any) -> None:
-        ((note,),) = con.execute("EXPLAIN SELECT region, count(*) FROM people GROUP BY region").fetchall()
+        asked = "EXPLAIN SELECT region, count(*) AS n FROM people GROUP BY region"
+        (note,), (noise,) = con.execute(asked).fetchall()
         assert note.startswith("people: 1 group keys, 1 numbers protected by cell_key")
+        assert noise.startswith("n: count of people; standard deviation 1.41 (1.14 where it is 1), at most 5")
         ((refused,),) = con.execute("EXPLAIN SELECT * FROM people").fetchall()
         assert "SDC040" in refused
 
@@ -90,13 +92,17 @@ class TestPsycopg:
         ask = "EXPLAIN (FORMAT JSON) SELECT region, count(*) AS n FROM people GROUP BY region"
         explained = json.loads(con.execute(ask).fetchall()[0][0])
         assert explained["answered"]
-        assert explained["columns"] == [
-            {"name": "region", "kind": "group", "protected": [], "grouped": ["people"], "computed": False},
-            {
-                "name": "n", "kind": "perturbed", "protected": [["people", "cell_key"]], "grouped": [],
-                "computed": False,
-            },
-        ]  # fmt: skip
+        noise = {"method": "", "noise_sd": None, "noise_max": None, "noise_per": "", "noise": ""}
+        region, number = explained["columns"]
+        assert region == {
+            "name": "region", "kind": "group", "protected": [], "grouped": ["people"], "computed": False,
+            "statistic": "group", **noise,
+        }  # fmt: skip
+        assert number.pop("noise").startswith("standard deviation 1.41")
+        assert number == {
+            "name": "n", "kind": "perturbed", "protected": [["people", "cell_key"]], "grouped": [], "computed": False,
+            "statistic": "count of people", "method": "cell_key", "noise_sd": 1.4142, "noise_max": 5, "noise_per": "1",
+        }  # fmt: skip
         refused = json.loads(con.execute("EXPLAIN (FORMAT JSON) SELECT * FROM people").fetchall()[0][0])
         assert (refused["answered"], refused["columns"], refused["notes"][0][:6]) == (False, [], "SDC040")
 

@@ -212,8 +212,9 @@ class TestAdbc:
         with con.cursor() as cursor:
             cursor.execute("SELECT table_name FROM information_schema.tables ORDER BY 1")
             assert cursor.fetchall() == [("kinds",), ("numbers",), ("people",)]
-            ((note,),) = cursor.execute("EXPLAIN " + QUERY).fetchall()
+            (note,), (noise,) = cursor.execute("EXPLAIN " + QUERY).fetchall()
             assert "cell_key" in note
+            assert "standard deviation 1.41" in noise
 
     def test_describing_asks_nothing(self, con: Any, served: Served) -> None:
         before = len(served.asked())

@@ -70,7 +70,7 @@ def test_commands(ask: Run) -> None:
     assert "│ people  │ 5       │ protected: counts and sums only │" in done.stdout
     assert "secrets" not in done.stdout
     assert "measure: sum and avg" in done.stdout
-    assert done.stdout.count("│ n      │ perturbed: cell_key of people │") == 2
+    assert done.stdout.count("│ n      │ perturbed: cell_key of people │ standard deviation 1.41") == 2
     assert done.stdout.endswith("box\n")
     refused = ask("-c", ".explain SELECT max(income) FROM people")
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (

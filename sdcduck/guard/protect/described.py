@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
@@ -42,7 +43,7 @@ class Described:
 
     def _statistic(self, kind: str, cell: str, of: str = "", *, share: float = 0, most: float = 0) -> Statistic:
         policy = self._scope.policy
-        return Statistic(kind, policy.name, str(policy.method), of, share, most, cell)
+        return Statistic(kind, policy.name, str(policy.method), of, share, most, cell=cell)
 
     def _one(self, node: exp.Expr, cell: str) -> Statistic:
         if isinstance(node, exp.Count):
@@ -73,7 +74,7 @@ class Described:
         if self._scope.counts_rows(value):
             return [(scale, self._statistic("count", cell))]
         if isinstance(value, exp.Column) and self._scope.role(value) is Role.MEASURE:
-            return [(scale, self._statistic("sum", cell, self._scope.called(value)))]
+            return [(scale, self._sum_of(value, cell))]
         found: list[tuple[float, Statistic]] = []
         for place, term in enumerate(terms_of(self._scope, value) or []):
             by, own = scale * _value(f"1{term.scale}"), f"{cell}.{place}"
@@ -83,8 +84,13 @@ class Described:
                 most = 0 if self._scope.several else term.value.most
                 found.append((by, self._statistic("sum", own, term.value.called, most=most)))
             else:
-                found.append((by, self._statistic("sum", own, self._scope.called(term.value))))
+                found.append((by, self._sum_of(term.value, own)))
         return found or [(1.0, self._statistic("worked out", cell, duckdb_name(node)))]
+
+    def _sum_of(self, measure: exp.Column, cell: str) -> Statistic:
+        bounds = () if self._scope.several else self._scope.bounds(measure)
+        within = max(map(abs, bounds), default=0)
+        return replace(self._statistic("sum", cell, self._scope.called(measure)), within=within)
 
     def _called(self, node: exp.Expr) -> str:
         """What is averaged, as the custodian calls it where it is one measure."""
