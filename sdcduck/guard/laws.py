@@ -53,9 +53,13 @@ class Laws:
         known = self._known.get(asked)
         if known is not None and known[0] == policy and known[1] == stamp:
             return known[2]
-        found = self._limited.rows(
-            f"SELECT {', '.join(_COLUMNS)} FROM {_FUNCTION}({literal(policy.name)}, role := {literal(policy.role)})"
-        )
+        asked_for = f"{_FUNCTION}({literal(policy.name)}, role := {literal(policy.role)})"
+        try:
+            found = self._limited.rows(f"SELECT {', '.join(_COLUMNS)} FROM {asked_for}")
+        except Refused as refused:
+            if refused.code != "SDC090":
+                raise
+            found = []  # a file for reading only, with the functions of an sdcduck that had none of this name
         self._known[asked] = (policy, stamp, found)
         return found
 

@@ -22,6 +22,7 @@ NUMBER = "1"
 """What the noise is a multiple of where it is known as a number."""
 
 _WORKED_OUT = "worked out of published numbers"
+_NOT_KNOWN = "its noise is not known here"
 
 _NAMES = {
     "count": "count of {table}", "units": "count of units of {table}", "sum": "sum of {of}", "mean": "mean of {of}",
@@ -184,7 +185,7 @@ def _worst(statistic: Statistic, laws_of: LawsOf) -> Law:
         behind = laws_of(replace(statistic, kind="variance" if statistic.kind == "deviation" else "count"))
         if behind and all(law.sd == 0 and law.most == 0 for law in behind):
             return behind[0]
-        shown = _WORKED_OUT
+        shown = _WORKED_OUT if statistic.kind == "worked out" else _NOT_KNOWN
         if statistic.kind == "deviation" and behind:
             shown = f"the root of a variance; {behind[0].shown}"
         return Law(statistic.kind, None, None, None, None, "", None, None, shown)

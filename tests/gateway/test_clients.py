@@ -114,6 +114,28 @@ class TestPsycopg:
         con.execute(QUERY).fetchall()
         assert len(said) == 1
 
+    def test_a_notice_says_what_numbers_are_worth_to_whoever_asks_for_it(self, con: Any, expected: Any) -> None:
+        said: list[str] = []
+        con.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        con.execute("SET sdcduck.noise = on")
+        assert con.execute("SHOW sdcduck.noise").fetchall() == [("on",)]
+        assert con.execute(QUERY).fetchall() == expected
+        assert len(said) == 1
+        assert said[0].startswith("n: count of people; standard deviation 1.41 (1.14 where it is 1), at most 5")
+        assert con.execute(QUERY, prepare=True).fetchall() == expected
+        assert len(said) == 2
+        con.execute("SELECT 1 AS one").fetchall()
+        con.execute("SELECT relname FROM pg_class LIMIT 1").fetchall()
+        con.execute("RESET sdcduck.noise")
+        assert con.execute(QUERY).fetchall() == expected
+        assert len(said) == 2
+        with pytest.raises(Exception, match="can only be on or off"):
+            con.execute("SET sdcduck.noise = perhaps")
+
+    def test_laws_of_the_noise_are_asked_for_like_a_table(self, con: Any) -> None:
+        asked = "SELECT size_from, round(sd, 2) FROM sdc_noise('people') WHERE statistic = %s ORDER BY 1"
+        assert con.execute(asked, ["count"]).fetchall() == [(1, 1.14), (2, 1.41)]
+
     def test_savepoints(self, con: Any, expected: Any) -> None:
         with con.transaction():
             with pytest.raises(Exception, match="SDC040"), con.transaction():

@@ -43,7 +43,8 @@ def test_a_box_says_what_its_columns_are(ask: Run) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert [word for word in lines[1].split() if word != "│"] == ["region", "n"]
     assert [word for word in lines[3].split() if word != "│"] == ["group", "perturbed"]
-    assert lines[-2:] == ["3 rows", "perturbed: noise of cell keys (people)"]
+    noise = "noise: n sd 1.41, at most 5"
+    assert lines[-3:] == ["3 rows", "perturbed: noise of cell keys (people)", noise]
     assert "\x1b" not in done.stdout
 
 
