@@ -68,8 +68,18 @@ CREATE OR REPLACE MACRO _sdc_noise_of_sums() AS TABLE
 --| @column step_most DOUBLE: and at most this
 --| @column shown VARCHAR: how it is published, and what is hidden
 --| @example
---| SELECT statistic, size_from, size_to, sd, max, per FROM sdc_noise('firms');
+--| SELECT statistic, size_from, size_to, sd, max, per FROM sdc_noise('people');
 --| @output
+--| statistic | size_from | size_to |     sd |    max | per
+--| ----------+-----------+---------+--------+--------+--------------------------------------------------
+--| count     |         1 |       1 | 1.1413 |    5.0 | 1
+--| count     |         2 |    NULL | 1.4142 |    5.0 | 1
+--| units     |         1 |       1 | 1.1413 |    5.0 | 1
+--| units     |         2 |    NULL | 1.4142 |    5.0 | 1
+--| sum       |      NULL |    NULL |    0.1 | 0.5625 | largest contribution
+--| mean      |      NULL |    NULL |    0.1 |  0.625 | largest contribution / published count
+--| variance  |      NULL |    NULL |    0.1 |  0.625 | largest squared deviation / (published count - 1)
+--| quantile  |      NULL |    NULL |   NULL |   10.0 | places in the order of values
 --| @source this project; law of the p-tables of Giessing & Tent (2019)
 CREATE OR REPLACE MACRO sdc_noise(tbl, role := '') AS TABLE
     WITH declared AS (
