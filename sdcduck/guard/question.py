@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sdcduck.catalog.audit_log import OVER_QUOTA
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
@@ -334,7 +335,7 @@ def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Seq
         kinds = (without_labels(str(kind)) for kind in relation.types)
         return list(zip(relation.columns, kinds, strict=True))
     except duckdb.Error as problem:
-        raise Refused("SDC090", type(problem).__name__) from None
+        raise Refused("SDC090", failure(problem)) from None
 
 
 # What stands for a parameter. DuckDB 1 takes 'x' || NULL for an INTEGER; but another value may be no part of a date.

@@ -28,6 +28,7 @@ from sdcduck.shell.statements import command_of, explained, is_question, split
 _T = TypeVar("_T")
 _MOST_ROWS = 40
 _DEEPEST = 10
+_LONGEST_BEGINNING = 50  # characters
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Shell:
         self._output: Target | None = None
         self._once: Target | None = None
         self._last = ""
+        self._about = ""
         self._depth = 0
         self._texts = Texts()
         self._tables: Sequence[Table] | None = None
@@ -119,7 +121,9 @@ class Shell:
             Cancelled: the user stopped it, and nobody is there to go on.
         BrokenPipeError: nobody reads what is written.
         """
-        for part in split(text):
+        parts = list(split(text))
+        for place, part in enumerate(parts, 1):
+            self._about = f"statement {place} of {len(parts)}: {_beginning(part)}" if len(parts) > 1 else ""
             try:
                 self._do(part)
             except BrokenPipeError:
@@ -165,6 +169,7 @@ class Shell:
         if refused is not None:
             advice = REASONS[refused.code][1]
             lines = [("bold red", f"Refused, {str(refused).removesuffix(f' {advice}')}"), ("", f"  {advice}")]
+            lines += [("", f"  In {self._about}")] if self._about else []
         else:
             lines = [("bold red", clean(text.split("\n\nLINE ")[0]))]
         told = Console(stderr=True, no_color=self._console.no_color, soft_wrap=True)
@@ -359,6 +364,16 @@ def _columns(columns: Sequence[tuple[str, str]], about: Explained) -> list[Colum
     worth = about.worth or [None] * len(columns)
     known = zip(columns, about.columns, worth, strict=True)
     return [Column(name, kind, origin, one) for (name, kind), origin, one in known]
+
+
+def _beginning(statement: str) -> str:
+    """The first words of a statement.
+
+    >>> _beginning("SELECT region,\\n  count(*) AS n, sum(income) AS income FROM people GROUP BY region")
+    'SELECT region, count(*) AS n, sum(income) AS ..'
+    """
+    words = " ".join(statement.split())
+    return words if len(words) <= _LONGEST_BEGINNING else f"{words[:_LONGEST_BEGINNING].rpartition(' ')[0]} .."
 
 
 def _told(origin: Origin) -> str:

@@ -54,6 +54,7 @@ def test_a_refusal_has_its_code_and_advice_and_the_rest_is_asked(ask: Run) -> No
     assert done.stderr.splitlines() == [
         "Refused, SDC040: unit-level rows in the result.",
         "  Ask for counts and sums: SELECT .., count(*) .. GROUP BY ..",
+        "  In statement 1 of 2: SELECT * FROM people",
     ]
     assert "North" in done.stdout
 
@@ -75,7 +76,7 @@ def test_commands(ask: Run) -> None:
     assert done.stdout.endswith("box\n")
     refused = ask("-c", ".explain SELECT max(income) FROM people")
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (
-        1, "Refused, SDC050: an aggregate that shows single units (max).",
+        1, "Refused, SDC050: an aggregate that shows single units (max; write quantile_cont(income, 0.95)).",
     )  # fmt: skip
 
 

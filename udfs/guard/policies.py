@@ -423,7 +423,7 @@ def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows
 
 FAMILY = Family(
     name="guard",
-    stored=("guard.sql", "noise.sql"),
+    stored=("guard.sql",),
     temporary=("guard_tables.sql",),
     planners=planners(plan_protect, plan_declare_public, plan_unprotect),
 )

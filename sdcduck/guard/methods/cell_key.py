@@ -71,6 +71,8 @@ class CellKey:
     brings_together: ClassVar[bool] = True
     uses_ptables: ClassVar[bool] = True
     clips: ClassVar[bool] = True
+    sums: ClassVar[bool] = True
+    quantiles: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = _PTables
 
     policy: Policy
