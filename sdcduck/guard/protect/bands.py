@@ -49,7 +49,7 @@ def compared_with(column: exp.Column) -> str | None:
     '2500'
     """
     compared = column.parent
-    if not isinstance(compared, tuple(_MIRRORED)):
+    if compared is None or not isinstance(compared, tuple(_MIRRORED)):
         return None
     other = compared.expression if compared.this is column else compared.this
     return str(other.this) if isinstance(other, exp.Literal) and not other.is_string else None
