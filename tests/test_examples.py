@@ -67,7 +67,10 @@ def test_the_guard_in_python(folder: Path) -> None:
     pytest.importorskip("pandas")
     said = run(folder, sys.executable, "guard_in_python.py")
     assert "climate  people" in said
-    assert "region is group\nn is perturbed\nSDC050: an aggregate that shows single units (max)." in said
+    assert (
+        "region is group\nn is perturbed\nSDC050: an aggregate that shows single units (max; write quantile_cont(income, 0.95))."
+        in said
+    )
 
 
 def test_synthetic_records_of_a_survey(folder: Path) -> None:

@@ -180,6 +180,7 @@ CALLS = {
     "sdc_declare_public": "sdc_declare_public('visits')",
     "sdc_unprotect": "sdc_unprotect('visits')",
     "sdc_policies": "sdc_policies()",
+    "sdc_noise": "sdc_noise('people')",
     "sdc_audit_log": f"sdc_audit_log('{_EMPTY_FILE}')",
     "sdc_users": "sdc_users()",
     "sdc_create_user": "sdc_create_user('ann', 'correct horse battery')",

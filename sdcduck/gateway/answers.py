@@ -21,6 +21,7 @@ from sdcduck.gateway.system.queries import NoAnswer, SessionValues, check_read, 
 from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of, written_down
 from sdcduck.guard.running import begun
+from sdcduck.guard.worth import Worth
 from sdcduck.quoting import folded
 
 Columns = list[tuple[str, Type]]
@@ -45,6 +46,10 @@ class Answer(Protocol):
     @property
     def notice(self) -> str:
         """What whoever asked has to know of the answer; empty: nothing."""
+
+    @property
+    def worth(self) -> tuple[Worth, ...]:
+        """What the columns are worth, once it was asked; none where nothing is known of that."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,6 +96,11 @@ class Guarded:
         return "" if self._question is None else self._question.notice
 
     @property
+    def worth(self) -> tuple[Worth, ...]:
+        """What the columns are worth, once it was asked."""
+        return () if self._question is None else self._question.worth
+
+    @property
     def schema(self) -> pa.Schema:
         """Of the rows, once it was asked."""
         return pa.schema([]) if self._question is None else self._question.schema
@@ -113,6 +123,7 @@ class FromSystem:
     """An answer of the system catalog."""
 
     notice = ""
+    worth: tuple[Worth, ...] = ()
 
     def __init__(self, catalog: SystemCatalog, sql: str, values: SessionValues) -> None:
         self._cursor, self._at_once = catalog.cursor(), catalog.at_once
@@ -190,6 +201,7 @@ class Fixed:
     """A table of the session itself, such as the value of a setting."""
 
     notice = ""
+    worth: tuple[Worth, ...] = ()
 
     def __init__(self, columns: Columns, table: pa.Table) -> None:
         self._columns, self._batches, self.schema = columns, table.to_batches(), table.schema
@@ -252,7 +264,7 @@ class Explained(Fixed):
         explained = self._guard.explain(self._sql, user=self._user, first=self._first)
         if self._first.stopped:
             raise Refused("SDC091")
-        lines = [_document(explained)] if self._statement.json else explained.notes or ["answered as it is"]
+        lines = [_document(explained)] if self._statement.json else _lines(explained)
         self._batches = pa.table({"QUERY PLAN": pa.array(lines, pa.string())}).to_batches()
         return super().ask(parameters)
 
@@ -261,14 +273,20 @@ class Explained(Fixed):
         self._first.interrupt(late=late)
 
 
+def _lines(explained: Explanation) -> list[str]:
+    """An explanation for people: what was protected, and what the numbers are worth."""
+    worth = [one.line for one in explained.worth if one.method]
+    return [*(explained.notes or ["answered as it is"]), *worth]
+
+
 def _document(explained: Explanation) -> str:
     """An explanation for programs."""
     columns = [
         {
             "name": column.name, "kind": column.kind, "protected": sorted(column.protected),
-            "grouped": sorted(column.grouped), "computed": column.computed,
+            "grouped": sorted(column.grouped), "computed": column.computed, **worth.document(),
         }
-        for column in explained.columns
+        for column, worth in zip(explained.columns, explained.worth, strict=True)
     ]  # fmt: skip
     return json.dumps({"answered": explained.answered, "notes": explained.notes, "columns": columns})
 

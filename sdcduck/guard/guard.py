@@ -17,6 +17,7 @@ from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
+from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
@@ -26,6 +27,7 @@ from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.schema import Schema
+from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
 
 _LONGEST = 100_000  # characters
@@ -45,6 +47,7 @@ class Explanation:
         notes: what was protected and how, or why the query is refused.
         milliseconds: it took to rewrite it.
         columns: what each column of the answer is made of; none where it is refused or empty.
+        worth: how large the noise of each column is.
     """
 
     answered: bool
@@ -52,6 +55,7 @@ class Explanation:
     notes: tuple[str, ...]
     milliseconds: float
     columns: tuple[Origin, ...] = ()
+    worth: tuple[Worth, ...] = ()
 
 
 class Guard:
@@ -111,6 +115,7 @@ class Guard:
         self._schema = Schema(self._con, self._alone, self._limited, role=folded(role), raw=raw, unchanging=unchanging)
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
+        self._laws = Laws(self._limited, self._schema.stamp)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -124,6 +129,8 @@ class Guard:
         """The protected answer, as an Arrow table.
 
         A preview (`sdc_protect(.., preview := ..)`) says so in the metadata of its schema, under ``sdcduck.notice``.
+        The metadata of each field say what its numbers are worth (`noise`): ``sdcduck.statistic``, and
+        ``sdcduck.noise_sd``, ``sdcduck.noise_max``, ``sdcduck.noise_per`` and, in words, ``sdcduck.noise``.
 
         Args:
             parameters: for ``?`` and ``$1``, or by name for ``$name``.
@@ -140,6 +147,7 @@ class Guard:
         try:
             given = written_down(parameters)
             rewritten = self._rewrite(query, version, user)
+            worth = self._laws.worth(rewritten)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
@@ -147,7 +155,23 @@ class Guard:
         self.audit.write(query, user, start, "answered", answer.num_rows, rewritten, version, parameters=given)
         if rewritten.notice:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
-        return answer
+        return answer.cast(with_worth(answer.schema, worth))
+
+    def noise(self, query: str) -> pa.Table:
+        """What the numbers of an answer are worth, without asking for it: a row for each column.
+
+        It looks at no record: which statistic a column is, how it is protected, the standard deviation of its noise and
+        the largest that it can be, what these are multiples of, and all of it in words. ``EXPLAIN SELECT ..`` is
+        answered so, too.
+
+        Raises:
+            Refused: the query would not be answered.
+        """
+        return table_of_worth(self.worth(self._rewrite(query, self._schema.version())))
+
+    def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
+        """What the columns of an answer are worth."""
+        return self._laws.worth(rewritten)
 
     def question(self, query: str, *, user: str = "") -> Question:
         """A question whose answer comes batch by batch, and which can be stopped.
@@ -236,8 +260,8 @@ class Guard:
         asked = Question(self, cursor, query, user, seconds=self._limited.seconds, rows=rows)
         asked.ask(parameters)
         schema = asked.schema.with_metadata({NOTICE: asked.notice}) if asked.notice else asked.schema
-        batches = (batch.cast(schema) for batch in asked.batches()) if asked.notice else asked.batches()
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        schema = with_worth(schema, asked.worth)
+        return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in asked.batches()))
 
     def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
         def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -272,13 +296,14 @@ class Guard:
             self.audit.check(user)
         start, version = time.perf_counter(), self._schema.version()
         try:
-            rewritten = self._rewrite(query, version, user or "", first)
+            rewritten = self._rewrite(explained(query) or query, version, user or "", first)
+            worth = self._laws.worth(rewritten)
         except Refused as refused:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
         return Explanation(
-            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns
+            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth
         )
 
     def _values(
@@ -315,6 +340,10 @@ class Guard:
     def _rewrite(
         self, query: str, version: str, user: str = "", first: Callable[[Question], None] | None = None
     ) -> Rewritten:
+        about = explained(query)
+        if about is not None:
+            would_run = self._rewrite(about, version, user, first)
+            return explanation(would_run, self._laws.worth(would_run))
         if len(query) <= _LONGEST and query.count("(") <= _DEEPEST:
             start, most = time.perf_counter(), self._limited.seconds
 
@@ -322,7 +351,7 @@ class Guard:
                 left = None if most is None else max(most - (time.perf_counter() - start), 0)
                 return self._values(question, user, left, first)
 
-            query = written_out(query, values)
+            query = with_noise(written_out(query, values), lambda table: self._noise_of(table, version))
         rewritten = self._rewritings.of(query, version)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
@@ -333,3 +362,14 @@ class Guard:
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
         return rewritten
+
+    def _noise_of(self, table: str, version: str) -> Sequence[Row]:
+        """The rows of `sdc_noise` for a table that whoever asks may see."""
+        with self._alone:
+            policy = self._schema.policies(version).get(folded(table))
+        if policy is None:
+            raise Refused("SDC020", table)
+        if policy.label != "unit-level":
+            return []
+        self._schema.check_facts(policy)
+        return self._laws.rows(policy)

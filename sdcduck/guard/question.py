@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from sdcduck.catalog.audit_log import OVER_QUOTA
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Parameters, begun, watched
+from sdcduck.guard.worth import Worth
 
 _ROWS = 16_384
 _HELD = 65_536
@@ -51,6 +53,9 @@ class Asked(Protocol):
         self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None
     ) -> tuple[Rewritten, str]:
         """What runs in its place, and the version of the policies."""
+
+    def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
+        """What the columns of its answer are worth."""
 
 
 class Question:
@@ -156,6 +161,11 @@ class Question:
     def notice(self) -> str:
         """What has to be known of the answer: that it is a preview, of made-up rows; empty: nothing."""
         return "" if self._rewritten is None else self._rewritten.notice
+
+    @property
+    def worth(self) -> tuple[Worth, ...]:
+        """What the columns of the answer are worth, once it was asked."""
+        return () if self._rewritten is None else self._guard.worth(self._rewritten)
 
     def interrupt(self, *, late: bool = False) -> None:
         """Stop it. An interruption between planning and running is lost: call again until what runs has ended.
@@ -325,7 +335,7 @@ def columns_of(cursor: duckdb.DuckDBPyConnection, sql: str, parameter_types: Seq
         kinds = (without_labels(str(kind)) for kind in relation.types)
         return list(zip(relation.columns, kinds, strict=True))
     except duckdb.Error as problem:
-        raise Refused("SDC090", type(problem).__name__) from None
+        raise Refused("SDC090", failure(problem)) from None
 
 
 # What stands for a parameter. DuckDB 1 takes 'x' || NULL for an INTEGER; but another value may be no part of a date.

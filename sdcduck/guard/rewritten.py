@@ -8,6 +8,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relations import Unique
 from sdcduck.guard.shapes import Shape
+from sdcduck.guard.worth import Terms
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""
@@ -24,12 +25,16 @@ class Origin:
         protected: the tables whose protected numbers are in it, each with its method.
         grouped: the tables whose groups it names.
         computed: whether it was made from other columns, so that a NULL need not be one of the protection.
+        terms: the protected numbers in it.
+        linear: whether it is the sum of these, each times its factor.
     """
 
     name: str
     protected: frozenset[tuple[str, str]] = frozenset()
     grouped: frozenset[str] = frozenset()
     computed: bool = False
+    terms: Terms = ()
+    linear: bool = True
 
     @property
     def kind(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.wide_numbers import without_wrong_signs
@@ -88,7 +89,7 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
             raise Refused("SDC094") from None
         if TOO_LONG in str(problem):
             raise Refused("SDC091", _MAKES_MORE) from None
-        raise Refused("SDC090", type(problem).__name__) from None
+        raise Refused("SDC090", failure(problem)) from None
 
 
 def begun(

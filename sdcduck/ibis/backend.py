@@ -170,6 +170,14 @@ class Backend(SQLBackend):  # type: ignore[misc]
 
         return pa.RecordBatchReader.from_batches(shown, batches())
 
+    def noise(
+        self, expr: ir.Expr, /, *, params: Mapping[ir.Scalar, Any] | None = None, limit: int | str | None = None
+    ) -> pa.Table:
+        """What the numbers of an answer are worth, a row for each of its columns (`Guard.noise`); nothing is asked."""
+        if _is_ours(expr):
+            raise SDCError("this is over answers and tables of your own, which have the noise that they had")
+        return self._door.noise(self._query(expr, params, limit))
+
     def _answer(
         self, expr: ir.Expr, params: Mapping[ir.Scalar, Any] | None, limit: int | str | None
     ) -> tuple[pa.Table, ibis.Schema]:

@@ -5,6 +5,7 @@ A gateway is asked through ADBC, so that an answer of a million cells is read as
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from sdcduck.client.address import address
 from sdcduck.client.refusals import refusal
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.worth import table_of_worth, worth_of_document
 from sdcduck.quoting import folded, identifier
 
 
@@ -43,6 +45,9 @@ class Door(Protocol):
         Raises:
             Refused: by the guard.
         """
+
+    def noise(self, query: str) -> pa.Table:
+        """What the columns of an answer are worth."""
 
     def stream(self, query: str, rows: int) -> pa.RecordBatchReader:
         """An answer in batches of so many rows at most."""
@@ -77,6 +82,9 @@ class InProcess:
 
     def answer(self, query: str) -> pa.Table:
         return self._guard.sql(query, user=self._user)
+
+    def noise(self, query: str) -> pa.Table:
+        return self._guard.noise(query)
 
     def stream(self, query: str, rows: int) -> pa.RecordBatchReader:
         return self._guard.stream(query, user=self._user, rows=rows)
@@ -156,6 +164,12 @@ class Gateway:
         with self._refusals(), closing(self._con.cursor()) as cursor:
             cursor.execute(query)
             return _plain(cursor.fetch_arrow_table())
+
+    def noise(self, query: str) -> pa.Table:
+        told = json.loads(self.answer(f"EXPLAIN (FORMAT JSON) {query}")[0][0].as_py())
+        if not told["answered"]:
+            raise _raised(told["notes"][0])
+        return table_of_worth([worth_of_document(column) for column in told["columns"]])
 
     def stream(self, query: str, rows: int) -> pa.RecordBatchReader:
         cursor = self._con.cursor()

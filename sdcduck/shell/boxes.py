@@ -16,6 +16,7 @@ from rich.text import Text
 from sdcduck.guard import Origin
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.rewritten import PREVIEW
+from sdcduck.guard.worth import Worth
 
 WITHHELD = "×"
 _NULL = "NULL"
@@ -40,11 +41,13 @@ class Column:
 
     Attributes:
         origin: what it is made of; None: not known.
+        worth: how large its noise is; None: not known.
     """
 
     name: str
     type: str
     origin: Origin | None = None
+    worth: Worth | None = None
 
     @property
     def is_number(self) -> bool:
@@ -95,7 +98,8 @@ def legend(columns: Sequence[Column], *, withheld: bool) -> str:
     told = [f"{meaning} ({', '.join(sorted(tables))})" for meaning, tables in sorted(parts.items())]
     if withheld:
         told.append(f"{WITHHELD}: withheld")
-    return clean("; ".join(told))
+    noise = [column.worth.short for column in columns if column.worth is not None and column.worth.short]
+    return clean("; ".join(told)) + ("\n" + clean("noise: " + "; ".join(noise)) if noise else "")
 
 
 def box(columns: Sequence[Column], head: Sequence[Row], tail: Sequence[Row], rows: int, width: int | None) -> Text:

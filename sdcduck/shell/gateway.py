@@ -15,6 +15,7 @@ import pyarrow as pa
 from sdcduck.client.address import address
 from sdcduck.errors import SDCError
 from sdcduck.guard import Origin
+from sdcduck.guard.worth import worth_of_document
 from sdcduck.shell.sources import Explained, Question, Table
 from sdcduck.shell.statements import is_question
 
@@ -118,7 +119,8 @@ class OfGateway:
             )
             for column in told["columns"]
         )
-        return Explained(told["answered"], tuple(told["notes"]), columns)
+        worth = tuple(map(worth_of_document, told["columns"]))
+        return Explained(told["answered"], tuple(told["notes"]), columns, worth)
 
     def rewrite(self, sql: str) -> str:
         """Not shown to whoever is outside."""

@@ -22,12 +22,13 @@ from sdcduck.quoting import folded
 from sdcduck.shell.boxes import Column, clean
 from sdcduck.shell.results import ENDINGS, FORMS, MODES, Boxed, Parquet, Texts, Writer
 from sdcduck.shell.running import Cancelled, wait
-from sdcduck.shell.sources import Source, Table
+from sdcduck.shell.sources import Explained, Source, Table
 from sdcduck.shell.statements import command_of, explained, is_question, split
 
 _T = TypeVar("_T")
 _MOST_ROWS = 40
 _DEEPEST = 10
+_LONGEST_BEGINNING = 50  # characters
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Shell:
         self._output: Target | None = None
         self._once: Target | None = None
         self._last = ""
+        self._about = ""
         self._depth = 0
         self._texts = Texts()
         self._tables: Sequence[Table] | None = None
@@ -119,7 +121,9 @@ class Shell:
             Cancelled: the user stopped it, and nobody is there to go on.
         BrokenPipeError: nobody reads what is written.
         """
-        for part in split(text):
+        parts = list(split(text))
+        for place, part in enumerate(parts, 1):
+            self._about = f"statement {place} of {len(parts)}: {_beginning(part)}" if len(parts) > 1 else ""
             try:
                 self._do(part)
             except BrokenPipeError:
@@ -165,6 +169,7 @@ class Shell:
         if refused is not None:
             advice = REASONS[refused.code][1]
             lines = [("bold red", f"Refused, {str(refused).removesuffix(f' {advice}')}"), ("", f"  {advice}")]
+            lines += [("", f"  In {self._about}")] if self._about else []
         else:
             lines = [("bold red", clean(text.split("\n\nLINE ")[0]))]
         told = Console(stderr=True, no_color=self._console.no_color, soft_wrap=True)
@@ -181,9 +186,9 @@ class Shell:
         question = self.source.question(sql)
         try:
             columns = self._wait(question.ask, question.interrupt)
-            origins = self.source.explain(sql).columns if columns and is_question(sql) else ()
+            about = self.source.explain(sql) if columns and is_question(sql) else Explained(True, (), ())
             if columns:
-                shown = _columns(columns, origins)
+                shown = _columns(columns, about)
                 self._write(shown, lambda: self._wait(question.read, question.interrupt))
             notice = question.notice
         except BaseException:
@@ -286,7 +291,9 @@ class Shell:
         for note in found.notes or ("answered as it is",):
             self._say(note)
         if found.columns:
-            self._table(("column", "made of"), [(origin.name, _told(origin)) for origin in found.columns])
+            worth = [one.words for one in found.worth] or [""] * len(found.columns)
+            told = [(origin.name, _told(origin), noise) for origin, noise in zip(found.columns, worth, strict=True)]
+            self._table(("column", "made of", "noise"), told)
 
     def _rewrite(self, argument: str) -> None:
         self._say(self.source.rewrite(self._query(argument)))
@@ -350,11 +357,23 @@ class Shell:
     }  # fmt: skip
 
 
-def _columns(columns: Sequence[tuple[str, str]], origins: Sequence[Origin]) -> list[Column]:
-    """The columns of an answer, with what they are made of where that is known of each."""
-    if len(origins) != len(columns):
+def _columns(columns: Sequence[tuple[str, str]], about: Explained) -> list[Column]:
+    """The columns of an answer, with what they are made of and worth where that is known of each."""
+    if len(about.columns) != len(columns):
         return [Column(name, kind) for name, kind in columns]
-    return [Column(name, kind, origin) for (name, kind), origin in zip(columns, origins, strict=True)]
+    worth = about.worth or [None] * len(columns)
+    known = zip(columns, about.columns, worth, strict=True)
+    return [Column(name, kind, origin, one) for (name, kind), origin, one in known]
+
+
+def _beginning(statement: str) -> str:
+    """The first words of a statement.
+
+    >>> _beginning("SELECT region,\\n  count(*) AS n, sum(income) AS income FROM people GROUP BY region")
+    'SELECT region, count(*) AS n, sum(income) AS ..'
+    """
+    words = " ".join(statement.split())
+    return words if len(words) <= _LONGEST_BEGINNING else f"{words[:_LONGEST_BEGINNING].rpartition(' ')[0]} .."
 
 
 def _told(origin: Origin) -> str:

@@ -15,6 +15,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.guard import Origin, open_guard
 from sdcduck.guard.opening import locked
 from sdcduck.guard.relations import about, use_of
+from sdcduck.guard.worth import Worth
 from sdcduck.quoting import folded
 
 ANALYST = "analyst"
@@ -42,6 +43,7 @@ class Explained:
     answered: bool
     notes: tuple[str, ...]
     columns: tuple[Origin, ...]
+    worth: tuple[Worth, ...] = ()
 
 
 class Question(Protocol):
@@ -167,7 +169,7 @@ class OfFile:
     def explain(self, sql: str) -> Explained:
         """What the guard would do."""
         explained = self._guard.explain(sql)
-        return Explained(explained.answered, explained.notes, explained.columns)
+        return Explained(explained.answered, explained.notes, explained.columns, explained.worth)
 
     def rewrite(self, sql: str) -> str:
         """What runs: whoever holds the file may see it."""

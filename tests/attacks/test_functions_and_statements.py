@@ -152,7 +152,7 @@ def test_table_functions_are_refused(attacked: Attacked) -> None:
 STATEMENTS = """
 COPY people TO '/tmp/stolen.csv'|COPY (SELECT * FROM people) TO '/tmp/stolen.csv'|COPY people FROM '/etc/passwd'|ATTACH ':memory:' AS m|DETACH memory
 PRAGMA database_list|PRAGMA storage_info('people')|PRAGMA table_info('people')|SET threads = 1|SET VARIABLE x = (SELECT max(income) FROM people)|RESET threads
-CALL pragma_storage_info('people')|EXPLAIN SELECT count(*) FROM people|EXPLAIN ANALYZE SELECT count(*) FROM people|PREPARE p AS SELECT * FROM people|EXECUTE p
+CALL pragma_storage_info('people')|EXPLAIN SELECT * FROM people|EXPLAIN ANALYZE SELECT count(*) FROM people|PREPARE p AS SELECT * FROM people|EXECUTE p
 DEALLOCATE p|DESCRIBE people|DESCRIBE SELECT * FROM people|SUMMARIZE people|SUMMARIZE SELECT * FROM people|SHOW TABLES|SHOW ALL TABLES|SHOW people
 CREATE TABLE s AS SELECT * FROM people|CREATE VIEW s AS SELECT * FROM people|CREATE MACRO s() AS TABLE SELECT * FROM people|CREATE TEMP TABLE s AS FROM people
 CREATE SCHEMA s|CREATE SEQUENCE s|CREATE TYPE s AS ENUM (SELECT region FROM people)|CREATE INDEX s ON people (income)|CREATE SECRET s (TYPE s3)

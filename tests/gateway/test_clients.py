@@ -81,8 +81,10 @@ class TestPsycopg:
             con.execute("DROP TABLE people")
 
     def test_an_explanation_is_what_the_guard_says(self, con: Any) -> None:
-        ((note,),) = con.execute("EXPLAIN SELECT region, count(*) FROM people GROUP BY region").fetchall()
+        asked = "EXPLAIN SELECT region, count(*) AS n FROM people GROUP BY region"
+        (note,), (noise,) = con.execute(asked).fetchall()
         assert note.startswith("people: 1 group keys, 1 numbers protected by cell_key")
+        assert noise.startswith("n: count of people; standard deviation 1.41 (1.14 where it is 1), at most 5")
         ((refused,),) = con.execute("EXPLAIN SELECT * FROM people").fetchall()
         assert "SDC040" in refused
 
@@ -90,13 +92,17 @@ class TestPsycopg:
         ask = "EXPLAIN (FORMAT JSON) SELECT region, count(*) AS n FROM people GROUP BY region"
         explained = json.loads(con.execute(ask).fetchall()[0][0])
         assert explained["answered"]
-        assert explained["columns"] == [
-            {"name": "region", "kind": "group", "protected": [], "grouped": ["people"], "computed": False},
-            {
-                "name": "n", "kind": "perturbed", "protected": [["people", "cell_key"]], "grouped": [],
-                "computed": False,
-            },
-        ]  # fmt: skip
+        noise = {"method": "", "noise_sd": None, "noise_max": None, "noise_per": "", "noise": ""}
+        region, number = explained["columns"]
+        assert region == {
+            "name": "region", "kind": "group", "protected": [], "grouped": ["people"], "computed": False,
+            "statistic": "group", **noise,
+        }  # fmt: skip
+        assert number.pop("noise").startswith("standard deviation 1.41")
+        assert number == {
+            "name": "n", "kind": "perturbed", "protected": [["people", "cell_key"]], "grouped": [], "computed": False,
+            "statistic": "count of people", "method": "cell_key", "noise_sd": 1.4142, "noise_max": 5, "noise_per": "1",
+        }  # fmt: skip
         refused = json.loads(con.execute("EXPLAIN (FORMAT JSON) SELECT * FROM people").fetchall()[0][0])
         assert (refused["answered"], refused["columns"], refused["notes"][0][:6]) == (False, [], "SDC040")
 
@@ -107,6 +113,28 @@ class TestPsycopg:
         assert said == ["a preview: rows of 'made_up', which are made up; no record of 'people' is shown"]
         con.execute(QUERY).fetchall()
         assert len(said) == 1
+
+    def test_a_notice_says_what_numbers_are_worth_to_whoever_asks_for_it(self, con: Any, expected: Any) -> None:
+        said: list[str] = []
+        con.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        con.execute("SET sdcduck.noise = on")
+        assert con.execute("SHOW sdcduck.noise").fetchall() == [("on",)]
+        assert con.execute(QUERY).fetchall() == expected
+        assert len(said) == 1
+        assert said[0].startswith("n: count of people; standard deviation 1.41 (1.14 where it is 1), at most 5")
+        assert con.execute(QUERY, prepare=True).fetchall() == expected
+        assert len(said) == 2
+        con.execute("SELECT 1 AS one").fetchall()
+        con.execute("SELECT relname FROM pg_class LIMIT 1").fetchall()
+        con.execute("RESET sdcduck.noise")
+        assert con.execute(QUERY).fetchall() == expected
+        assert len(said) == 2
+        with pytest.raises(Exception, match="can only be on or off"):
+            con.execute("SET sdcduck.noise = perhaps")
+
+    def test_laws_of_the_noise_are_asked_for_like_a_table(self, con: Any) -> None:
+        asked = "SELECT size_from, round(sd, 2) FROM sdc_noise('people') WHERE statistic = %s ORDER BY 1"
+        assert con.execute(asked, ["count"]).fetchall() == [(1, 1.14), (2, 1.41)]
 
     def test_savepoints(self, con: Any, expected: Any) -> None:
         with con.transaction():

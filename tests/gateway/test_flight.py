@@ -155,7 +155,11 @@ class TestAdbc:
         with con.cursor() as cursor:
             told = cursor.execute("SELECT * FROM people LIMIT 5").fetch_arrow_table().schema.metadata
             assert told[b"sdcduck.notice"].startswith(b"a preview: rows of 'made_up'")
-            assert cursor.execute(QUERY).fetch_arrow_table().schema.metadata is None
+            answered = cursor.execute(QUERY).fetch_arrow_table().schema
+            assert answered.metadata is None
+            assert answered.field("region").metadata == {b"sdcduck.statistic": b"group"}
+            assert answered.field("n").metadata[b"sdcduck.noise_sd"] == b"1.4142"
+            assert answered.field("n").metadata[b"sdcduck.noise_max"] == b"5"
             reader = cursor.execute("SELECT * FROM people LIMIT 5").fetch_record_batch()
             assert reader.schema.metadata == told
 
@@ -212,8 +216,9 @@ class TestAdbc:
         with con.cursor() as cursor:
             cursor.execute("SELECT table_name FROM information_schema.tables ORDER BY 1")
             assert cursor.fetchall() == [("kinds",), ("numbers",), ("people",)]
-            ((note,),) = cursor.execute("EXPLAIN " + QUERY).fetchall()
+            (note,), (noise,) = cursor.execute("EXPLAIN " + QUERY).fetchall()
             assert "cell_key" in note
+            assert "standard deviation 1.41" in noise
 
     def test_describing_asks_nothing(self, con: Any, served: Served) -> None:
         before = len(served.asked())

@@ -185,7 +185,7 @@ REFUSED = {
     "COPY people TO 'x.csv'": "SDC004",
     "ATTACH ':memory:' AS x": "SDC004",
     "SET threads = 1": "SDC004",
-    "EXPLAIN SELECT count(*) FROM people": "SDC004",
+    "EXPLAIN ANALYZE SELECT count(*) FROM people": "SDC004",
     "PRAGMA database_list": "SDC004",
     "SELECT * FROM people": "SDC040",
     "SELECT people FROM people": "SDC040",

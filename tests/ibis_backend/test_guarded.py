@@ -18,6 +18,7 @@ from ibis import _
 from ibis import selectors as s
 
 import sdcduck
+from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 
 
@@ -272,6 +273,14 @@ def test_the_sum_of_a_dimension_keeps_its_noise_too(con: Any, guard: Guard) -> N
     assert expression.execute()["s"][0] == value
     assert expression.to_polars()["s"][0] == value
     assert next(iter(expression.to_pyarrow_batches()))["s"][0].as_py() == value
+
+
+def test_an_expression_says_what_its_numbers_are_worth(con: Any, guard: Guard) -> None:
+    people = con.table("people")
+    counted = people.group_by("region").aggregate(n=people.count())
+    assert con.noise(counted).equals(guard.noise("SELECT region, count(*) AS n FROM people GROUP BY region"))
+    with pytest.raises(SDCError, match="tables of your own"):
+        con.noise(ibis.memtable({"x": [1]}))
 
 
 def test_sql_and_expressions_go_together(con: Any, guard: Guard) -> None:

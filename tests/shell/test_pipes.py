@@ -43,7 +43,8 @@ def test_a_box_says_what_its_columns_are(ask: Run) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert [word for word in lines[1].split() if word != "│"] == ["region", "n"]
     assert [word for word in lines[3].split() if word != "│"] == ["group", "perturbed"]
-    assert lines[-2:] == ["3 rows", "perturbed: noise of cell keys (people)"]
+    noise = "noise: n sd 1.41, at most 5"
+    assert lines[-3:] == ["3 rows", "perturbed: noise of cell keys (people)", noise]
     assert "\x1b" not in done.stdout
 
 
@@ -53,6 +54,7 @@ def test_a_refusal_has_its_code_and_advice_and_the_rest_is_asked(ask: Run) -> No
     assert done.stderr.splitlines() == [
         "Refused, SDC040: unit-level rows in the result.",
         "  Ask for counts and sums: SELECT .., count(*) .. GROUP BY ..",
+        "  In statement 1 of 2: SELECT * FROM people",
     ]
     assert "North" in done.stdout
 
@@ -70,11 +72,11 @@ def test_commands(ask: Run) -> None:
     assert "│ people  │ 5       │ protected: counts and sums only │" in done.stdout
     assert "secrets" not in done.stdout
     assert "measure: sum and avg" in done.stdout
-    assert done.stdout.count("│ n      │ perturbed: cell_key of people │") == 2
+    assert done.stdout.count("│ n      │ perturbed: cell_key of people │ standard deviation 1.41") == 2
     assert done.stdout.endswith("box\n")
     refused = ask("-c", ".explain SELECT max(income) FROM people")
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (
-        1, "Refused, SDC050: an aggregate that shows single units (max).",
+        1, "Refused, SDC050: an aggregate that shows single units (max; write quantile_cont(income, 0.95)).",
     )  # fmt: skip
 
 

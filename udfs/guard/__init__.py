@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sdcduck.functions.registry import Family
 from sdcduck.udfs.guard import audit_log, policies, users
 
-FAMILIES = (policies.FAMILY, audit_log.FAMILY, users.FAMILY)
+FAMILIES = (policies.FAMILY, Family("noise", stored=("noise.sql",)), audit_log.FAMILY, users.FAMILY)

@@ -37,6 +37,7 @@ from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.system.queries import SessionValues, readable
 from sdcduck.guard import Refused
+from sdcduck.guard.worth import with_worth
 
 _UNREAD = 300.0
 _MOST_PREPARED = 1000
@@ -417,7 +418,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
     def _schema_of(self, session: Session, answer: Answer) -> pa.Schema:
         """The columns of an answer, with what has to be known of it."""
-        schema = answer.schema
+        schema = with_worth(answer.schema, answer.worth)
         told = answer.notice or (RAW_NOTICE if self._house.role_of(session.account).raw else "")
         return schema.with_metadata({**(schema.metadata or {}), _NOTICE: told}) if told else schema
 

@@ -120,3 +120,9 @@ def encode_copy(columns: Columns, text: CopyText | None) -> Encode:
         return lambda batch: text.rows(batch, kinds)
     heads = iter([COPY_BINARY_HEAD])
     return lambda batch: copy_binary_rows(batch, kinds, next(heads, b""))
+
+
+def beside(answer: Answer, *, noise: bool) -> list[str]:
+    """What is said beside an answer that was asked, and what its numbers are worth to whoever wants to know."""
+    worth = [one.line for one in answer.worth if one.method] if noise else []
+    return [answer.notice, *worth] if answer.notice else worth

@@ -29,10 +29,10 @@ from sdcduck.gateway.postgres.parameters import (
     value_of,
     without_arrays,
 )
-from sdcduck.gateway.postgres.portals import Encode, Portal, Prepared, encode_copy, encode_rows, formats_for
+from sdcduck.gateway.postgres.portals import Encode, Portal, Prepared, beside, encode_copy, encode_rows, formats_for
 from sdcduck.gateway.postgres.protocol import Message
 from sdcduck.gateway.postgres.rows import COPY_BINARY_END, COPY_BINARY_HEAD
-from sdcduck.gateway.postgres.settings import BadSetting, Settings
+from sdcduck.gateway.postgres.settings import NOISE, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.postgres.statements import Statement, Unsupported
 from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_of
@@ -379,17 +379,19 @@ class Session:
         prepared = portal.prepared
         sql, values = by_name(prepared.sql, portal.values) if prepared.system else expanded(prepared.sql, portal.values)
         portal.answer = answer = self._answer(prepared, sql)
+        noise, notices = self._settings.show(NOISE) == "on", list[str]()
 
         def ask() -> Chunk | None:
             columns = prepared.called(answer.ask(values))
             if portal.columns and len(portal.columns) != len(columns):
                 raise PostgresError("0A000", "cached plan must not change result type")
             portal.columns = portal.columns or prepared.columns or columns
+            notices.extend(beside(answer, noise=noise))
             return None if take is None else take()
 
         first = await self._work.do(portal, ask)
-        if answer.notice:
-            self._wire.write(protocol.notice_response(answer.notice))
+        for notice in notices:
+            self._wire.write(protocol.notice_response(notice))
         return first
 
     def _answer(self, prepared: Prepared, sql: str) -> Answer:

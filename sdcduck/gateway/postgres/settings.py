@@ -22,6 +22,9 @@ class BadSetting(Exception):
         super().__init__(message)
 
 
+NOISE = "sdcduck.noise"
+"""Whether a notice beside each answer says what its numbers are worth."""
+
 _FIXED = {
     "server_version": VERSION, "server_version_num": VERSION_NUMBER, "server_encoding": "UTF8",
     "integer_datetimes": "on", "is_superuser": "off", "in_hot_standby": "off", "max_identifier_length": "63",
@@ -40,7 +43,7 @@ _CHANGEABLE = {
     "synchronous_commit": "on", "synchronize_seqscans": "on", "escape_string_warning": "on",
     "default_transaction_deferrable": "off", "transaction_deferrable": "off", "enable_seqscan": "on", "role": "none",
     "quote_all_identifiers": "off", "work_mem": "4MB", "cursor_tuple_fraction": "0.1", "from_collapse_limit": "8",
-    "ssl_renegotiation_limit": "0",
+    "ssl_renegotiation_limit": "0", NOISE: "off",
 }  # fmt: skip
 _REPORTED = {
     "server_version": "server_version", "server_encoding": "server_encoding", "client_encoding": "client_encoding",
@@ -50,7 +53,7 @@ _REPORTED = {
     "timezone": "TimeZone", "integer_datetimes": "integer_datetimes",
     "standard_conforming_strings": "standard_conforming_strings",
 }  # fmt: skip
-_ON = frozenset(["on", "true", "1", "yes"])
+_ON, _OFF = frozenset(["on", "true", "1", "yes"]), frozenset(["off", "false", "0", "no"])
 _MILLISECONDS = re.compile(r"(\d+)\s*(ms|s|min|h|)")
 _UNITS = {"": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 
@@ -73,6 +76,12 @@ def _on(value: str) -> str:
     return "on"
 
 
+def _on_or_off(value: str) -> str:
+    if value.lower() not in _ON | _OFF:
+        raise ValueError("on or off")
+    return "on" if value.lower() in _ON else "off"
+
+
 def _only(wanted: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         if value.lower() != wanted:
@@ -92,7 +101,7 @@ def _duration(value: str) -> str:
 _CHECKS: Mapping[str, Callable[[str], str]] = {
     "client_encoding": _utf8, "datestyle": _iso, "standard_conforming_strings": _on, "intervalstyle": _only("postgres"),
     "bytea_output": _only("hex"), "statement_timeout": _duration, "default_transaction_read_only": _on,
-    "transaction_read_only": _on,
+    "transaction_read_only": _on, NOISE: _on_or_off,
 }  # fmt: skip
 _LONGEST = 200
 

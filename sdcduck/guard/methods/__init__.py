@@ -27,6 +27,8 @@ class Method(Protocol):
         brings_together: the rows of a unit are brought together before there is noise.
         uses_ptables: its noise comes from the p-tables of the policy.
         clips: the largest contribution of a cell is bounded, so that single values need not be.
+        sums: it answers sums of measures.
+        quantiles: it answers their quantiles.
         checks: what is looked at before it answers.
     """
 
@@ -37,6 +39,8 @@ class Method(Protocol):
     brings_together: ClassVar[bool]
     uses_ptables: ClassVar[bool]
     clips: ClassVar[bool]
+    sums: ClassVar[bool]
+    quantiles: ClassVar[bool]
     checks: ClassVar[type[Checks]]
 
     @classmethod

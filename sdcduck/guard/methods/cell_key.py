@@ -55,6 +55,10 @@ class _PTables(Checks):
                 raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
             self._ptables[name] = fingerprint
 
+    def stamp(self, policy: Policy) -> object:
+        """The fingerprint of all p-tables when those of the policy were looked at last."""
+        return self._ptables.get(str(policy.ptable)), self._ptables.get(str(policy.magnitude_ptable))
+
 
 @dataclass(frozen=True)
 class CellKey:
@@ -67,6 +71,8 @@ class CellKey:
     brings_together: ClassVar[bool] = True
     uses_ptables: ClassVar[bool] = True
     clips: ClassVar[bool] = True
+    sums: ClassVar[bool] = True
+    quantiles: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = _PTables
 
     policy: Policy

@@ -28,6 +28,8 @@ class Rounding:
     brings_together: ClassVar[bool] = False
     uses_ptables: ClassVar[bool] = False
     clips: ClassVar[bool] = False
+    sums: ClassVar[bool] = False
+    quantiles: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy

@@ -97,6 +97,8 @@ class Suppression:
     brings_together: ClassVar[bool] = False
     uses_ptables: ClassVar[bool] = False
     clips: ClassVar[bool] = True
+    sums: ClassVar[bool] = True
+    quantiles: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = _Publications
 
     policy: Policy

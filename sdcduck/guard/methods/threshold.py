@@ -24,6 +24,8 @@ class Threshold:
     brings_together: ClassVar[bool] = False
     uses_ptables: ClassVar[bool] = False
     clips: ClassVar[bool] = False
+    sums: ClassVar[bool] = True
+    quantiles: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy

@@ -6,16 +6,17 @@ an answer may say it beside the answer (`Guard.explain`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import RELEASED, by_name
+from sdcduck.guard.expressions import RELEASED, by_name, is_number
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.spelling import spell
 from sdcduck.guard.rewritten import Origin
+from sdcduck.guard.worth import Statistic, Terms
 from sdcduck.quoting import folded
 
 Columns = Sequence[Origin]
@@ -28,19 +29,34 @@ def trace_lineage(draft: Draft) -> None:
     SELECT "_sdc"."_a0" AS "Number" FROM "a block" AS "_sdc"
     """
     spell(draft.tree, draft.names)
-    draft.lineage = origins(draft.tree, draft.protection.progress.blocks)
+    progress = draft.protection.progress
+    blocks = {select: Block(policy, progress.statistics.get(select, {})) for select, policy in progress.blocks.items()}
+    draft.lineage = origins(draft.tree, blocks)
 
 
-def origins(tree: exp.Expr, blocks: Mapping[int, Policy]) -> tuple[Origin, ...]:
-    """The origins of the columns of a protected query.
+@dataclass(frozen=True)
+class Block:
+    """A SELECT that stands around protected numbers.
 
-    Args:
-        blocks: the policy of each SELECT that stands around protected numbers, by its identity.
+    Attributes:
+        policy: that protects them.
+        statistics: which each of their columns is, by name.
     """
+
+    policy: Policy
+    statistics: Mapping[str, Terms]
+
+
+Blocks = Mapping[int, Block]
+"""By the identity of the SELECT."""
+
+
+def origins(tree: exp.Expr, blocks: Blocks) -> tuple[Origin, ...]:
+    """The origins of the columns of a protected query."""
     return tuple(_of_query(tree, {}, blocks))
 
 
-def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Blocks) -> Columns:
     visible = dict(known)
     with_ = node.args.get("with_")
     for cte in [] if with_ is None else with_.expressions:
@@ -57,10 +73,11 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int,
     return []
 
 
-def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Blocks) -> Columns:
     from_ = select.args.get("from_")
     joins = select.args.get("joins") or []
-    policy = blocks.get(id(select))
+    block = blocks.get(id(select))
+    policy = None if block is None else block.policy
     sources: dict[str, dict[str, Origin]] = {}
     for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
         columns = _of_source(table, known, blocks) if policy is None else []
@@ -69,10 +86,12 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
     missing = any(join.side for join in joins)
 
     def of_column(column: exp.Column) -> Origin:
-        if policy is not None and column.table == RELEASED:
+        if block is not None and column.table == RELEASED:
             if column.name.startswith("_g"):
-                return Origin("", grouped=frozenset([policy.name]))
-            return Origin("", protected=frozenset([(policy.name, str(policy.method))]))
+                return Origin("", grouped=frozenset([block.policy.name]))
+            protected = frozenset([(block.policy.name, str(block.policy.method))])
+            terms = block.statistics.get(column.name, ())
+            return Origin("", protected, terms=terms, linear=bool(terms))
         return sources.get(column.table, {}).get(folded(column.name), Origin(""))
 
     found = []
@@ -89,8 +108,54 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
             parts += _of_query(query, known, blocks)
         if inner.find(exp.AggFunc, exp.Window) is not None:  # which rows there are depends on all that is behind them
             parts += behind
-        found.append(_together(item.alias_or_name, parts, True))
+        made = _together(item.alias_or_name, parts, True)
+        terms = _sum_of(inner, of_column)
+        if terms is not None and (block is not None or len({one.cell for _, one in terms}) == len(terms)):
+            made = replace(made, terms=_collected(terms), linear=True)
+        found.append(made)
     return found
+
+
+def _sum_of(node: exp.Expr, of_column: Callable[[exp.Column], Origin]) -> Terms | None:
+    """What an expression adds up, where it is a sum of protected numbers times constants; None: it is something else.
+
+    What is not protected moves a number and not its noise.
+    """
+    if isinstance(node, exp.Column):
+        origin = of_column(node)
+        return origin.terms if origin.linear else None
+    if isinstance(node, exp.Literal):
+        return ()
+    if isinstance(node, exp.Paren | exp.Cast):
+        return _sum_of(node.this, of_column)
+    if isinstance(node, exp.Coalesce) and all(isinstance(other, exp.Literal) for other in node.expressions):
+        return _sum_of(node.this, of_column)
+    if isinstance(node, exp.Neg):
+        return _times(_sum_of(node.this, of_column), -1)
+    if isinstance(node, exp.Add | exp.Sub):
+        one, other = _sum_of(node.this, of_column), _sum_of(node.expression, of_column)
+        other = _times(other, -1) if isinstance(node, exp.Sub) else other
+        return None if one is None or other is None else (*one, *other)
+    if isinstance(node, exp.Mul) and is_number(node.this):
+        return _times(_sum_of(node.expression, of_column), float(node.this.this))
+    if isinstance(node, exp.Mul | exp.Div) and is_number(node.expression):
+        by = float(node.expression.this)
+        if isinstance(node, exp.Div) and by == 0:
+            return None
+        return _times(_sum_of(node.this, of_column), 1 / by if isinstance(node, exp.Div) else by)
+    return None
+
+
+def _times(terms: Terms | None, by: float) -> Terms | None:
+    return None if terms is None else tuple((factor * by, statistic) for factor, statistic in terms)
+
+
+def _collected(terms: Iterable[tuple[float, Statistic]]) -> Terms:
+    """Each number once: in one row it is the same, and so is its noise."""
+    factors: dict[Statistic, float] = {}
+    for factor, statistic in terms:
+        factors[statistic] = factors.get(statistic, 0) + factor
+    return tuple((factor, statistic) for statistic, factor in factors.items())
 
 
 def _by_name(left: Columns, right: Columns) -> Columns:
@@ -102,7 +167,7 @@ def _by_name(left: Columns, right: Columns) -> Columns:
     return both
 
 
-def _of_source(table: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int, Policy]) -> Columns:
+def _of_source(table: exp.Expr, known: Mapping[str, Columns], blocks: Blocks) -> Columns:
     """The columns of what stands after FROM; those of public tables are not listed."""
     if isinstance(table, exp.Table):
         return known.get(folded(table.name), [])
@@ -118,9 +183,14 @@ def _renamed(columns: Columns, names: Sequence[str]) -> Columns:
 
 
 def _together(name: str, parts: Sequence[Origin], computed: bool) -> Origin:
+    terms = _collected([term for part in parts for term in part.terms])
+    alike = len({(factor, replace(statistic, cell="")) for factor, statistic in terms}) == 1
     return Origin(
         name,
         frozenset().union(*(part.protected for part in parts)),
         frozenset().union(*(part.grouped for part in parts)),
         computed,
+        # One of several numbers of one kind, as of UNION, is of that kind.
+        terms[:1] if alike and not computed else tuple((1.0, statistic) for _, statistic in terms),
+        linear=not computed and (alike or not terms),
     )

@@ -64,7 +64,18 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
     if isinstance(node, _OF_ANY_ROW) and isinstance(node.this, (exp.Literal, exp.Boolean)) and not node.expressions:
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
-    raise Refused("SDC050", duckdb_name(node))
+    raise Refused("SDC050", _instead(scope, node))
+
+
+def _instead(scope: Scope, node: exp.Expr) -> str:
+    """The name of an aggregate that is not answered, and what to write in its place where it is of a measure."""
+    name, column = duckdb_name(node), node.this
+    if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
+        return name
+    if scope.method.quantiles and isinstance(node, (exp.Max, exp.Min)) and not node.expressions:
+        share = "0.95" if isinstance(node, exp.Max) else "0.05"
+        return f"{name}; write quantile_cont({column.name}, {share})"
+    return f"{name}; write sum({column.name}) or avg({column.name})"
 
 
 def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> str:

@@ -41,6 +41,20 @@ def is_compared(column: exp.Column) -> bool:
     return isinstance(column.parent, _COMPARED)
 
 
+def compared_with(column: exp.Column) -> str | None:
+    """The number, as it is written, that a column is compared with; None: it is something else.
+
+    >>> from sqlglot import parse_one
+    >>> compared_with(parse_one("income >= 2500", read="duckdb").this)
+    '2500'
+    """
+    compared = column.parent
+    if compared is None or not isinstance(compared, tuple(_MIRRORED)):
+        return None
+    other = compared.expression if compared.this is column else compared.this
+    return str(other.this) if isinstance(other, exp.Literal) and not other.is_string else None
+
+
 def told(name: str, borders: Sequence[float]) -> str:
     """What is said of a measure that is compared with anything else than its borders."""
     listed = ", ".join(map(written, borders))

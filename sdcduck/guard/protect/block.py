@@ -175,6 +175,7 @@ class Block:
         )
         released = Released(keys, numbers)
         split = Split(self.scope, released)
+        self.scope.progress.statistics[id(select)] = split.described.columns
         outer_items = [
             exp.Alias(this=split.outer(item.unalias()), alias=exp.to_identifier(item.alias_or_name, quoted=True))
             for item in select.expressions

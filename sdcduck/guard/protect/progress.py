@@ -11,6 +11,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Numbered, unknown_name
 from sdcduck.guard.protect.own_records import Tied
 from sdcduck.guard.relations import Relation, Unique
+from sdcduck.guard.worth import Terms
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Progress:
         counted: how many queries were made to count values; they stand inside each other.
         apart: how many relations were set apart from records.
         blocks: the policy of each SELECT that stands around protected numbers, by its identity.
+        statistics: which each column of protected numbers is, of these SELECTs.
         numbers: the group keys and numbers of blocks, by the name of the table that stands for them until all is
             written: no name that a query could have.
         ties: what ties subqueries in EXISTS to the records around them, by their identity.
@@ -44,6 +46,7 @@ class Progress:
     counted: int = 0
     apart: int = 0
     blocks: dict[int, Policy] = field(default_factory=dict)
+    statistics: dict[int, dict[str, Terms]] = field(default_factory=dict)
     numbers: dict[str, Numbered] = field(default_factory=dict)
     ties: dict[int, Tied] = field(default_factory=dict)
     subqueries: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)

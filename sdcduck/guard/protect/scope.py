@@ -15,7 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
-from sdcduck.guard.protect.bands import is_band, is_compared, told
+from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, told
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -195,7 +195,15 @@ class Scope:
         if is_compared(column) and self.method.from_cells:
             return f"{column.name}; of a publication, bands are dimensions where it has a column of them"
         borders = self.sources[column.table].bands.get(folded(column.name))
-        return told(column.name, borders) if borders else column.name
+        if borders:
+            return told(column.name, borders)
+        border = compared_with(column)
+        if border is None:
+            return column.name
+        wanted = f"bands := {{'{self.called(column)}': [.., {border}, ..]}}"
+        return (
+            f"{column.name}; {border} is no border of a band, which the custodian declares: sdc_protect(.., {wanted})"
+        )
 
     def bands(self, column: exp.Column) -> tuple[float, ...]:
         """The borders that the custodian declared for a measure of records; none where cells or sums have it."""

@@ -12,6 +12,7 @@ from sdcduck.guard.expressions import (
     without_nulls,
 )
 from sdcduck.guard.protect.aggregates import number
+from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.statistics import statistic
@@ -24,6 +25,7 @@ class Split:
 
     def __init__(self, scope: Scope, released: Released) -> None:
         self.scope, self.released = scope, released
+        self.described = Described(scope, len(scope.progress.statistics))
         self.values: dict[str, exp.Select] = {}
 
     def outer(self, node: exp.Expr) -> exp.Expr:
@@ -87,6 +89,7 @@ class Split:
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
+            self.described.worked_out(name, node)
             return released(name, node)
         by_values = statistic(self.scope, node, condition, self.released)
         if by_values is None:
@@ -94,8 +97,11 @@ class Split:
         if by_values is not None:
             name = f"_n{len(self.values)}"
             self.values[name] = by_values
+            self.described.worked_out(name, node)
             return released(name, node)
-        return self._named(number(self.scope, node, condition, self.released.numbers), node)
+        column = self.released.published(number(self.scope, node, condition, self.released.numbers))
+        self.described.learn(column, node)
+        return released(column, node)
 
     def _grouping(self, node: exp.Grouping) -> exp.Expr:
         places = []

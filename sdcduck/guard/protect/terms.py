@@ -89,7 +89,7 @@ def _terms(scope: Scope, node: exp.Expr, scale: str) -> list[Term] | None:
     while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and keeps_numbers(node)):
         node = node.this
     if not scope.has_measure(node):
-        return None if _constant(node) is None else [Term(f"{scale} * {_written(node)}", None)]
+        return None if constant_value(node) is None else [Term(f"{scale} * {_written(node)}", None)]
     if isinstance(node, exp.Column):
         return [Term(scale, node)]
     found = function_of_measures(scope, node)
@@ -105,24 +105,24 @@ def _terms(scope: Scope, node: exp.Expr, scale: str) -> list[Term] | None:
         with_measure, factor, sign = node.this, node.expression, "/" if isinstance(node, exp.Div) else "*"
         if sign == "*" and scope.has_measure(factor):
             with_measure, factor = factor, with_measure
-        constant = None if scope.has_measure(factor) else _constant(factor)
+        constant = None if scope.has_measure(factor) else constant_value(factor)
         if constant is not None and (sign == "*" or constant != 0):
             return _terms(scope, with_measure, f"{scale} {sign} {_written(factor)}")
     return None
 
 
-def _constant(node: exp.Expr) -> Fraction | None:
+def constant_value(node: exp.Expr) -> Fraction | None:
     """The value of arithmetic with numbers that are written out; None: it is something else, or divides by 0."""
     if isinstance(node, exp.Paren):
-        return _constant(node.this)
+        return constant_value(node.this)
     if is_number(node):
         return Fraction(node.this) if _NUMBER.fullmatch(node.this) else None
     if isinstance(node, exp.Neg):
-        value = _constant(node.this)
+        value = constant_value(node.this)
         return None if value is None else -value
     if not isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
         return None
-    one, other = _constant(node.this), _constant(node.expression)
+    one, other = constant_value(node.this), constant_value(node.expression)
     if one is None or other is None:
         return None
     if isinstance(node, exp.Div):
@@ -145,16 +145,16 @@ def function_of_measures(scope: Scope, node: exp.Expr) -> Term | None:
     """
     if isinstance(node, exp.Abs):
         return _of_one(scope, node, node.this, "abs", "abs({})", abs, -math.inf)
-    if isinstance(node, exp.Sqrt) or (isinstance(node, exp.Pow) and _constant(node.expression) == Fraction(1, 2)):
+    if isinstance(node, exp.Sqrt) or (isinstance(node, exp.Pow) and constant_value(node.expression) == Fraction(1, 2)):
         return _of_one(scope, node, node.this, "sqrt", "sqrt({})", math.sqrt, 0)
-    if isinstance(node, exp.Pow) and _constant(node.expression) == 2:
+    if isinstance(node, exp.Pow) and constant_value(node.expression) == 2:
         return _product(scope, node, [node.this, node.this])
     if isinstance(node, exp.Mul):
         return _product(scope, node, [node.this, node.expression])
     if isinstance(node, exp.Ln):
         return _logarithm(scope, node, node.this, "")
     if isinstance(node, exp.Log):
-        base = Fraction(10) if node.expression is None else _constant(node.this)
+        base = Fraction(10) if node.expression is None else constant_value(node.this)
         if base is None or base <= 1:
             return None
         return _logarithm(scope, node, node.expression or node.this, f" / {math.log(base)!r}")
@@ -164,8 +164,8 @@ def function_of_measures(scope: Scope, node: exp.Expr) -> Term | None:
 def _logarithm(scope: Scope, node: exp.Expr, of: exp.Expr, scale: str) -> Term | None:
     """``ln(x)`` or ``ln(x + 1)``, whose least value is that of x = 0; logarithms of other bases are parts of them."""
     of = of.unnest()
-    if isinstance(of, exp.Add) and 1 in (_constant(of.this), _constant(of.expression)):
-        one = of.this if _constant(of.expression) == 1 else of.expression
+    if isinstance(of, exp.Add) and 1 in (constant_value(of.this), constant_value(of.expression)):
+        one = of.this if constant_value(of.expression) == 1 else of.expression
         return _of_one(scope, node, one, "ln of 1 +", "ln({} + 1)", math.log1p, 0, scale)
     return _of_one(scope, node, of, "ln", "ln({})", math.log, math.ulp(0.0), scale)
 

@@ -1,0 +1,164 @@
+"""The laws of the noise of a policy, as `sdc_noise` has them, and the forms of SQL that ask for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.passes.words import words_of
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import PREVIEW, Origin, Rewritten
+from sdcduck.guard.running import Limited
+from sdcduck.guard.worth import Law, Statistic, Worth, table_of_worth, worth_of_numbers
+from sdcduck.quoting import folded, identifier, literal
+
+_COLUMNS = {
+    "method": "VARCHAR", "statistic": "VARCHAR", "size_from": "BIGINT", "size_to": "BIGINT", "sd": "DOUBLE",
+    "max": "DOUBLE", "mean": "DOUBLE", "per": "VARCHAR", "step_least": "DOUBLE", "step_most": "DOUBLE",
+    "shown": "VARCHAR",
+}  # fmt: skip
+_OF_WORTH = {
+    "column": "VARCHAR", "statistic": "VARCHAR", "method": "VARCHAR", "sd": "DOUBLE", "max": "DOUBLE", "per": "VARCHAR",
+    "noise": "VARCHAR",
+}  # fmt: skip
+_FUNCTION = "sdc_noise"
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?!\(|ANALYZE\b|VERBOSE\b)(?=\S)", re.IGNORECASE)
+_MOST_CALLS = 20
+_OF_LAW = ("statistic", "size_from", "size_to", "sd", "max", "per", "step_least", "step_most", "shown")
+
+Row = tuple[Any, ...]
+
+
+class Laws:
+    """What `sdc_noise` says of policies, remembered while it is made of the same.
+
+    Args:
+        limited: asks.
+        stamp: another one when the p-tables of a policy are others.
+    """
+
+    def __init__(self, limited: Limited, stamp: Callable[[Policy], object]) -> None:
+        self._limited, self._stamp = limited, stamp
+        self._known: dict[tuple[str, str], tuple[Policy, object, list[Row]]] = {}
+
+    def rows(self, policy: Policy) -> list[Row]:
+        """The rows of `sdc_noise` for a policy whose p-tables were looked at."""
+        asked, stamp = (policy.name, policy.role), self._stamp(policy)
+        known = self._known.get(asked)
+        if known is not None and known[0] == policy and known[1] == stamp:
+            return known[2]
+        asked_for = f"{_FUNCTION}({literal(policy.name)}, role := {literal(policy.role)})"
+        try:
+            found = self._limited.rows(f"SELECT {', '.join(_COLUMNS)} FROM {asked_for}")
+        except Refused as refused:
+            if refused.code != "SDC090":
+                raise
+            found = []  # a file for reading only, with the functions of an sdcduck that had none of this name
+        self._known[asked] = (policy, stamp, found)
+        return found
+
+    def of(self, policy: Policy, statistic: str) -> list[Law]:
+        """The laws of a statistic, one for each class of sizes."""
+        places = [list(_COLUMNS).index(name) for name in _OF_LAW]
+        laws = (Law(*(row[place] for place in places)) for row in self.rows(policy))
+        return [law for law in laws if law.statistic == statistic]
+
+    def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
+        """What the columns of an answer are worth; none where it is not known of what they are made."""
+        policies = {policy.name: policy for policy in rewritten.policies}
+
+        def laws_of(statistic: Statistic) -> Sequence[Law]:
+            policy = policies.get(statistic.table)
+            return [] if policy is None else self.of(policy, statistic.kind)
+
+        return tuple(_worth(origin, laws_of) for origin in rewritten.columns)
+
+
+def _worth(origin: Origin, laws_of: Callable[[Statistic], Sequence[Law]]) -> Worth:
+    if any(method == PREVIEW for _, method in origin.protected):
+        return Worth(origin.name, "made up")
+    if not origin.protected:
+        return Worth(origin.name, "group" if origin.grouped else "public")
+    if not origin.terms:
+        method = ", ".join(sorted({method for _, method in origin.protected}))
+        return Worth(origin.name, "about the group", method)
+    return worth_of_numbers(origin.name, origin.terms, laws_of, linear=origin.linear)
+
+
+def explained(query: str) -> str | None:
+    """The question that an EXPLAIN is about; None: it is none.
+
+    >>> explained("explain SELECT 1"), explained("EXPLAIN ANALYZE SELECT 1"), explained("SELECT 1")
+    ('SELECT 1', None, None)
+    """
+    found = _EXPLAIN.match(query)
+    return None if found is None else query[found.end() :]
+
+
+def explanation(rewritten: Rewritten, worth: Sequence[Worth]) -> Rewritten:
+    """The rewriting of an EXPLAIN: a row for each column of the answer that there would be."""
+    rows = list(zip(*(column.to_pylist() for column in table_of_worth(worth).columns), strict=True))
+    return replace(
+        rewritten, sql=_values(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
+        grouped=False, constant=False, rows=None, preview=None,
+    )  # fmt: skip
+
+
+def with_noise(query: str, rows_of: Callable[[str], Sequence[Row]]) -> str:
+    """A text with the rows of ``sdc_noise('people')`` in its place.
+
+    >>> with_noise("SELECT sd FROM sdc_noise('t') WHERE statistic = 'sdc_noise(''t'')'", lambda table: [])[:47]
+    'SELECT sd FROM (SELECT CAST(NULL AS VARCHAR) AS'
+
+    Args:
+        rows_of: those of a table, by its name.
+
+    Raises:
+        Refused: it is called with anything but a name.
+    """
+    if _FUNCTION not in folded(query):
+        return query
+    try:
+        words = words_of(query)
+    except SqlglotError:
+        return query
+    places = [place for place, word in enumerate(words) if _is_call(words, place)]
+    if len(places) > _MOST_CALLS:
+        raise Refused("SDC002", f"many of {_FUNCTION}")
+    parts, end = [], 0
+    for place in places:
+        given = words[place + 2 : place + 4]
+        if [word.token_type for word in given] != [TokenType.STRING, TokenType.R_PAREN]:
+            raise Refused("SDC021", f"write {_FUNCTION}('a table')")
+        parts += [query[end : words[place].start], f"({_values(rows_of(given[0].text), _COLUMNS)})"]
+        end = given[1].end + 1
+    return "".join([*parts, query[end:]])
+
+
+def _is_call(words: Sequence[Token], place: int) -> bool:
+    behind = words[place + 1] if place + 1 < len(words) else None
+    is_name = words[place].token_type == TokenType.VAR and folded(words[place].text) == _FUNCTION
+    return is_name and behind is not None and behind.token_type == TokenType.L_PAREN
+
+
+def _values(rows: Sequence[Row], columns: dict[str, str]) -> str:
+    """A SELECT of rows of constants; without one it has the same columns."""
+    selects = [
+        "SELECT "
+        + ", ".join(
+            f"CAST({_constant(value)} AS {kind}) AS {identifier(name)}"
+            for value, (name, kind) in zip(row, columns.items(), strict=True)
+        )
+        for row in (rows or [(None,) * len(columns)])
+    ]
+    return " UNION ALL ".join(selects) + ("" if rows else " WHERE false")
+
+
+def _constant(value: object) -> str:
+    return "NULL" if value is None else literal(value) if isinstance(value, str) else repr(value)
