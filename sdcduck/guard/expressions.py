@@ -325,6 +325,15 @@ def keeps_numbers(cast: exp.Cast) -> bool:
     return (to == "real" and of in ("whole", "real", "decimal")) or (of == "whole" and to in ("whole", "decimal"))
 
 
+def whole_number(node: exp.Expr | None) -> int | None:
+    """A whole number that stands in the query; None: it is anything else."""
+    if isinstance(node, exp.Neg):
+        inner = whole_number(node.this)
+        return None if inner is None else -inner
+    is_whole = isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal() and len(node.this) <= 18
+    return int(node.this) if isinstance(node, exp.Literal) and is_whole else None
+
+
 def is_number(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
@@ -334,7 +343,7 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
-_UNKNOWN = frozenset([*_SYNONYMS, "count_star", "product"])
+_UNKNOWN = frozenset([*_SYNONYMS, "count_star"])
 """Aggregates of which sqlglot does not know that they are, as it is said here or at all."""
 
 
@@ -414,7 +423,7 @@ def as_written(select: exp.Select) -> None:
     """Write aggregates of numbers that are released or public by their own name: their sums are other numbers."""
     for node in list(select.find_all(exp.Sum, exp.Avg)):
         if _WRITTEN in node.meta:
-            node.replace(typed(exp.Anonymous(this=node.meta[_WRITTEN], expressions=[node.this]), node))
+            node.replace(typed(exp.AnonymousAggFunc(this=node.meta[_WRITTEN], expressions=[node.this]), node))
 
 
 def _compare_by_column(node: exp.Expr) -> None:

@@ -33,6 +33,7 @@ _AS_THEY_COME = (
     exp.FirstValue, exp.LastValue, exp.NthValue,
 )  # fmt: skip
 """Functions of rows in an order, which they can be told."""
+_OF_SEVERAL = (exp.ArgMax, exp.ArgMin, exp.NthValue)
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 """Functions of the place of a row in the order of a window."""
 _RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -161,7 +162,7 @@ class _Rows:
             raise Refused("SDC005", "ROWS beside EXCLUDE TIES or GROUP, of rows that may be equal: RANGE or GROUPS")
         _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
-        told = [node for node in own if isinstance(node, _AS_THEY_COME)]
+        told = [node for node in own if isinstance(node, _AS_THEY_COME) or _is_approximate(node)]
         placed = [window for window in windows if _is_placed(window)]
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
@@ -341,6 +342,11 @@ def _function(window: exp.Window) -> exp.Expr:
     return result
 
 
+def _is_approximate(node: exp.Expr) -> bool:
+    """Whether this is an approximate quantile, which is another one for the same rows in another order."""
+    return isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and bool(node.expressions)
+
+
 def _is_placed(window: exp.Window) -> bool:
     """Whether it depends on the order of rows that are equal in its own order."""
     places, own = isinstance(_function(window), _PLACES), _order_within(window) is not None
@@ -419,15 +425,18 @@ def _order_of(window: exp.Window) -> list[exp.Expr]:
 def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
     """Write ORDER BY into the arguments of a function, behind what is there."""
     place = "this"
-    if isinstance(node, (exp.ArgMax, exp.ArgMin, exp.NthValue)):  # ORDER BY stands behind the last argument
-        place = next(key for key in ("count", "offset", "expression", "this") if node.args.get(key) is not None)
-    value = node.args[place]
+    if isinstance(node, _OF_SEVERAL):  # ORDER BY stands behind the last argument
+        last = ("count", "offset", "expression", "this")
+        place = next(key for key in last if node.args.get(key) is not None)
+    value = node.expressions[-1] if isinstance(node, exp.AnonymousAggFunc) else node.args[place]
     if isinstance(value, exp.Distinct):
         by = _ordered(value.expressions[:1])
     elif isinstance(value, exp.Order) and isinstance(value.this, exp.Distinct):
         return
     if isinstance(value, exp.Order):
         value.set("expressions", [*value.expressions, *by])
+    elif isinstance(node, exp.AnonymousAggFunc):
+        node.set("expressions", [*node.expressions[:-1], exp.Order(this=value, expressions=list(by))])
     else:
         node.set(place, exp.Order(this=value, expressions=list(by)))
 

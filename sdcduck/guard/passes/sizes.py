@@ -21,7 +21,8 @@ from math import inf
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import is_query
+from sdcduck.guard.expressions import is_query, whole_number
+from sdcduck.guard.passes.amounts import MOST_TIMES, length_of_format
 from sdcduck.guard.passes.series import length_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import LONGEST_PARAMETER, TOO_LONG
@@ -44,7 +45,10 @@ _ONE_OF = (
     exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Mode,
 )  # fmt: skip
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
-_PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.RegexpReplace, exp.RegexpExtract)
+_PATTERNS = (
+    exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.SimilarTo, exp.RegexpReplace, exp.RegexpExtract,
+)  # fmt: skip
+_LONGEST_BAR = 3200
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)
 _CUT = (exp.Left, exp.Right, exp.Substring)
 _MAPS = (exp.Map, exp.MapFromEntries, exp.ToMap)
@@ -322,6 +326,18 @@ class _Query:
             return (_ITEM + 1) * total
         if isinstance(node, exp.ArrayToString):
             return parts[0] + (parts[0] / _ITEM + 1) * sum(parts[1:])
+        if isinstance(node, exp.Repeat):
+            return parts[0] * _amount(node.args["times"])
+        if isinstance(node, exp.Pad):
+            return parts[0] + 4.0 * _amount(node.expression)
+        if isinstance(node, exp.ConcatWs):
+            return total + parts[0] * len(parts)
+        if isinstance(node, exp.Format):
+            return length_of_format(node.this, sum(parts[1:]), of_percents=False)
+        if isinstance(node, exp.Anonymous) and folded(node.name) in ("printf", "bar"):
+            if folded(node.name) == "bar":
+                return _LONGEST_BAR
+            return length_of_format(next(iter(node.expressions), None), sum(parts[1:]), of_percents=True)
         if isinstance(node, exp.TimeToStr):
             return _PLAIN + 20 * parts[-1]
         if isinstance(node, (exp.Array, exp.Struct, exp.Tuple, *_MAPS)):
@@ -334,7 +350,7 @@ class _Query:
             return self.most
         if isinstance(node, _ONE_OF):
             return max(parts, default=0.0)
-        return _PLAIN if isinstance(node, _OF_NUMBERS) else total
+        return _PLAIN if isinstance(node, (*_OF_NUMBERS, exp.AnonymousAggFunc)) else total
 
     def _search(self, node: exp.Expr, size: float) -> None:
         """The work of a pattern: an end of it is looked for from every place where it may begin."""
@@ -356,6 +372,12 @@ class _Query:
                     return known[name] or _STORED
                 return max(known.values(), default=_STORED) if table else self.largest
         return self.largest
+
+
+def _amount(node: exp.Expr) -> int:
+    """How often a text is repeated, or how long it becomes, at most."""
+    found = whole_number(node)
+    return MOST_TIMES if found is None else max(found, 0)
 
 
 def program(pattern: str) -> float:
@@ -382,9 +404,13 @@ def _renamed(columns: Sizes, called: exp.Expr) -> Sizes:
 
 def _is_list(node: exp.Expr | None) -> bool:
     """Whether the value of an aggregate grows with the number of its rows."""
-    if isinstance(node, _LISTS):
+    if isinstance(node, _LISTS) or _is_histogram(node):
         return True
     return isinstance(node, exp.AggFunc) and bool(node.args.get("count"))
+
+
+def _is_histogram(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.AnonymousAggFunc) and node.name == "histogram"
 
 
 def _aggregate_in(node: exp.Expr | None) -> exp.Expr | None:
@@ -401,7 +427,8 @@ def _checked(tree: exp.Expr, most: int) -> exp.Expr:
             whole = whole.parent
         text = isinstance(aggregate, exp.GroupConcat)
         longest = most if text else most // (_ITEM + _PLAIN)
-        length = exp.func("strlen", whole.copy(), dialect="duckdb") if text else exp.Length(this=whole.copy())
+        called = "strlen" if text else "cardinality" if _is_histogram(aggregate) else "len"
+        length = exp.func(called, whole.copy(), dialect="duckdb")
         long = exp.GT(this=length, expression=exp.Literal.number(longest))
         told = exp.Case(
             ifs=[exp.If(this=long, true=exp.Literal.string(f"{TOO_LONG}: {longest}"))],

@@ -43,6 +43,7 @@ from sdcduck.guard.protect.scalar_subqueries import settle_values, without_corre
 from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
 from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
+from sdcduck.guard.protect.total import shorten_searches
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.protect.worked_out import write_out_measures
 from sdcduck.guard.refusals import Refused, unknown_column
@@ -121,6 +122,8 @@ class Protection:
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
         holds = partial(self._holds_records, known)
+        if any(map(holds, tables_of(select))):
+            shorten_searches(select)
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
