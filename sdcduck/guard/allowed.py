@@ -27,7 +27,8 @@ AGGREGATES = words_in(
     "max_by min_by string_agg listagg list array_agg bool_and bool_or corr covar_pop covar_samp "
     "regr_slope regr_intercept regr_r2 product skewness kurtosis approx_count_distinct fsum sumkahan "
     "kahan_sum favg grouping grouping_id regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy "
-    "approx_quantile histogram entropy mad weighted_avg wavg geomean geometric_mean sem kurtosis_pop bit_and bit_or bit_xor"
+    "approx_quantile histogram entropy mad weighted_avg wavg geomean geometric_mean sem kurtosis_pop "
+    "bit_and bit_or bit_xor"
 )
 _WINDOWS = words_in(
     "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill"

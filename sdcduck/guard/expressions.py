@@ -462,6 +462,14 @@ def by_name(left: Sequence[str], right: Sequence[str]) -> list[str]:
     return [*left, *(name for name in right if folded(name) not in known)]
 
 
+LATERAL = "lateral"
+"""What marks a subquery in FROM that may name what stands before it."""
+
+
+def is_lateral(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Subquery) and bool(node.meta.get(LATERAL))
+
+
 def owner(column: exp.Column) -> exp.Select | None:
     """The SELECT that a qualified column belongs to: the innermost one with a source of that name.
 
@@ -469,14 +477,15 @@ def owner(column: exp.Column) -> exp.Select | None:
         Refused: a subquery in FROM that reaches for its neighbours.
     """
     node: exp.Expr = column
-    left_a_select = False
+    left_a_select = lateral = False
     while node.parent is not None:
         parent = node.parent
+        lateral = is_lateral(node) or (lateral and not isinstance(node, exp.Query))
         if isinstance(parent, exp.Select):
             through = node.arg_key
             names = {table.alias_or_name for table in tables_of(parent)}
             if through != "with_" and column.table in names:
-                if through in ("from_", "joins") and left_a_select:
+                if through in ("from_", "joins") and left_a_select and not lateral:
                     raise Refused("SDC044", column.name)
                 return parent
             left_a_select = True

@@ -1,7 +1,7 @@
-"""How long a series, a repeated or a padded text is: constants say it before, all else is looked at when it is asked for.
+"""How long a series, a repeated or a padded text is: constants say it before, all else is looked at when it runs.
 
-The whole of a list or text is made at once, and DuckDB does not hear in the middle of it that it is stopped. So an amount
-that is no constant fails where it is too large::
+The whole of a list or text is made at once, and DuckDB does not hear in the middle of it that it is stopped. So an
+amount that is no constant fails where it is too large::
 
     SELECT repeat('*', n) FROM (SELECT count(*) AS n FROM people)
 

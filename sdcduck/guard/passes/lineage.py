@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import RELEASED, by_name
+from sdcduck.guard.expressions import RELEASED, by_name, is_lateral
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.spelling import spell
 from sdcduck.guard.rewritten import Origin
@@ -64,6 +64,9 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Mapping
     sources: dict[str, dict[str, Origin]] = {}
     for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
         columns = _of_source(table, known, blocks) if policy is None else []
+        if is_lateral(table):  # it may be made of all that stands before it
+            before = [column for known_columns in sources.values() for column in known_columns.values()]
+            columns = [_together(column.name, [column, *before], True) for column in columns]
         sources[table.alias_or_name] = {folded(column.name): column for column in columns}
     behind = [column for columns in sources.values() for column in columns.values()]
     missing = any(join.side for join in joins)

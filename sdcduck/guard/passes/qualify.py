@@ -15,6 +15,7 @@ from sqlglot.schema import MappingSchema
 from sdcduck.guard.labels import settle_defaults
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.laterals import again_without, with_laterals
 from sdcduck.guard.passes.normalize import refuse_hidden_relations
 from sdcduck.guard.passes.output_names import name_subqueries
 from sdcduck.guard.passes.sizes import bound
@@ -69,8 +70,11 @@ def _qualified(
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
+    with_laterals(tree)
     try:
-        qualified, rows = bound(qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB), stored)
+        qualified_tree = qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB)
+        again_without(qualified_tree)
+        qualified, rows = bound(qualified_tree, stored)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:

@@ -27,6 +27,7 @@ from sdcduck.guard.expressions import (
     case,
     column_names,
     constant_factor,
+    is_lateral,
     is_number,
     normalize,
     owner,
@@ -67,6 +68,7 @@ class Protection:
         self.progress.query = self.query
         self._result: int | None = None
         self._over_units: set[int] = set()
+        self._read_often = False
 
     def protect(self, tree: exp.Expr) -> Relation:
         """Label and protect a whole query, in place.
@@ -77,6 +79,7 @@ class Protection:
         normalize(tree)
         write_out_measures(tree, self.progress.policies)
         self._result = id(tree.unnest())
+        self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery)))
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
@@ -95,7 +98,10 @@ class Protection:
             if with_.args.get("recursive"):
                 raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
-                visible[folded(cte.alias)] = self._with_source(self.query(cte.this, visible), cte.this, visible)
+                found = self._with_source(self.query(cte.this, visible), cte.this, visible)
+                if self._read_often and found.label is Label.RELEASED:
+                    cte.set("materialized", True)
+                visible[folded(cte.alias)] = found
         if isinstance(node, (exp.Subquery, exp.SetOperation)):
             for key, value in node.args.items():
                 if key not in ("this", "expression", "with_", "alias"):
@@ -135,6 +141,7 @@ class Protection:
         if select.args.get("laterals"):
             raise Refused("SDC005", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
+        self._refuse_laterals(select, over_units=bool(units))
         if units:
             self._over_units.add(id(select))
             without_distinct_on(select)
@@ -170,6 +177,18 @@ class Protection:
         if id(select) == self._result:  # whatever else is to be said of it
             raise Refused("SDC040", _AROUND)
         return block.per_unit()
+
+    def _refuse_laterals(self, select: exp.Select, *, over_units: bool) -> None:
+        """Refuse subqueries in FROM that name what stands before them, where there are records on either side.
+
+        Answers that they read have a name, in a WITH that is worked out on its own.
+        """
+        for table in filter(is_lateral, tables_of(select)):
+            inside = {id(inner) for inner in table.find_all(exp.Select)}
+            owners = [owner(column) for column in table.find_all(exp.Column) if column.table]
+            reaches = any(owner is None or id(owner) not in inside for owner in owners)
+            if reaches and (over_units or inside & self._over_units):
+                raise Refused("SDC044", "LATERAL beside records: put the answers that it names into a WITH before it")
 
     def _holds_records(self, known: Mapping[str, Relation], source: exp.Expr) -> bool:
         policies = [policy for policy in self.progress.policies.values() if policy.label != "public"]
