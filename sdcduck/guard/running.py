@@ -23,7 +23,7 @@ LONGEST_PARAMETER = 10_000
 TOO_LONG = "sdcduck: a value of an aggregate that is too long"
 """Stands in what DuckDB says where `sizes.bound` finds one; an aggregate with this text in it says so, and no more."""
 
-TOO_MANY = "sdcduck: a series, or a repeated or padded text, that is too long"
+TOO_MANY = "sdcduck: a series, or a text that is repeated, padded or grows, that is too long"
 """The same where `looked_at` finds one."""
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -95,7 +95,10 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
             raise Refused("SDC091", _MAKES_MORE) from None
         found = _TOO_MANY.search(str(problem))
         if found is not None:
-            raise Refused("SDC002", f"a series, or a repeated or padded text, of more than {found[1]}") from None
+            raise Refused(
+                "SDC002",
+                f"a series, or a text that is repeated, padded or grows from row to row, of more than {found[1]}",
+            ) from None
         raise Refused("SDC090", type(problem).__name__) from None
 
 

@@ -15,6 +15,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import RELEASED, by_name, is_lateral
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.spelling import spell
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.rewritten import Origin
 from sdcduck.quoting import folded
 
@@ -44,6 +45,11 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Mapping[int,
     visible = dict(known)
     with_ = node.args.get("with_")
     for cte in [] if with_ is None else with_.expressions:
+        if is_recursive(cte):
+            sides = [_of_query(side, visible, blocks) for side in (cte.this.this, cte.this.expression)]
+            every = [column for side in sides for column in side]
+            visible[folded(cte.alias)] = [_together(column.name, every, True) for column in sides[0]]
+            continue
         visible[folded(cte.alias)] = _renamed(_of_query(cte.this, visible, blocks), cte.alias_column_names)
     if isinstance(node, exp.Subquery):
         return _of_query(node.this, visible, blocks)

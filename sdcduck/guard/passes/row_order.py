@@ -24,6 +24,7 @@ from sqlglot import exp
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.expressions import aggregates, by_name, is_query, tables_of, unknown_aggregate
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -57,11 +58,13 @@ class _With:
         columns: their names.
         of_records: whether its rows are records, which nobody sees.
         need: what is made of the order of its rows.
+        recursive: it reads itself, and its rows come in no order.
     """
 
     columns: list[str]
     of_records: bool
     need: Need = Need.NONE
+    recursive: bool = False
 
 
 def order_rows(draft: Draft) -> None:
@@ -114,6 +117,10 @@ class _Rows:
             self.query(node.this, known, need)
         for cte in reversed(with_.expressions if with_ is not None else []):
             before = dict(known)
+            if known[folded(cte.alias)].recursive:
+                for side in (cte.this.this, cte.this.expression):
+                    self.query(side, before, Need.NONE)
+                continue
             before.pop(folded(cte.alias))  # in it the name is that of a table, or of a query further out
             self.query(cte.this, before, known[folded(cte.alias)].need)
 
@@ -122,6 +129,9 @@ class _Rows:
         with_ = node.args.get("with_")
         found = dict(known)
         for cte in with_.expressions if with_ is not None else []:
+            if is_recursive(cte):
+                found[folded(cte.alias)] = _With(_names(cte.this), of_records=False, recursive=True)
+                continue
             found[folded(cte.alias)] = _With(_names(cte.this), self._is_of_records(cte.this, found))
         return found
 
@@ -167,6 +177,7 @@ class _Rows:
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
             (
+                any(self._is_unordered(table, known) for table in tables),
                 grouped,
                 select.args.get("distinct"),
                 select.args.get("order"),
@@ -189,6 +200,10 @@ class _Rows:
         for node in own:
             if is_query(node):
                 self.query(node, known, Need.NONE)
+
+    def _is_unordered(self, table: exp.Expr, known: Mapping[str, _With]) -> bool:
+        found = known.get(folded(table.name)) if isinstance(table, exp.Table) else None
+        return found is not None and found.recursive
 
     def _source(self, table: exp.Expr, known: Mapping[str, _With], need: Need) -> None:
         if isinstance(table, exp.Subquery):
@@ -245,6 +260,8 @@ class _Rows:
         names = self._columns_of(table, known)
         items: list[exp.Expr] = [exp.column(name, alias, quoted=True) for name in names]
         number = exp.Window(this=exp.RowNumber(), over="OVER")
+        if self._is_unordered(table, known):
+            number.set("order", exp.Order(expressions=_ordered(items)))
         items.append(exp.alias_(number, _ROW, quoted=True))
         place = exp.Null()
         table.replace(place)

@@ -55,7 +55,7 @@ def _look_at(series: exp.GenerateSeries) -> None:
     by = _constant(step)
     if by is None or by[0] == "time" or not by[1]:
         raise Refused("SDC005", "a series by steps of anything but a constant: write range(a, b, 2)")
-    start, end = (exp.Paren(this=series.args[part].copy()) for part in ("start", "end"))
+    start, end = (series.args[part].copy() for part in ("start", "end"))
     far: list[exp.Expr]
     if by[0] == "number":
         far = [exp.cast(one, exp.DataType.Type.DOUBLE, copy=False) for one in (end, start)]
@@ -64,7 +64,9 @@ def _look_at(series: exp.GenerateSeries) -> None:
         far = [exp.TimeToUnix(this=one) for one in (end, start)]
         width = by[1] / 1_000_000
     far_apart = exp.Sub(this=far[0], expression=far[1])
-    number = exp.Div(this=exp.Paren(this=far_apart), expression=exp.Literal.number(f"{abs(width)}"), typed=False, safe=False)
+    number = exp.Div(
+        this=exp.Paren(this=far_apart), expression=exp.Literal.number(f"{abs(width)}"), typed=False, safe=False
+    )
     if width < 0:
         number = exp.Neg(this=exp.Paren(this=number))
     series.set("end", looked_at(series.args["end"], number, _MOST))

@@ -21,9 +21,10 @@ from math import inf
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import is_query, whole_number
-from sdcduck.guard.passes.amounts import MOST_TIMES, length_of_format
+from sdcduck.guard.expressions import is_query, tables_of, whole_number
+from sdcduck.guard.passes.amounts import MOST_TIMES, length_of_format, looked_at
 from sdcduck.guard.passes.series import length_of
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import LONGEST_PARAMETER, TOO_LONG
 from sdcduck.quoting import folded
@@ -32,7 +33,7 @@ _MOST_WORK = 2_000_000  # nanoseconds for a row
 _STORED, _PLAIN, _ITEM = 200, 32, 16  # bytes of a value of a table, of a number as a text, around an item of a list
 _WIDE, _MOST_WIDTH = 500_000, 32_000_000  # bytes of a row of many; of one that stands alone, and of a batch
 _LADDER = (_MOST_WIDTH, 10_000_000, 3_000_000, 1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000)
-_LARGEST_PATTERN, _WIDEST = 1000, 1000
+_LARGEST_PATTERN, _WIDEST, _GROWN = 1000, 1000, 10_000
 
 Sizes = Mapping[str, float]
 _Scopes = tuple[Mapping[str, Sizes | None], ...]
@@ -67,6 +68,8 @@ def bound(tree: exp.Expr, stored: Mapping[str, Sizes]) -> tuple[exp.Expr, int | 
     Raises:
         Refused: one does, whatever its aggregates are, or is too wide itself.
     """
+    for cte in filter(is_recursive, tree.find_all(exp.CTE)):
+        _look_at_growth(cte.this.expression)
     alone = isinstance(tree, exp.Select) and tree.args.get("from_") is None
     lists = [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]
     widest = _MOST_WIDTH if alone or _are_last(lists, tree) else _WIDE
@@ -113,6 +116,24 @@ class _Sized:
                 if work <= _MOST_WORK and width <= widest:
                     return most
         return None
+
+
+def _look_at_growth(query: exp.Expr) -> None:
+    """Have the part of WITH RECURSIVE that repeats look at values that may grow each time, in place."""
+    if isinstance(query, (exp.SetOperation, exp.Subquery)):
+        for side in filter(None, (query.this, query.args.get("expression"))):
+            _look_at_growth(side)
+    if not isinstance(query, exp.Select):
+        return
+    tables = {table.alias_or_name for table in tables_of(query) if isinstance(table, exp.Table)}
+    for item in query.expressions:
+        value = item.unalias()
+        if isinstance(value, (exp.Literal, exp.Boolean, exp.Null, *_OF_NUMBERS)):
+            continue
+        if isinstance(value, exp.Column) and value.table in tables:
+            continue
+        length = exp.func("strlen", exp.cast(value.copy(), exp.DataType.Type.TEXT), dialect="duckdb")
+        value.replace(looked_at(value, length, _GROWN))
 
 
 def _multiplies(tree: exp.Expr) -> bool:
@@ -212,6 +233,11 @@ class _Query:
         if with_ is not None:
             ctes = dict(ctes)
             for cte in with_.expressions:
+                if is_recursive(cte):
+                    first = self.of(cte.this.this, ctes, scopes)
+                    ctes[folded(cte.alias)] = {name: max(size, _GROWN) for name, size in first.items()}
+                    self.of(cte.this.expression, ctes, scopes)
+                    continue
                 ctes[folded(cte.alias)] = _renamed(self.of(cte.this, ctes, scopes), cte)
         if isinstance(node, exp.SetOperation):
             left, right = self.of(node.this, ctes, scopes), self.of(node.expression, ctes, scopes)

@@ -40,6 +40,7 @@ from sdcduck.guard.protect.groups import without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
+from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
 from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
 from sdcduck.guard.protect.statistics import is_statistic
@@ -79,7 +80,9 @@ class Protection:
         normalize(tree)
         write_out_measures(tree, self.progress.policies)
         self._result = id(tree.unnest())
-        self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery)))
+        self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery))) or any(
+            with_.args.get("recursive") for with_ in tree.find_all(exp.With)
+        )
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
@@ -95,9 +98,10 @@ class Protection:
         visible = dict(known)
         with_ = node.args.get("with_")
         if with_ is not None:
-            if with_.args.get("recursive"):
-                raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
+                if is_recursive(cte):
+                    visible[folded(cte.alias)] = recursive(cte, visible, self.query, self._over_units)
+                    continue
                 found = self._with_source(self.query(cte.this, visible), cte.this, visible)
                 if self._read_often and found.label is Label.RELEASED:
                     cte.set("materialized", True)
