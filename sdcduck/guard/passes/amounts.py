@@ -36,8 +36,8 @@ def check_amounts(draft: Draft) -> None:
 
     >>> after(check_amounts, "SELECT lpad(area, 9, '.'), repeat('*', length(area)) FROM regions")
     SELECT LPAD(area, 9, '.'), REPEAT('*', CASE WHEN CAST(CASE WHEN LENGTH(area) > 1000 THEN 'sdcduck: a series, or a
-    text that is repeated, padded or grows, that is too long: 1000' ELSE 'true' END AS BOOLEAN) THEN LENGTH(area) END) FROM
-    regions
+    text that is repeated, padded or grows, that is too long: 1000' ELSE 'true' END AS BOOLEAN) THEN LENGTH(area) END)
+    FROM regions
     """
     for text in list(draft.tree.find_all(exp.Repeat, exp.Pad)):
         place = "times" if isinstance(text, exp.Repeat) else "expression"

@@ -33,7 +33,7 @@ def without_laterals(tree: exp.Expr) -> None:
 
 
 def _name_columns(subquery: exp.Subquery) -> None:
-    """Write the names that an alias gives to columns where these are selected, in place: sqlglot finds them only there."""
+    """Write the names that an alias gives to columns where these are selected, in place: there sqlglot finds them."""
     alias, query = subquery.args.get("alias"), subquery.this
     names = list(alias.args.get("columns") or []) if alias is not None else []
     while isinstance(query, exp.SetOperation):
