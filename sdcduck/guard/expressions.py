@@ -410,12 +410,17 @@ def normalize(tree: exp.Expr) -> None:
 
 
 def _as_in(node: exp.Binary) -> None:
-    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN."""
+    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN, and so with a list."""
     kind, query = (exp.Any if isinstance(node, exp.EQ) else exp.All), node.expression.this
-    if not isinstance(node.expression, kind) or not isinstance(query, exp.Query):
+    while isinstance(query, exp.Paren):
+        query = query.this
+    if isinstance(node.expression, kind) and isinstance(query, exp.Array) and query.expressions:
+        found = typed(exp.In(this=node.this, expressions=query.expressions), node)
+    elif isinstance(node.expression, kind) and isinstance(query, exp.Query):
+        subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
+        found = typed(exp.In(this=node.this, query=subquery), node)
+    else:
         return
-    subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
-    found = typed(exp.In(this=node.this, query=subquery), node)
     node.replace(found if kind is exp.Any else exp.Paren(this=exp.Not(this=found)))
 
 
