@@ -38,7 +38,7 @@ def _name_columns(subquery: exp.Subquery) -> None:
     names = list(alias.args.get("columns") or []) if alias is not None else []
     while isinstance(query, exp.SetOperation):
         query = query.this
-    if not names:
+    if alias is None or not names:
         return
     items = query.expressions if isinstance(query, exp.Select) else []
     if len(names) > len(items) or any(item.is_star or item.find(exp.Columns) is not None for item in items):

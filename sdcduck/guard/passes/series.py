@@ -59,16 +59,14 @@ def _look_at(series: exp.GenerateSeries) -> None:
     far: list[exp.Expr]
     if by[0] == "number":
         far = [exp.cast(one, exp.DataType.Type.DOUBLE, copy=False) for one in (end, start)]
-        width = by[1]
+        width = str(abs(by[1]))
     else:
         far = [exp.TimeToUnix(this=one) for one in (end, start)]
-        width = by[1] / 1_000_000
-    far_apart = exp.Sub(this=far[0], expression=far[1])
-    number = exp.Div(
-        this=exp.Paren(this=far_apart), expression=exp.Literal.number(f"{abs(width)}"), typed=False, safe=False
-    )
-    if width < 0:
-        number = exp.Neg(this=exp.Paren(this=number))
+        width = str(abs(by[1]) // 1_000_000)
+    if by[1] < 0:
+        far.reverse()
+    distance = exp.Paren(this=exp.Sub(this=far[0], expression=far[1]))
+    number = exp.Div(this=distance, expression=exp.Literal.number(width), typed=False, safe=False)
     series.set("end", looked_at(series.args["end"], number, _MOST))
     series.meta[_LOOKED_AT] = True
 
