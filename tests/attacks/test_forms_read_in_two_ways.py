@@ -152,7 +152,7 @@ QUERIES = (
     "WITH RECURSIVE c AS (SELECT age, count(*) AS k FROM people GROUP BY 1), t AS (SELECT 20 AS a, 0::DOUBLE AS s UNION ALL "
     "SELECT t.a + 1, t.s + c.k FROM t JOIN c ON c.age = t.a) SELECT a, s FROM t",
     "SELECT region, unnest(range(n // 200)) AS i FROM (SELECT region, count(*) AS n FROM people GROUP BY 1)",
-    "SELECT histogram(age) AS h, mad(age) AS m, entropy(region) AS e FROM (SELECT region, age FROM people GROUP BY ALL)",
+    "SELECT histogram(age)::VARCHAR AS h, mad(age) AS m, entropy(region) AS e FROM (SELECT region, age FROM people GROUP BY ALL)",
     # a relation and a column, or a field, of one name
     "SELECT st.region, count(*) FROM people st GROUP BY 1",
     "SELECT st.st.region, count(*) FROM people st GROUP BY 1",
