@@ -108,7 +108,8 @@ def _value(value: object) -> object:
 
 EXPRESSIONS = (
     # texts by patterns, and times
-    "regexp_replace(region, '[aN]', '_', 'g')", "regexp_extract(region, '^(.)', 1)", "region ~ '^N' = ok", "sex !~ '[f]'",
+    "regexp_replace(region, '[aN]', '_', 'g')", "regexp_extract(region, '^(.)', 1)", "regexp_matches(sex, '[f]') = ok",
+    *([] if IS_1 else ["region ~ '^N' = ok", "sex !~ '[f]'"]),
     "region NOT SIMILAR TO '.a.*' = ok", "concat_ws('-', region, sex, age)", "lpad(sex, 3, 'x') || rpad(sex, 2, '-')",
     "epoch(d) // 86400", "year(age(DATE '2021-01-01', d))", "ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'",
     # NOT that belongs to one operator and not to all that follows
