@@ -70,9 +70,11 @@ WORDS_OF_TIME = words_in("current_date current_time current_timestamp localtime 
 
 INSTEAD = {
     "array_contains": "x IN ['a', 'b']",
+    "format_of_postgres": "a || ': ' || b, or printf('%s: %s', a, b)",
     "initcap": "upper(left(x, 1)) || lower(substring(x, 2))",
     "like_with_a_list": "a LIKE 'x%' OR a LIKE 'y%'",
     "now": "current_date or current_timestamp",
+    "similar_to_of_postgres": "x LIKE 'a%', or regexp_full_match(x, 'a.*')",
     "to_char": "strftime(x, '%Y-%m'); PostgreSQL clients may write to_char(x, 'YYYY-MM'), but not all patterns",
     "to_date": "DATE '2024-05-31'; PostgreSQL clients may write to_date('2024-05-31', 'YYYY-MM-DD')",
     "to_number": "CAST(x AS DOUBLE)",
