@@ -16,7 +16,8 @@ UNIT_FUNCTIONS = words_in(
     "contains replace reverse date_trunc date_part datepart datetrunc year month day hour minute quarter "
     "week weekday dayofweek dayofmonth dayofyear isodow isoyear weekofyear yearweek decade century last_day "
     "split_part monthname dayname date_diff datediff date_sub datesub strftime make_date to_days to_weeks to_months "
-    "to_years to_hours to_minutes to_seconds time_bucket"
+    "to_years to_hours to_minutes to_seconds time_bucket concat_ws lpad rpad regexp_matches regexp_full_match "
+    "regexp_extract regexp_replace epoch age timezone"
 )
 """Scalar functions over single records: total (with TRY around them), cheap, deterministic."""
 
@@ -25,7 +26,9 @@ AGGREGATES = words_in(
     "var_pop variance quantile quantile_cont quantile_disc mode first last any_value arg_max arg_min "
     "max_by min_by string_agg listagg list array_agg bool_and bool_or corr covar_pop covar_samp "
     "regr_slope regr_intercept regr_r2 product skewness kurtosis approx_count_distinct fsum sumkahan "
-    "kahan_sum favg grouping grouping_id"
+    "kahan_sum favg grouping grouping_id regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy "
+    "approx_quantile histogram entropy mad weighted_avg wavg geomean geometric_mean sem kurtosis_pop "
+    "bit_and bit_or bit_xor"
 )
 _WINDOWS = words_in(
     "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill"
@@ -33,14 +36,15 @@ _WINDOWS = words_in(
 _SCALARS = words_in(
     "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
     "radians degrees to_days to_months to_years to_hours to_minutes to_seconds to_weeks date_add "
-    "age isnan isinf isfinite instr position strpos string_split chr ascii unicode list_value "
-    "struct_pack regexp_matches regexp_replace regexp_extract coalesce ifnull row constant_or_null today "
-    "current_date get_current_time epoch to_timestamp make_timestamp strptime try_strptime date_bin "
+    "isnan isinf isfinite instr position strpos string_split chr ascii unicode list_value "
+    "struct_pack coalesce ifnull row constant_or_null today "
+    "current_date get_current_time to_timestamp make_timestamp strptime try_strptime date_bin "
     "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
     "list_position list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct "
     "list_unique array_reverse_sort list_sum list_avg list_min list_max array_length array_to_string str_split split "
     "string_to_array unnest struct_extract "
-    "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality md5"
+    "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality md5 "
+    "format printf bar repeat"
 )
 SERIES = words_in("range generate_series")
 """Lists of so many values, of constants; in FROM, too."""
@@ -65,16 +69,12 @@ WORDS_OF_TIME = words_in("current_date current_time current_timestamp localtime 
 """What DuckDB takes for functions where no column is called so."""
 
 INSTEAD = {
-    "age": "date_sub('year', from, to) for whole years",
     "array_contains": "x IN ['a', 'b']",
-    "epoch": "date_part('epoch', x)",
-    "format": "text || n || text, with round(n, 1)",
-    "histogram": "GROUP BY x // 10 * 10",
+    "format_of_postgres": "a || ': ' || b, or printf('%s: %s', a, b)",
+    "initcap": "upper(left(x, 1)) || lower(substring(x, 2))",
     "like_with_a_list": "a LIKE 'x%' OR a LIKE 'y%'",
     "now": "current_date or current_timestamp",
-    "printf": "text || n || text, with round(n, 1)",
-    "regexp_full_match": "LIKE",
-    "regexp_matches": "LIKE, starts_with or contains",
+    "similar_to_of_postgres": "x LIKE 'a%', or regexp_full_match(x, 'a.*')",
     "to_char": "strftime(x, '%Y-%m'); PostgreSQL clients may write to_char(x, 'YYYY-MM'), but not all patterns",
     "to_date": "DATE '2024-05-31'; PostgreSQL clients may write to_date('2024-05-31', 'YYYY-MM-DD')",
     "to_number": "CAST(x AS DOUBLE)",

@@ -325,6 +325,15 @@ def keeps_numbers(cast: exp.Cast) -> bool:
     return (to == "real" and of in ("whole", "real", "decimal")) or (of == "whole" and to in ("whole", "decimal"))
 
 
+def whole_number(node: exp.Expr | None) -> int | None:
+    """A whole number that stands in the query; None: it is anything else."""
+    if isinstance(node, exp.Neg):
+        inner = whole_number(node.this)
+        return None if inner is None else -inner
+    is_whole = isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal() and len(node.this) <= 18
+    return int(node.this) if isinstance(node, exp.Literal) and is_whole else None
+
+
 def is_number(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
@@ -334,7 +343,7 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 }  # fmt: skip
 
 
-_UNKNOWN = frozenset([*_SYNONYMS, "count_star", "product"])
+_UNKNOWN = frozenset([*_SYNONYMS, "count_star"])
 """Aggregates of which sqlglot does not know that they are, as it is said here or at all."""
 
 
@@ -401,12 +410,17 @@ def normalize(tree: exp.Expr) -> None:
 
 
 def _as_in(node: exp.Binary) -> None:
-    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN."""
+    """Write ``x = ANY (SELECT ..)`` and ``x <> ALL (SELECT ..)`` as IN and NOT IN, and so with a list."""
     kind, query = (exp.Any if isinstance(node, exp.EQ) else exp.All), node.expression.this
-    if not isinstance(node.expression, kind) or not isinstance(query, exp.Query):
+    while isinstance(query, exp.Paren):
+        query = query.this
+    if isinstance(node.expression, kind) and isinstance(query, exp.Array) and query.expressions:
+        found = typed(exp.In(this=node.this, expressions=query.expressions), node)
+    elif isinstance(node.expression, kind) and isinstance(query, exp.Query):
+        subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
+        found = typed(exp.In(this=node.this, query=subquery), node)
+    else:
         return
-    subquery = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
-    found = typed(exp.In(this=node.this, query=subquery), node)
     node.replace(found if kind is exp.Any else exp.Paren(this=exp.Not(this=found)))
 
 
@@ -414,7 +428,7 @@ def as_written(select: exp.Select) -> None:
     """Write aggregates of numbers that are released or public by their own name: their sums are other numbers."""
     for node in list(select.find_all(exp.Sum, exp.Avg)):
         if _WRITTEN in node.meta:
-            node.replace(typed(exp.Anonymous(this=node.meta[_WRITTEN], expressions=[node.this]), node))
+            node.replace(typed(exp.AnonymousAggFunc(this=node.meta[_WRITTEN], expressions=[node.this]), node))
 
 
 def _compare_by_column(node: exp.Expr) -> None:
@@ -453,6 +467,14 @@ def by_name(left: Sequence[str], right: Sequence[str]) -> list[str]:
     return [*left, *(name for name in right if folded(name) not in known)]
 
 
+LATERAL = "lateral"
+"""What marks a subquery in FROM that may name what stands before it."""
+
+
+def is_lateral(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Subquery) and bool(node.meta.get(LATERAL))
+
+
 def owner(column: exp.Column) -> exp.Select | None:
     """The SELECT that a qualified column belongs to: the innermost one with a source of that name.
 
@@ -460,14 +482,15 @@ def owner(column: exp.Column) -> exp.Select | None:
         Refused: a subquery in FROM that reaches for its neighbours.
     """
     node: exp.Expr = column
-    left_a_select = False
+    left_a_select = lateral = False
     while node.parent is not None:
         parent = node.parent
+        lateral = is_lateral(node) or (lateral and not isinstance(node, exp.Query))
         if isinstance(parent, exp.Select):
             through = node.arg_key
             names = {table.alias_or_name for table in tables_of(parent)}
             if through != "with_" and column.table in names:
-                if through in ("from_", "joins") and left_a_select:
+                if through in ("from_", "joins") and left_a_select and not lateral:
                     raise Refused("SDC044", column.name)
                 return parent
             left_a_select = True

@@ -8,6 +8,7 @@ import duckdb
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.passes.aliases import resolve_aliases, spell_names
+from sdcduck.guard.passes.amounts import check_amounts
 from sdcduck.guard.passes.answer import finish, foresee, name_columns
 from sdcduck.guard.passes.columns import expand_columns
 from sdcduck.guard.passes.draft import Draft
@@ -27,6 +28,7 @@ from sdcduck.guard.passes.row_order import order_rows
 from sdcduck.guard.passes.same_reading import same_reading
 from sdcduck.guard.passes.series import expand_series
 from sdcduck.guard.passes.validate import validate, validate_rewritten
+from sdcduck.guard.passes.zones import check_zones
 from sdcduck.guard.question import columns_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
@@ -37,7 +39,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     # A text that DuckDB and sqlglot read alike, of what is on the lists.
     read_text, number_parameters, parse, validate, same_reading,
     # One form for what has several.
-    expand_pivots, expand_series, check_words, resolve_tables, normalize,
+    expand_pivots, expand_series, check_amounts, check_zones, check_words, resolve_tables, normalize,
     # Every name in full.
     describe_tables, name_outputs, expand_columns, resolve_aliases, qualify, read_fields, spell_names,
     # What needs no record.

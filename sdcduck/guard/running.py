@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,12 +24,16 @@ LONGEST_PARAMETER = 10_000
 TOO_LONG = "sdcduck: a value of an aggregate that is too long"
 """Stands in what DuckDB says where `sizes.bound` finds one; an aggregate with this text in it says so, and no more."""
 
+TOO_MANY = "sdcduck: a series, or a text that is repeated, padded or grows, that is too long"
+"""The same where `looked_at` finds one."""
+
 Parameters = Sequence[object] | Mapping[str, object] | None
 _Answer = TypeVar("_Answer")
 _MAKES_MORE = (
     "functions of a very long list or text of an aggregate: sort by list(x ORDER BY x), and aggregate fewer rows, with "
     "LIMIT in a subquery"
 )
+_TOO_MANY = re.compile(rf"{TOO_MANY}: (\d+)")
 _NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
 
 
@@ -89,6 +94,12 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
             raise Refused("SDC094") from None
         if TOO_LONG in str(problem):
             raise Refused("SDC091", _MAKES_MORE) from None
+        found = _TOO_MANY.search(str(problem))
+        if found is not None:
+            raise Refused(
+                "SDC002",
+                f"a series, or a text that is repeated, padded or grows from row to row, of more than {found[1]}",
+            ) from None
         raise Refused("SDC090", failure(problem)) from None
 
 

@@ -68,3 +68,35 @@ def test_the_function_for_keys_raises_nothing() -> None:
     con: duckdb.DuckDBPyConnection = sdcduck.connect(secret="the secret of the tests")
     asked = "SELECT _sdc_group_key(to_years(3)), _sdc_group_key([0.5::DOUBLE]), _sdc_group_key(7), _sdc_group_key('x'), _sdc_group_key(-0.0::DOUBLE)"
     assert str(con.execute(asked).fetchone()) == "(None, None, 7, 'x', 0.0)"
+
+
+_AGES = "(SELECT age, count(*) AS n FROM people GROUP BY age)"
+_FAILS = "CASE WHEN age = {} THEN 'bad' ELSE '1' END"
+OVER_GROUPS = (
+    f"SELECT age, repeat('x', CASE WHEN age = {{}} THEN 5000 ELSE 1 END) AS r FROM {_AGES}",
+    f"SELECT age FROM {_AGES} WHERE strlen(repeat('x', CASE WHEN age = {{}} THEN 5000 ELSE 1 END)) = 1",
+    f"SELECT age, lpad('x', CASE WHEN age = {{}} THEN 5000 ELSE 1 END, '.') AS r FROM {_AGES}",
+    f"SELECT age FROM {_AGES} WHERE format('{{:d}}', ({_FAILS})::INT) = '1'",
+    f"SELECT age FROM {_AGES} WHERE printf('%d', ({_FAILS})::INT) = '1'",
+    f"SELECT age, i FROM {_AGES} a, range(CASE WHEN a.age = {{}} THEN 50000 ELSE 2 END) t(i)",
+    f"SELECT age FROM {_AGES} WHERE len(range(CASE WHEN age = {{}} THEN 50000 ELSE 2 END)) = 2",
+    f"SELECT a.age, l.x FROM {_AGES} a, LATERAL (SELECT ({_FAILS.replace('age', 'a.age')})::INT AS x) l",
+    f"WITH a AS {_AGES} SELECT o.age, l.age FROM (VALUES (20)) o(age), LATERAL (SELECT a.age FROM a WHERE a.age = o.age AND "
+    f"({_FAILS.replace('age', 'a.age')})::INT = 1) l",
+    f"WITH RECURSIVE a AS {_AGES}, t AS (SELECT 20 AS age UNION ALL SELECT t.age + 1 FROM t JOIN a ON a.age = t.age "
+    f"WHERE ({_FAILS.replace('age', 'a.age')})::INT = 1) SELECT max(age) AS m FROM t",
+    f"SELECT histogram(({_FAILS})::INT)::VARCHAR AS h, mad(({_FAILS})::INT) AS m FROM {_AGES}",
+    f"SELECT sum(age) AS s FROM {_AGES} WHERE bar(age, 0, CASE WHEN age = {{}} THEN 'nan'::DOUBLE ELSE 100 END, 10) <> ''",
+    f"SELECT age FROM {_AGES} WHERE regexp_matches(({_FAILS})::INT::VARCHAR, '1')",
+)
+"""What fails for one group, over what is published of all."""
+
+
+@pytest.mark.parametrize(("form", "one"), each_once(OVER_GROUPS, list(METHODS)), indirect=["one"])
+def test_what_is_made_of_groups_fails_for_none_that_is_not_shown(one: Guard, form: str) -> None:
+    """One alone, nobody, and a group that is shown, for which it does fail; noise may show one who is alone."""
+    alone, nobody, shown = (outcome(one, form.replace("{}", str(age))) for age in (7, 8, 20))
+    is_shown = 7 in one.sql("SELECT DISTINCT age FROM people").column("age").to_pylist()
+    assert nobody == ""
+    assert alone == (shown if is_shown else nobody)
+    assert shown or "bar(" in form

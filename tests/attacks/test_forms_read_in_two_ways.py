@@ -107,6 +107,11 @@ def _value(value: object) -> object:
 
 
 EXPRESSIONS = (
+    # texts by patterns, and times
+    "regexp_replace(region, '[aN]', '_', 'g')", "regexp_extract(region, '^(.)', 1)", "regexp_matches(sex, '[f]') = ok",
+    *([] if IS_1 else ["region ~ '^N' = ok", "sex !~ '[f]'"]),
+    "region NOT SIMILAR TO '.a.*' = ok", "concat_ws('-', region, sex, age)", "lpad(sex, 3, 'x') || rpad(sex, 2, '-')",
+    "epoch(d) // 86400", "year(age(DATE '2021-01-01', d))", "ts AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo'",
     # NOT that belongs to one operator and not to all that follows
     "region NOT IN ('N') >= ok", "region NOT IN ('N') < ok", "age NOT BETWEEN 20 AND 21 > ok", "sex NOT LIKE 'f' <= ok",
     "sex IS NOT NULL < ok", "sex NOT ILIKE 'F' IS NULL", "age NOT IN (20, 21) IS DISTINCT FROM ok", "NOT age IN (20) = ok",
@@ -141,6 +146,14 @@ PLACES = (
 
 
 QUERIES = (
+    # subqueries that name what stands before them, and queries that read themselves
+    "SELECT c.region, l.x FROM (SELECT region, count(*) AS n FROM people GROUP BY 1) c, LATERAL (SELECT c.n * 2 AS x) l",
+    "WITH c AS (SELECT region, age, count(*) AS n FROM people GROUP BY ALL) SELECT r.region, t.age, t.n FROM regions r, "
+    "LATERAL (SELECT age, n FROM c WHERE c.region = r.region ORDER BY n DESC, age LIMIT 2) t",
+    "WITH RECURSIVE c AS (SELECT age, count(*) AS k FROM people GROUP BY 1), t AS (SELECT 20 AS a, 0::DOUBLE AS s UNION ALL "
+    "SELECT t.a + 1, t.s + c.k FROM t JOIN c ON c.age = t.a) SELECT a, s FROM t",
+    "SELECT region, unnest(range(n // 200)) AS i FROM (SELECT region, count(*) AS n FROM people GROUP BY 1)",
+    "SELECT histogram(age)::VARCHAR AS h, mad(age) AS m, entropy(region) AS e FROM (SELECT region, age FROM people GROUP BY ALL)",
     # a relation and a column, or a field, of one name
     "SELECT st.region, count(*) FROM people st GROUP BY 1",
     "SELECT st.st.region, count(*) FROM people st GROUP BY 1",

@@ -116,9 +116,13 @@ NASTY = {
 UNCAUGHT = {
     "time_bucket", "like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "date_part", "datepart", "date_trunc",
     "datetrunc", "date_diff", "datediff", "date_sub", "datesub", "week", "weekday", "dayofweek", "dayofyear", "isodow", "isoyear",
-    "weekofyear", "yearweek",
+    "weekofyear", "yearweek", "timezone",
 }  # fmt: skip
 """Functions that raise what TRY does not catch, for arguments that `refuse_uncaught` refuses."""
+
+
+PADDED = {"lpad": ["-1", "0", "1000"], "rpad": ["-1", "0", "1000"]}
+"""What may be given in place of nasty numbers: texts are padded to so many characters at most."""
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +145,8 @@ def test_no_function_over_records_raises_an_error(con: duckdb.DuckDBPyConnection
             continue
         columns = ", ".join(f"a{place}" for place in range(len(types)))
         once = tried(exp.maybe_parse(f'"{name}"({columns})', dialect="duckdb")).sql("duckdb")
-        rows = list(itertools.product(*(NASTY[kind] for kind in types)))
+        given_for = {**NASTY, "INTEGER": PADDED.get(name, NASTY["INTEGER"])}
+        rows = list(itertools.product(*(given_for[kind] for kind in types)))
         made = ", ".join(f"column{place}::{kind} AS a{place}" for place, kind in enumerate(types))
         values = ", ".join("(" + ", ".join("'" + value.replace("'", "''") + "'" for value in row) + ")" for row in rows)
         given = ", ".join(f"column{place}" for place in range(len(types)))
@@ -179,6 +184,7 @@ def test_the_parts_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnectio
         asked += [
             f"{name}(v)" for name in ("week", "weekday", "dayofweek", "dayofyear", "isodow", "isoyear", "yearweek")
         ]
+    asked += ["timezone('Asia/Tokyo', v)", "timezone('America/Los_Angeles', v)"]
     bound = 0
     for value, call in itertools.product(TIMES[kind], asked):
         try:
@@ -189,6 +195,17 @@ def test_the_parts_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnectio
         except (duckdb.BinderException, duckdb.ParserException):
             continue
     assert bound > 0 or kind == "TIMETZ"
+
+
+def test_the_time_zones_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnection) -> None:
+    """Of others DuckDB says that it does not know them, which TRY does not catch."""
+    zones = [name for (name,) in con.execute("SELECT name FROM pg_timezone_names()").fetchall()]
+    times = "unnest(['2024-06-01 12:00:00'::TIMESTAMP, 'infinity', '290309-12-22 (BC) 00:00:00'])"
+    asked = ", ".join(f"count(TRY(timezone('{zone.lower()}', t)))" for zone in zones)
+    counts = con.execute(f"SELECT {asked} FROM (SELECT {times} AS t)").fetchone()
+    assert counts is not None
+    assert len(counts) > 400
+    assert min(counts) >= 1
 
 
 def test_the_type_of_a_time_is_what_duckdb_says(con: duckdb.DuckDBPyConnection) -> None:

@@ -160,7 +160,8 @@ def test_lists_of_patterns_mean_each(meant: Guard, condition: str, words: list[s
 
 
 @pytest.mark.parametrize(
-    "condition", ["word LIKE ANY (SELECT pattern FROM words)", "word LIKE ANY ($1)", "word LIKE ALL ('{a,b}')", "word SIMILAR TO 'a%'"]
+    "condition", ["word LIKE ANY (SELECT pattern FROM words)", "word LIKE ANY ($1)", "word LIKE ALL ('{a,b}')", "word SIMILAR TO 'a%'",
+     "format('%s', word) = 'a'", "format(word, 1) = 'a'"]
 )  # fmt: skip
 def test_what_no_pattern_of_duckdb_means_is_refused(meant: Guard, condition: str) -> None:
     for written in ("{}", "{} AND to_char(current_date, 'YYYY') <> ''"):  # read as DuckDB's, and as PostgreSQL's

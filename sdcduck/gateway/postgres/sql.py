@@ -37,6 +37,10 @@ _SETTLED = re.compile(
 )
 
 
+_OTHER_MEANING = re.compile(r"\bsimilar\s+to\b|(?<![.\w])format\s*\(", re.I)
+"""What has signs of its own in PostgreSQL: % in SIMILAR TO is any text, format has %s where DuckDB has {}."""
+
+
 def to_duckdb(sql: str, database: str) -> str:
     """The text with which the guard is asked.
 
@@ -56,12 +60,15 @@ def to_duckdb(sql: str, database: str) -> str:
 
 
 def _read(sql: str, database: str) -> str:
+    other = _OTHER_MEANING.search(sql) is not None
     if is_large(sql) or CALLED.search(sql):
-        return sql
+        return _OTHER_MEANING.sub(" similar_to_of_postgres ", sql) if other else sql
     dialect = "postgres" if _ONLY_POSTGRES.search(sql) else "duckdb"
     schemas = {*_OUR_SCHEMAS, folded(database)}
-    changed = _SETTLED.search(sql) is not None or any(
-        f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas
+    changed = (
+        other
+        or _SETTLED.search(sql) is not None
+        or any(f"{schema}." in sql.lower().replace('"', "").replace(" ", "") for schema in schemas)
     )
     try:
         if dialect == "duckdb" and not changed:
@@ -207,6 +214,11 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
     for quantile in list(tree.find_all(exp.WithinGroup)):
         _settle_quantile(quantile)
     _put_templates(tree)
+    for call in reversed(list(tree.find_all(exp.SimilarTo, exp.Format))):
+        if isinstance(call, exp.SimilarTo):
+            call.replace(exp.Anonymous(this="similar_to_of_postgres", expressions=[call.this, call.expression]))
+        elif "%" in (_text_of(call.this) or "%"):
+            call.replace(exp.Anonymous(this="format_of_postgres", expressions=[call.this, *call.expressions]))
     settle_patterns(tree)
     for text in list(tree.find_all(exp.ByteString)):  # E'..', as psycopg2 writes texts with a backslash
         text.replace(exp.Literal.string(text.name))

@@ -197,7 +197,8 @@ class Names:
             raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
         cte = cte_of(table)
         if cte is not None:
-            return self._of_query(cte.this)
+            names = list(cte.alias_column_names)
+            return [*names, *self._of_query(cte.this)[len(names) :]]
         if folded(table.name) not in self.schema:
             raise Refused("SDC020", table.name)
         return list(self.schema[folded(table.name)])
@@ -249,7 +250,7 @@ def cte_of(table: exp.Table) -> exp.CTE | None:
         with_ = around if isinstance(around, exp.With) else around.args.get("with_")
         if with_ is not None and with_ is not inside:
             for cte in with_.expressions:
-                if cte is inside:
+                if cte is inside and not (with_.args.get("recursive") and folded(cte.alias) == folded(table.name)):
                     break
                 if folded(cte.alias) == folded(table.name):
                     return cte if isinstance(cte, exp.CTE) else None

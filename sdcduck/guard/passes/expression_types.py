@@ -14,7 +14,7 @@ from sqlglot.dialects.dialect import Dialect
 from sdcduck.quoting import folded
 
 _KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
-_MAKE_INTERVALS = frozenset(
+_MAKE_INTERVALS = frozenset(["age"]) | frozenset(
     f"to_{unit}" for unit in ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 )
 _OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}

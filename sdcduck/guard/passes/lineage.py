@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import RELEASED, by_name, is_number
+from sdcduck.guard.expressions import RELEASED, by_name, is_lateral, is_number
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.spelling import spell
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.rewritten import Origin
 from sdcduck.guard.worth import Statistic, Terms
 from sdcduck.quoting import folded
@@ -60,6 +61,11 @@ def _of_query(node: exp.Expr, known: Mapping[str, Columns], blocks: Blocks) -> C
     visible = dict(known)
     with_ = node.args.get("with_")
     for cte in [] if with_ is None else with_.expressions:
+        if is_recursive(cte):
+            sides = [_of_query(side, visible, blocks) for side in (cte.this.this, cte.this.expression)]
+            every = [column for side in sides for column in side]
+            visible[folded(cte.alias)] = [_together(column.name, every, True) for column in sides[0]]
+            continue
         visible[folded(cte.alias)] = _renamed(_of_query(cte.this, visible, blocks), cte.alias_column_names)
     if isinstance(node, exp.Subquery):
         return _of_query(node.this, visible, blocks)
@@ -81,6 +87,9 @@ def _of_select(select: exp.Select, known: Mapping[str, Columns], blocks: Blocks)
     sources: dict[str, dict[str, Origin]] = {}
     for table in ([] if from_ is None else [from_.this]) + [join.this for join in joins]:
         columns = _of_source(table, known, blocks) if policy is None else []
+        if is_lateral(table):  # it may be made of all that stands before it
+            before = [column for known_columns in sources.values() for column in known_columns.values()]
+            columns = [_together(column.name, [column, *before], True) for column in columns]
         sources[table.alias_or_name] = {folded(column.name): column for column in columns}
     behind = [column for columns in sources.values() for column in columns.values()]
     missing = any(join.side for join in joins)

@@ -213,6 +213,22 @@ def normalize(draft: Draft) -> None:
     draft.subscripts = settle_subscripts(draft.tree)
 
 
+_AGGREGATES = frozenset(
+    [
+        "product",
+        "histogram",
+        "entropy",
+        "mad",
+        "weighted_avg",
+        "wavg",
+        "geomean",
+        "geometric_mean",
+        "sem",
+        "kurtosis_pop",
+    ]
+)
+"""Aggregates that sqlglot takes for any function."""
+
 _WORD = re.compile(r"\w+")
 
 _ALSO_WORDS = ("", "=", "CURRENT ROW", "NO OTHERS")
@@ -245,6 +261,11 @@ def _normalize(tree: exp.Expr) -> None:
     for call in list(tree.find_all(exp.Anonymous)):
         if folded(call.name) == "count_star" and not call.expressions:
             call.replace(exp.Count(this=exp.Star(), big_int=True))
+        elif folded(call.name) in _AGGREGATES:
+            call.replace(exp.AnonymousAggFunc(this=folded(call.name), expressions=call.expressions))
+    for quantile in list(tree.find_all(exp.ApproxQuantile)):
+        arguments = [quantile.args[part] for part in quantile.arg_types if quantile.args.get(part) is not None]
+        quantile.replace(exp.AnonymousAggFunc(this="approx_quantile", expressions=arguments))
     for places in tree.find_all(exp.GroupingId):
         if not places.expressions:
             raise Refused("SDC005", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")

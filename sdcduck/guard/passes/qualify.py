@@ -15,11 +15,13 @@ from sqlglot.schema import MappingSchema
 from sdcduck.guard.labels import settle_defaults
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.passes.laterals import again_without, with_laterals
 from sdcduck.guard.passes.normalize import refuse_hidden_relations
 from sdcduck.guard.passes.output_names import name_subqueries
 from sdcduck.guard.passes.sizes import bound
 from sdcduck.guard.passes.subscripts import settle_fields
 from sdcduck.guard.passes.using import note_using, refuse_other_using
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
 
@@ -69,8 +71,13 @@ def _qualified(
     for named in tree.find_all(exp.Table):
         if not named.alias and not _WORD.fullmatch(named.name):
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
+    with_laterals(tree)
     try:
-        qualified, rows = bound(qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB), stored)
+        qualified_tree = qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB)
+        again_without(qualified_tree)
+        for cte in filter(is_recursive, qualified_tree.find_all(exp.CTE)):
+            cte.args["alias"].set("columns", None)  # they are the names of what is selected by now
+        qualified, rows = bound(qualified_tree, stored)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:

@@ -16,6 +16,7 @@ from sdcduck.catalog import Policy
 from sdcduck.errors import unknown
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.passes.draft import Draft, TableName
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -54,12 +55,15 @@ class OwnNames:
         """As `settle`, of a part; ``visible``: the new names of the queries in WITH around it."""
         with_ = node.args.get("with_")
         if with_ is not None:
-            visible = dict(visible)
             for cte in with_.expressions:
-                self._within(cte.this, visible)
+                itself = is_recursive(cte)
+                if not itself:
+                    self._within(cte.this, visible)
                 made = f"{_WITH}{len(self.tables)}"
                 self.tables.add(("", "", made))
-                visible[folded(cte.alias)] = made
+                visible = {**visible, folded(cte.alias): made}
+                if itself:
+                    self._within(cte.this, visible)
                 cte.args["alias"].set("this", exp.to_identifier(made, quoted=True))
         if isinstance(node, exp.Table):
             self._name(node, visible)

@@ -74,12 +74,25 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     if subscripts:
         settle_subscripts(tree)
     bracket_keys(tree)
+    _as_calls(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
     try:
         again = _DUCKDB.parser().parse(words_of(sql), sql)
     except SqlglotError:
         return None
-    if subscripts and again[0] is not None:
-        settle_subscripts(again[0])
+    if again and again[0] is not None:
+        _as_calls(again[0])
+        if subscripts:
+            settle_subscripts(again[0])
     return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
+
+
+def _as_calls(tree: exp.Expr) -> None:
+    """Write aggregates as any functions that sqlglot reads so, in place; approx_quantile it writes in another way."""
+    for call in list(tree.find_all(exp.AnonymousAggFunc, exp.ApproxQuantile)):
+        if isinstance(call, exp.ApproxQuantile):
+            arguments = [call.args[part] for part in call.arg_types if call.args.get(part) is not None]
+            call.replace(exp.Anonymous(this="APPROX_QUANTILE", expressions=arguments))
+        else:
+            call.replace(exp.Anonymous(this=call.name.upper(), expressions=call.expressions))

@@ -24,6 +24,7 @@ from sqlglot import exp
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.expressions import aggregates, by_name, is_query, tables_of, unknown_aggregate
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -33,6 +34,7 @@ _AS_THEY_COME = (
     exp.FirstValue, exp.LastValue, exp.NthValue,
 )  # fmt: skip
 """Functions of rows in an order, which they can be told."""
+_OF_SEVERAL = (exp.ArgMax, exp.ArgMin, exp.NthValue)
 _PLACES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 """Functions of the place of a row in the order of a window."""
 _RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
@@ -56,11 +58,13 @@ class _With:
         columns: their names.
         of_records: whether its rows are records, which nobody sees.
         need: what is made of the order of its rows.
+        recursive: it reads itself, and its rows come in no order.
     """
 
     columns: list[str]
     of_records: bool
     need: Need = Need.NONE
+    recursive: bool = False
 
 
 def order_rows(draft: Draft) -> None:
@@ -113,6 +117,10 @@ class _Rows:
             self.query(node.this, known, need)
         for cte in reversed(with_.expressions if with_ is not None else []):
             before = dict(known)
+            if known[folded(cte.alias)].recursive:
+                for side in (cte.this.this, cte.this.expression):
+                    self.query(side, before, Need.NONE)
+                continue
             before.pop(folded(cte.alias))  # in it the name is that of a table, or of a query further out
             self.query(cte.this, before, known[folded(cte.alias)].need)
 
@@ -121,6 +129,9 @@ class _Rows:
         with_ = node.args.get("with_")
         found = dict(known)
         for cte in with_.expressions if with_ is not None else []:
+            if is_recursive(cte):
+                found[folded(cte.alias)] = _With(_names(cte.this), of_records=False, recursive=True)
+                continue
             found[folded(cte.alias)] = _With(_names(cte.this), self._is_of_records(cte.this, found))
         return found
 
@@ -161,11 +172,12 @@ class _Rows:
             raise Refused("SDC005", "ROWS beside EXCLUDE TIES or GROUP, of rows that may be equal: RANGE or GROUPS")
         _settle_distinct(select)
         grouped = select.args.get("group") is not None or any(map(aggregates, _shown(select)))
-        told = [node for node in own if isinstance(node, _AS_THEY_COME)]
+        told = [node for node in own if isinstance(node, _AS_THEY_COME) or _is_approximate(node)]
         placed = [window for window in windows if _is_placed(window)]
         tables = tables_of(select)
         keeps = len(tables) <= 1 and not any(
             (
+                any(self._is_unordered(table, known) for table in tables),
                 grouped,
                 select.args.get("distinct"),
                 select.args.get("order"),
@@ -188,6 +200,10 @@ class _Rows:
         for node in own:
             if is_query(node):
                 self.query(node, known, Need.NONE)
+
+    def _is_unordered(self, table: exp.Expr, known: Mapping[str, _With]) -> bool:
+        found = known.get(folded(table.name)) if isinstance(table, exp.Table) else None
+        return found is not None and found.recursive
 
     def _source(self, table: exp.Expr, known: Mapping[str, _With], need: Need) -> None:
         if isinstance(table, exp.Subquery):
@@ -244,6 +260,8 @@ class _Rows:
         names = self._columns_of(table, known)
         items: list[exp.Expr] = [exp.column(name, alias, quoted=True) for name in names]
         number = exp.Window(this=exp.RowNumber(), over="OVER")
+        if self._is_unordered(table, known):
+            number.set("order", exp.Order(expressions=_ordered(items)))
         items.append(exp.alias_(number, _ROW, quoted=True))
         place = exp.Null()
         table.replace(place)
@@ -341,6 +359,11 @@ def _function(window: exp.Window) -> exp.Expr:
     return result
 
 
+def _is_approximate(node: exp.Expr) -> bool:
+    """Whether this is an approximate quantile, which is another one for the same rows in another order."""
+    return isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and bool(node.expressions)
+
+
 def _is_placed(window: exp.Window) -> bool:
     """Whether it depends on the order of rows that are equal in its own order."""
     places, own = isinstance(_function(window), _PLACES), _order_within(window) is not None
@@ -419,15 +442,18 @@ def _order_of(window: exp.Window) -> list[exp.Expr]:
 def _tell_function(node: exp.Expr, by: Sequence[exp.Expr]) -> None:
     """Write ORDER BY into the arguments of a function, behind what is there."""
     place = "this"
-    if isinstance(node, (exp.ArgMax, exp.ArgMin, exp.NthValue)):  # ORDER BY stands behind the last argument
-        place = next(key for key in ("count", "offset", "expression", "this") if node.args.get(key) is not None)
-    value = node.args[place]
+    if isinstance(node, _OF_SEVERAL):  # ORDER BY stands behind the last argument
+        last = ("count", "offset", "expression", "this")
+        place = next(key for key in last if node.args.get(key) is not None)
+    value = node.expressions[-1] if isinstance(node, exp.AnonymousAggFunc) else node.args[place]
     if isinstance(value, exp.Distinct):
         by = _ordered(value.expressions[:1])
     elif isinstance(value, exp.Order) and isinstance(value.this, exp.Distinct):
         return
     if isinstance(value, exp.Order):
         value.set("expressions", [*value.expressions, *by])
+    elif isinstance(node, exp.AnonymousAggFunc):
+        node.set("expressions", [*node.expressions[:-1], exp.Order(this=value, expressions=list(by))])
     else:
         node.set(place, exp.Order(this=value, expressions=list(by)))
 

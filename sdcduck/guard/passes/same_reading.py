@@ -80,6 +80,7 @@ _INSTEAD = {
     "contains": "a list after IN, with NULL or of several types: write IN (1, 2)",
     "date_part": "the part of a time: write date_part('month', x)",
     "date_trunc": "the part of a time: write date_trunc('month', x)",
+    "regexp_full_match": "~, of all of a text in DuckDB 1: write regexp_matches(x, '..') or regexp_full_match(x, '..')",
     "last_value": "IGNORE NULLS: write last_value(x IGNORE NULLS)",
 }
 """What to write in place of functions in which the two differ."""

@@ -1,4 +1,4 @@
-"""range and generate_series: of constants, so that it is known how long they are; in FROM they become a SELECT."""
+"""range and generate_series: how long they are is known, or looked at when they run; in FROM they become a SELECT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
+from sdcduck.guard.passes.amounts import looked_at
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.laterals import mark, without_laterals
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -30,14 +32,48 @@ def expand_series(draft: Draft) -> None:
     >>> after(expand_series, "SELECT n FROM range(3) t(n)")
     SELECT n FROM (SELECT CAST(UNNEST(RANGE(0, 3)) AS BIGINT) AS n) AS t
     """
+    without_laterals(draft.tree)
     for call in draft.tree.find_all(exp.Anonymous):
         if folded(call.name) in _NAMES:
             raise Refused("SDC010", f"a function behind a dot: write {folded(call.name)}(1, 10)")
     for series in list(draft.tree.find_all(exp.GenerateSeries)):
-        length_of(series)
+        _look_at(series)
         table = series.parent
         if isinstance(table, exp.Table) and table.this is series:
             table.replace(_selected(table, series))
+
+
+def _look_at(series: exp.GenerateSeries) -> None:
+    """Have a series that is not of constants look at how long it becomes, in place."""
+    try:
+        length_of(series)
+        return
+    except Refused:
+        if all(series.args.get(part) is None or series.args[part].find(*_FROM_ROWS) is None for part in _ENDS):
+            raise
+    step = exp.Literal.number(1) if series.args.get("step") is None else series.args["step"]
+    by = _constant(step)
+    if by is None or by[0] == "time" or not by[1]:
+        raise Refused("SDC005", "a series by steps of anything but a constant: write range(a, b, 2)")
+    start, end = (series.args[part].copy() for part in ("start", "end"))
+    far: list[exp.Expr]
+    if by[0] == "number":
+        far = [exp.cast(one, exp.DataType.Type.DOUBLE, copy=False) for one in (end, start)]
+        width = str(abs(by[1]))
+    else:
+        far = [exp.TimeToUnix(this=one) for one in (end, start)]
+        width = str(abs(by[1]) // 1_000_000)
+    if by[1] < 0:
+        far.reverse()
+    distance = exp.Paren(this=exp.Sub(this=far[0], expression=far[1]))
+    number = exp.Div(this=distance, expression=exp.Literal.number(width), typed=False, safe=False)
+    series.set("end", looked_at(series.args["end"], number, _MOST))
+    series.meta[_LOOKED_AT] = True
+
+
+_LOOKED_AT = "looked at"
+_ENDS = ("start", "end", "step")
+_FROM_ROWS = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter, exp.AggFunc)
 
 
 def length_of(series: exp.GenerateSeries) -> int:
@@ -52,6 +88,8 @@ def length_of(series: exp.GenerateSeries) -> int:
     Raises:
         Refused: it cannot be said, or it has very many.
     """
+    if series.meta.get(_LOOKED_AT):
+        return _MOST + 1
     step = series.args.get("step")
     given = [series.args.get("start"), series.args.get("end"), exp.Literal.number(1) if step is None else step]
     constants = [constant for constant in map(_constant, given) if constant is not None]
@@ -105,7 +143,11 @@ def _selected(table: exp.Table, series: exp.GenerateSeries) -> exp.Subquery:
         raise Refused("SDC005", "several names for the column of a series")
     # Without a name for it the column is called as the table is.
     column = columns[0] if columns else name
-    kind = "BIGINT" if (_constant(series.args.get("start")) or ("", 0))[0] == "number" else "TIMESTAMP"
+    by = _constant(series.args.get("step"))
+    kind = "BIGINT" if by is None or by[0] == "number" else "TIMESTAMP"
     value = exp.Cast(this=exp.Explode(this=series.copy()), to=exp.DataType.build(kind, dialect="duckdb"))
     select = exp.Select(expressions=[exp.Alias(this=value, alias=column.copy())])
-    return exp.Subquery(this=select, alias=exp.TableAlias(this=name.copy()))
+    made = exp.Subquery(this=select, alias=exp.TableAlias(this=name.copy()))
+    if series.meta.get(_LOOKED_AT):
+        mark(made)
+    return made

@@ -21,8 +21,10 @@ from math import inf
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import is_query
+from sdcduck.guard.expressions import is_query, tables_of, whole_number
+from sdcduck.guard.passes.amounts import MOST_TIMES, length_of_format, looked_at
 from sdcduck.guard.passes.series import length_of
+from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.running import LONGEST_PARAMETER, TOO_LONG
 from sdcduck.quoting import folded
@@ -31,7 +33,7 @@ _MOST_WORK = 2_000_000  # nanoseconds for a row
 _STORED, _PLAIN, _ITEM = 200, 32, 16  # bytes of a value of a table, of a number as a text, around an item of a list
 _WIDE, _MOST_WIDTH = 500_000, 32_000_000  # bytes of a row of many; of one that stands alone, and of a batch
 _LADDER = (_MOST_WIDTH, 10_000_000, 3_000_000, 1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000)
-_LARGEST_PATTERN, _WIDEST = 1000, 1000
+_LARGEST_PATTERN, _WIDEST, _GROWN = 1000, 1000, 10_000
 
 Sizes = Mapping[str, float]
 _Scopes = tuple[Mapping[str, Sizes | None], ...]
@@ -44,7 +46,10 @@ _ONE_OF = (
     exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Mode,
 )  # fmt: skip
 _LISTS = (exp.ArrayAgg, exp.GroupConcat)
-_PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.RegexpReplace, exp.RegexpExtract)
+_PATTERNS = (
+    exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.SimilarTo, exp.RegexpReplace, exp.RegexpExtract,
+)  # fmt: skip
+_LONGEST_BAR = 3200
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)
 _CUT = (exp.Left, exp.Right, exp.Substring)
 _MAPS = (exp.Map, exp.MapFromEntries, exp.ToMap)
@@ -63,6 +68,8 @@ def bound(tree: exp.Expr, stored: Mapping[str, Sizes]) -> tuple[exp.Expr, int | 
     Raises:
         Refused: one does, whatever its aggregates are, or is too wide itself.
     """
+    for cte in filter(is_recursive, tree.find_all(exp.CTE)):
+        _look_at_growth(cte.this.expression)
     alone = isinstance(tree, exp.Select) and tree.args.get("from_") is None
     lists = [node for node in tree.find_all(exp.AggFunc) if _is_list(node)]
     widest = _MOST_WIDTH if alone or _are_last(lists, tree) else _WIDE
@@ -109,6 +116,24 @@ class _Sized:
                 if work <= _MOST_WORK and width <= widest:
                     return most
         return None
+
+
+def _look_at_growth(query: exp.Expr) -> None:
+    """Have the part of WITH RECURSIVE that repeats look at values that may grow each time, in place."""
+    if isinstance(query, (exp.SetOperation, exp.Subquery)):
+        for side in filter(None, (query.this, query.args.get("expression"))):
+            _look_at_growth(side)
+    if not isinstance(query, exp.Select):
+        return
+    tables = {table.alias_or_name for table in tables_of(query) if isinstance(table, exp.Table)}
+    for item in query.expressions:
+        value = item.unalias()
+        if isinstance(value, (exp.Literal, exp.Boolean, exp.Null, *_OF_NUMBERS)):
+            continue
+        if isinstance(value, exp.Column) and value.table in tables:
+            continue
+        length = exp.func("strlen", exp.cast(value.copy(), exp.DataType.Type.TEXT), dialect="duckdb")
+        value.replace(looked_at(value, length, _GROWN))
 
 
 def _multiplies(tree: exp.Expr) -> bool:
@@ -208,6 +233,11 @@ class _Query:
         if with_ is not None:
             ctes = dict(ctes)
             for cte in with_.expressions:
+                if is_recursive(cte):
+                    first = self.of(cte.this.this, ctes, scopes)
+                    ctes[folded(cte.alias)] = {name: max(size, _GROWN) for name, size in first.items()}
+                    self.of(cte.this.expression, ctes, scopes)
+                    continue
                 ctes[folded(cte.alias)] = _renamed(self.of(cte.this, ctes, scopes), cte)
         if isinstance(node, exp.SetOperation):
             left, right = self.of(node.this, ctes, scopes), self.of(node.expression, ctes, scopes)
@@ -322,6 +352,18 @@ class _Query:
             return (_ITEM + 1) * total
         if isinstance(node, exp.ArrayToString):
             return parts[0] + (parts[0] / _ITEM + 1) * sum(parts[1:])
+        if isinstance(node, exp.Repeat):
+            return parts[0] * _amount(node.args["times"])
+        if isinstance(node, exp.Pad):
+            return parts[0] + 4.0 * _amount(node.expression)
+        if isinstance(node, exp.ConcatWs):
+            return total + parts[0] * len(parts)
+        if isinstance(node, exp.Format):
+            return length_of_format(node.this, sum(parts[1:]), of_percents=False)
+        if isinstance(node, exp.Anonymous) and folded(node.name) in ("printf", "bar"):
+            if folded(node.name) == "bar":
+                return _LONGEST_BAR
+            return length_of_format(next(iter(node.expressions), None), sum(parts[1:]), of_percents=True)
         if isinstance(node, exp.TimeToStr):
             return _PLAIN + 20 * parts[-1]
         if isinstance(node, (exp.Array, exp.Struct, exp.Tuple, *_MAPS)):
@@ -334,7 +376,7 @@ class _Query:
             return self.most
         if isinstance(node, _ONE_OF):
             return max(parts, default=0.0)
-        return _PLAIN if isinstance(node, _OF_NUMBERS) else total
+        return _PLAIN if isinstance(node, (*_OF_NUMBERS, exp.AnonymousAggFunc)) else total
 
     def _search(self, node: exp.Expr, size: float) -> None:
         """The work of a pattern: an end of it is looked for from every place where it may begin."""
@@ -356,6 +398,12 @@ class _Query:
                     return known[name] or _STORED
                 return max(known.values(), default=_STORED) if table else self.largest
         return self.largest
+
+
+def _amount(node: exp.Expr) -> int:
+    """How often a text is repeated, or how long it becomes, at most."""
+    found = whole_number(node)
+    return MOST_TIMES if found is None else max(found, 0)
 
 
 def program(pattern: str) -> float:
@@ -382,9 +430,13 @@ def _renamed(columns: Sizes, called: exp.Expr) -> Sizes:
 
 def _is_list(node: exp.Expr | None) -> bool:
     """Whether the value of an aggregate grows with the number of its rows."""
-    if isinstance(node, _LISTS):
+    if isinstance(node, _LISTS) or _is_histogram(node):
         return True
     return isinstance(node, exp.AggFunc) and bool(node.args.get("count"))
+
+
+def _is_histogram(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.AnonymousAggFunc) and node.name == "histogram"
 
 
 def _aggregate_in(node: exp.Expr | None) -> exp.Expr | None:
@@ -401,7 +453,8 @@ def _checked(tree: exp.Expr, most: int) -> exp.Expr:
             whole = whole.parent
         text = isinstance(aggregate, exp.GroupConcat)
         longest = most if text else most // (_ITEM + _PLAIN)
-        length = exp.func("strlen", whole.copy(), dialect="duckdb") if text else exp.Length(this=whole.copy())
+        called = "strlen" if text else "cardinality" if _is_histogram(aggregate) else "len"
+        length = exp.func(called, whole.copy(), dialect="duckdb")
         long = exp.GT(this=length, expression=exp.Literal.number(longest))
         told = exp.Case(
             ifs=[exp.If(this=long, true=exp.Literal.string(f"{TOO_LONG}: {longest}"))],

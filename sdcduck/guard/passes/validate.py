@@ -31,7 +31,8 @@ _SHAPES = words_in(
     "ORDER_MODIFIER LIMIT_MODIFIER DISTINCT_MODIFIER LIMIT_PERCENT_MODIFIER ASCENDING DESCENDING "
     "ORDER_DEFAULT DEFAULT"
 )
-_FORMS = {"RECURSIVE_CTE_NODE": "WITH RECURSIVE"}
+_RECURSIVE = "RECURSIVE_CTE_NODE"
+_FORMS = {_RECURSIVE: "WITH RECURSIVE of records, or USING KEY"}
 _JOINS = frozenset(["REGULAR", "CROSS", "NATURAL"])
 
 
@@ -42,7 +43,7 @@ def validate(draft: Draft) -> None:
     refused: SDC010: a function that is not on the list (read_text). Use arithmetic, text, date and CASE
     expressions, count, sum, avg.
     """
-    check_query(draft.reading, pivots=True)
+    check_query(draft.reading, pivots=True, recursive=True)
 
 
 def validate_rewritten(draft: Draft) -> None:
@@ -58,18 +59,21 @@ def validate_rewritten(draft: Draft) -> None:
     )
 
 
-def check_query(reading: Reading, *, macros: frozenset[str] = frozenset(), pivots: bool = False) -> None:
+def check_query(
+    reading: Reading, *, macros: frozenset[str] = frozenset(), pivots: bool = False, recursive: bool = False
+) -> None:
     """Refuse a query in which DuckDB's parser finds anything that is on no list.
 
     Args:
         macros: functions that the guard itself put into the query.
         pivots: whether there may be PIVOT, UNPIVOT, and series in FROM; they do not stay.
+        recursive: whether there may be WITH RECURSIVE; it is none of records.
     """
     if reading.problem:
         raise Refused("SDC004" if "SELECT" in reading.problem else "SDC001")
     if reading.statements != 1:
         raise Refused("SDC003")
-    _check_items(reading.items, FUNCTIONS | macros, pivots=pivots)
+    _check_items(reading.items, FUNCTIONS | macros, pivots=pivots, recursive=recursive)
 
 
 def check_rewritten(
@@ -104,7 +108,7 @@ def check_rewritten(
     if not alone <= WORDS_OF_TIME:
         raise Refused("SDC005", "text that reads in two ways")
     for reading, macros in [(outer, OF_WITH), *((reading, MACROS) for reading in others)]:
-        check_query(reading, macros=macros)
+        check_query(reading, macros=macros, recursive=reading is outer)
         if unknown_tables(reading.items, tables):
             raise Refused("SDC005", "text that reads in two ways")
     return alone
@@ -144,13 +148,15 @@ def _listed(reading: Reading) -> int:
     return len(node["select_list"])
 
 
-def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool) -> None:
+def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool, recursive: bool) -> None:
     for item in items:
         kind = item.get("class")
         if item.get("sample"):
             raise Refused("SDC005", "sample")
         if item.get("at_clause"):
             raise Refused("SDC005", "a table as it was at another time")
+        if recursive and item.get("type") == _RECURSIVE and not item.get("key_targets"):
+            continue
         if kind is None:
             _check_shape(item, pivots)
         elif kind not in _CLASSES:

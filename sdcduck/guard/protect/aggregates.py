@@ -61,6 +61,9 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         return _spread(scope, node, sql, numbers)
     if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
         return _quantile(scope, node, sql, numbers)
+    if isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2:
+        value, share = node.expressions
+        return _quantile(scope, exp.Quantile(this=value, quantile=share), sql, numbers)
     if isinstance(node, _OF_ANY_ROW) and isinstance(node.this, (exp.Literal, exp.Boolean)) and not node.expressions:
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"

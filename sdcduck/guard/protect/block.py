@@ -194,7 +194,7 @@ class Block:
         for by in [*sorted_by, *(on.expressions if on is not None else [])]:
             shown = [not column.table and column.name in names for column in by.find_all(exp.Column)]
             if not shown or not all(shown) or has_aggregate(by):
-                by.replace(split.outer(by))
+                by.replace(split.outer(_written_out(by, select)))
         if not keys and not released.aggregates:
             if not split.values:
                 raise Refused("SDC045", "nothing is counted or added up")
@@ -257,3 +257,16 @@ def _common_policy(scope: Scope) -> tuple[Policy, set[int]]:
     relations = [*(scope.sources[alias] for alias in scope.units), *beside]
     policies = [policy for relation in relations if (policy := relation.policy) is not None]
     return agreed(policies), {id(relation) for relation in relations}
+
+
+def _written_out(by: exp.Expr, select: exp.Select) -> exp.Expr:
+    """An expression of ORDER BY with what is selected in place of its name, which stands in it beside other things."""
+    items = {item.alias_or_name: item.unalias() for item in select.expressions}
+    if len(items) < len(select.expressions):  # two of one name
+        return by
+
+    def meant(node: exp.Expr) -> exp.Expr:
+        is_name = isinstance(node, exp.Column) and not node.table and node.name in items
+        return items[node.name].copy() if is_name else node
+
+    return by.transform(meant)

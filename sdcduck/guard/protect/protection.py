@@ -27,6 +27,7 @@ from sdcduck.guard.expressions import (
     case,
     column_names,
     constant_factor,
+    is_lateral,
     is_number,
     normalize,
     owner,
@@ -39,10 +40,12 @@ from sdcduck.guard.protect.groups import without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
+from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
 from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
 from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
+from sdcduck.guard.protect.total import shorten_searches
 from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.protect.worked_out import write_out_measures
 from sdcduck.guard.refusals import Refused, unknown_column
@@ -66,6 +69,7 @@ class Protection:
         self.progress.query = self.query
         self._result: int | None = None
         self._over_units: set[int] = set()
+        self._read_often = False
 
     def protect(self, tree: exp.Expr) -> Relation:
         """Label and protect a whole query, in place.
@@ -76,6 +80,9 @@ class Protection:
         normalize(tree)
         write_out_measures(tree, self.progress.policies)
         self._result = id(tree.unnest())
+        self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery))) or any(
+            with_.args.get("recursive") for with_ in tree.find_all(exp.With)
+        )
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
@@ -91,10 +98,14 @@ class Protection:
         visible = dict(known)
         with_ = node.args.get("with_")
         if with_ is not None:
-            if with_.args.get("recursive"):
-                raise Refused("SDC005", "recursive")
             for cte in with_.expressions:
-                visible[folded(cte.alias)] = self._with_source(self.query(cte.this, visible), cte.this, visible)
+                if is_recursive(cte):
+                    visible[folded(cte.alias)] = recursive(cte, visible, self.query, self._over_units)
+                    continue
+                found = self._with_source(self.query(cte.this, visible), cte.this, visible)
+                if self._read_often and found.label is Label.RELEASED:
+                    cte.set("materialized", True)
+                visible[folded(cte.alias)] = found
         if isinstance(node, (exp.Subquery, exp.SetOperation)):
             for key, value in node.args.items():
                 if key not in ("this", "expression", "with_", "alias"):
@@ -121,6 +132,8 @@ class Protection:
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
         holds = partial(self._holds_records, known)
+        if any(map(holds, tables_of(select))):
+            shorten_searches(select)
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
@@ -132,6 +145,7 @@ class Protection:
         if select.args.get("laterals"):
             raise Refused("SDC005", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
+        self._refuse_laterals(select, over_units=bool(units))
         if units:
             self._over_units.add(id(select))
             without_distinct_on(select)
@@ -167,6 +181,18 @@ class Protection:
         if id(select) == self._result:  # whatever else is to be said of it
             raise Refused("SDC040", _AROUND)
         return block.per_unit()
+
+    def _refuse_laterals(self, select: exp.Select, *, over_units: bool) -> None:
+        """Refuse subqueries in FROM that name what stands before them, where there are records on either side.
+
+        Answers that they read have a name, in a WITH that is worked out on its own.
+        """
+        for table in filter(is_lateral, tables_of(select)):
+            inside = {id(inner) for inner in table.find_all(exp.Select)}
+            owners = [owner(column) for column in table.find_all(exp.Column) if column.table]
+            reaches = any(owner is None or id(owner) not in inside for owner in owners)
+            if reaches and (over_units or inside & self._over_units):
+                raise Refused("SDC044", "LATERAL beside records: put the answers that it names into a WITH before it")
 
     def _holds_records(self, known: Mapping[str, Relation], source: exp.Expr) -> bool:
         policies = [policy for policy in self.progress.policies.values() if policy.label != "public"]

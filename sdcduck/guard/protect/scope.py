@@ -22,7 +22,8 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
 from sdcduck.quoting import folded, identifier
 
-_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.TimeToStr)
+_MULTIPLYING = (exp.Replace, exp.RegexpReplace)
+_GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.TimeToStr, exp.Pad, *_MULTIPLYING)
 _LONGEST_TEXT = 300
 
 
@@ -178,7 +179,7 @@ class Scope:
             if isinstance(inner, _GROWING):
                 # Texts that grow from one subquery to the next take time and memory where there are records.
                 again = any(self.role(column) is Role.COMPUTED for column in inner.find_all(exp.Column))
-                within = _GROWING if isinstance(inner, exp.Replace) else (exp.Replace,)
+                within = _GROWING if isinstance(inner, _MULTIPLYING) else _MULTIPLYING
                 if again or any(part is not inner for part in inner.find_all(*within)):
                     raise Refused("SDC005", "texts put together again and again")
         if sum(len(text.this) for text in node.find_all(exp.Literal) if text.is_string) > _LONGEST_TEXT:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import digits, duckdb_name, family
+from sdcduck.guard.expressions import digits, duckdb_name, family, whole_number
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -26,6 +26,7 @@ _Type = exp.DataType.Type
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _SIGNED = {_Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT}
 _MOST_DIGITS, _MOST_OF_DECIMAL = 18, 9
+_LONGEST_PADDED, _LONGEST_SEARCHED = 1000, 1000
 _POSITIVE = re.compile(r"[1-9]\d{0,5}")
 _UNITS = frozenset(
     ["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade",
@@ -74,6 +75,25 @@ def is_total(node: exp.Expr, is_stored: Callable[[exp.Column], bool]) -> bool:
     return all(_fits(value, column, is_stored) for value in values)
 
 
+def shorten_searches(select: exp.Select) -> None:
+    """Have regexp_replace of records take texts of a thousand bytes at most, in place; a longer one is NULL.
+
+    To replace all that a pattern finds may take the square of the length: one long text would be seen by the clock.
+    """
+    for search in list(select.find_all(exp.RegexpReplace)):
+        value = search.this
+        if isinstance(value, exp.Case) and value.meta.get(_SHORTENED):
+            continue
+        size = exp.func("strlen", value.copy(), dialect="duckdb")
+        short = exp.LTE(this=size, expression=exp.Literal.number(_LONGEST_SEARCHED))
+        kept = exp.Case(ifs=[exp.If(this=short, true=value.copy())])
+        kept.meta[_SHORTENED], kept.type = True, value.type
+        search.set("this", kept)
+
+
+_SHORTENED = "shortened"
+
+
 def refuse_lifted(node: exp.Expr) -> None:
     """Refuse lists in a condition of EXISTS: DuckDB would look for their values in a join, outside of TRY."""
     if node.find(exp.In) is not None:
@@ -105,6 +125,10 @@ def refuse_uncaught(node: exp.Expr) -> None:
         part = node.this if isinstance(node, exp.Extract) else node.args.get("unit")
         of = [node.expression] if isinstance(node, exp.Extract) else [node.this, node.args.get("expression")]
         _refuse_part(part, of, any_of=not isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)))
+    elif isinstance(node, exp.Pad):
+        length = whole_number(node.expression)
+        if length is None or length > _LONGEST_PADDED:
+            raise Refused("SDC005", f"lpad and rpad of single records to anything but a number up to {_LONGEST_PADDED}")
     elif called in _WITH_PART:
         _refuse_part(arguments[0] if arguments else None, arguments[1:], any_of=called not in _TRUNCATED)
     elif (isinstance(node, _OF_WEEKS) or called in _NAMES_OF_WEEKS) and not any(

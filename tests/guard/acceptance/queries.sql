@@ -118,6 +118,24 @@ SELECT upper(left(region, 1)) AS initial, count(*) AS n FROM people GROUP BY ini
 -- a part of a text
 SELECT split_part(region, 'o', 1) AS before, count(*) AS n FROM people GROUP BY before ORDER BY before;
 
+-- a pattern
+SELECT count(*) AS n FROM people WHERE regexp_matches(region, '^N') OR region SIMILAR TO 'S.*';
+
+-- a part of a text by a pattern
+SELECT regexp_extract(region, '^(.)', 1) AS first, regexp_replace(region, '[aeou]', '_', 'g') AS r, count(*) AS n FROM people GROUP BY ALL;
+
+-- texts put together and padded
+SELECT concat_ws('-', region, lpad(age::VARCHAR, 3, '0')) AS cell, count(*) AS n FROM people GROUP BY cell;
+
+-- years since
+SELECT year(age(DATE '2024-06-01', month)) AS years, count(*) AS n FROM people GROUP BY years;
+
+-- seconds, and a time zone
+SELECT epoch(month) AS e, date_trunc('month', month::TIMESTAMP AT TIME ZONE 'UTC' AT TIME ZONE 'Asia/Tokyo') AS m, count(*) AS n FROM people GROUP BY ALL;
+
+-- one of a list, by ANY
+SELECT count(*) AS n FROM people WHERE region = ANY(ARRAY['North', 'South']);
+
 --| Sums, means, shares
 
 -- sums and means
@@ -342,6 +360,45 @@ LEFT JOIN (SELECT month, count(*) AS n FROM people WHERE month < DATE '2023-10-0
 
 -- numbers one to five
 SELECT i, i * n AS times FROM generate_series(1, 5) s(i), (SELECT count(*) AS n FROM people) p ORDER BY i;
+
+-- distributions of cells
+SELECT histogram(n // 50) AS h, entropy(n) AS e, mad(n) AS m, approx_quantile(n, 0.5) AS q FROM (SELECT region, age, count(*) AS n FROM people GROUP BY ALL);
+
+-- a regression of cells
+SELECT regr_count(n, age) AS k, regr_sxy(n, age) AS sxy, regr_slope(n, age) AS slope, weighted_avg(n, age) AS w FROM (SELECT age, count(*) AS n FROM people GROUP BY age);
+
+-- texts of numbers
+SELECT format('{}: {:>6}', region, n) AS f, printf('%05d', n) AS p, lpad(region, 8, '.') AS l, concat_ws('/', region, n) AS c FROM (SELECT region, count(*) AS n FROM people GROUP BY region);
+
+-- bars
+SELECT region, bar(n, 0, 500, 20) AS b, repeat('*', n // 50) AS r FROM (SELECT region, count(*) AS n FROM people GROUP BY region);
+
+-- a series as long as a number
+SELECT region, i FROM (SELECT region, count(*) AS n FROM people GROUP BY region) c, range(c.n // 100) t(i);
+
+-- all months between the first and the last
+SELECT unnest(generate_series(min(month), max(month), INTERVAL 1 MONTH)) AS m FROM people;
+
+-- LATERAL
+SELECT c.region, l.double FROM (SELECT region, count(*) AS n FROM people GROUP BY region) c, LATERAL (SELECT c.n * 2 AS double) l;
+
+-- the two largest of each region, by LATERAL
+WITH c AS (SELECT region, age, count(*) AS n FROM people GROUP BY ALL) SELECT r.region, t.age, t.n FROM regions r, LATERAL (SELECT age, n FROM c WHERE c.region = r.region ORDER BY n DESC, age LIMIT 2) t;
+
+-- LATERAL over records
+SELECT r.region, l.n FROM regions r, LATERAL (SELECT count(*) AS n FROM people p WHERE p.region = r.region) l;
+
+-- WITH RECURSIVE
+WITH RECURSIVE tens AS (SELECT 0 AS age UNION ALL SELECT age + 10 FROM tens WHERE age < 100), c AS (SELECT age, count(*) AS n FROM people GROUP BY age) SELECT age, coalesce(n, 0) AS n FROM tens LEFT JOIN c USING (age);
+
+-- WITH RECURSIVE over answers
+WITH RECURSIVE c AS (SELECT age, count(*) AS n FROM people GROUP BY age), t AS (SELECT 0 AS age, 0 AS until UNION ALL SELECT t.age + 10, (t.until + c.n)::INT FROM t JOIN c ON c.age = t.age) SELECT age, until FROM t;
+
+-- WITH RECURSIVE over records
+WITH RECURSIVE t AS (SELECT 0 AS a UNION ALL SELECT t.a + (SELECT count(*) FROM people WHERE age = 10) FROM t WHERE t.a < 1000) SELECT a FROM t;
+
+-- subtotals in the order of what they are of
+SELECT sex, region, count(*) AS n FROM people GROUP BY ROLLUP (sex, region) ORDER BY grouping(sex), CASE WHEN grouping(sex) = 0 THEN region END;
 
 --| With public tables
 

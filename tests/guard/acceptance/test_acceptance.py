@@ -78,5 +78,5 @@ def test_all_that_runs_is_read_as_what_its_parts_are(first: int, method: str) ->
     with guarded(method) as one, sdcduck.connect() as con:
         for found in (one.explain(query.sql) for query in queries()[first % step :: step]):
             if found.answered:
-                check_query(read(con, found.sql), macros=MACROS)
+                check_query(read(con, found.sql), macros=MACROS, recursive=True)
                 assert not re.search("_sdc_[0-9a-f]{24}", found.sql)
