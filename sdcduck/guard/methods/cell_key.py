@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import duckdb
 
@@ -79,7 +79,7 @@ class CellKey:
         return cls(carried_along(policy, record_key=FIRST, unit=SECOND) if carried else policy)
 
     @classmethod
-    def of_units(cls, policy: Policy) -> CellKey:
+    def of_units(cls, policy: Policy) -> Self:
         """For records that are units: their rows brought together, with the hidden columns carried along."""
         return cls(carried_along(policy, record_key=FIRST, unit=SECOND, one_row_per_unit=True))
 

@@ -1,8 +1,8 @@
 """Cell keys where a record is of units of several kinds, such as a person and a firm.
 
 What is added up are the rows of the units of the first kind, among which each record is once. The noise is made of all
-units: its key is the sum of the record keys of all of them, its size that of the largest contribution of any of them. So
-it is another one without any person and without any firm, and never smaller than what either has.
+units: its key is the sum of the record keys of all of them, its size that of the largest contribution of any. So it is
+another one without any person and without any firm, and never smaller than what either has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CellKeyOfKinds(CellKey):
         return f"{records}.{identifier(SECOND)}"
 
     def number(self, records: str, figure: str, kind: int) -> str:
-        """A number of rows or units, of which each unit has so many: their sum over the units of one kind, with noise."""
+        """Rows or units, of which each unit has so many: their sum over the units of one kind, with noise."""
         call, column, key = self.steps.call, self.steps.column, self._key(records)
         some, of = f"({figure}) > 0", self._kind(records)
         every = range(len(self.policy.kinds))

@@ -225,11 +225,10 @@ class Block:
 
 def _numbers(scope: Scope) -> OfUnits | OfRecords:
     """What makes the SQL of aggregates."""
-    if not scope.several:
-        return OfRecords(scope.method, scope.records_sql)
-    if not scope.policy.kinds:
-        return OfUnits(scope.policy)
-    return OfKinds(scope.policy, [f"{scope.records_sql}.{identifier(name)}" for name in scope.method.hidden()[1::2]])
+    if scope.policy.kinds and scope.method.brings_together:
+        units = [f"{scope.records_sql}.{identifier(name)}" for name in scope.method.hidden()[1::2]]
+        return OfKinds(scope.policy, units)
+    return OfUnits(scope.policy) if scope.several else OfRecords(scope.method, scope.records_sql)
 
 
 def narrow_joins(

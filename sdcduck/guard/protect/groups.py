@@ -152,6 +152,7 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
     units = scope.over_source()
     brought_along, unit = _unit_of_groups(scope)
     group = _grouping(scope, keys)
+    kept = "true" if group is None else numbers.kept()  # which may be made of figures, too
     for place, (_, checked) in enumerate(keys.values()):
         units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
     for place, brought in enumerate(brought_along):
@@ -183,7 +184,6 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
         inner.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=[every, exp.Tuple()])]))
         missing = f'GROUPING("{UNITS}"."{SETS}") = 0 OR count(*) = 0'
         inner.set("having", exp.Having(this=parse_one(missing, read="duckdb")))
-    kept = "true" if group is None else numbers.kept()
     steps = numbers.method.steps
     return with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
 
