@@ -6,6 +6,7 @@ found to within the noise of a few persons; with firms as units, too, the noise 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import duckdb
@@ -57,8 +58,8 @@ def differences(guarded: Guard, table: str, number: str) -> list[float]:
         f"SELECT town, {number} AS every, {number} FILTER (nth > 0) AS others FROM {table} WHERE town < {TARGETS} "
         "GROUP BY town ORDER BY town"
     ).to_pylist()
-    assert len(found) == TARGETS
-    return [float(row["every"] - row["others"]) for row in found]
+    told = {row["town"]: float(row["every"] - row["others"]) for row in found if None not in row.values()}
+    return [told.get(town, math.inf) for town in range(TARGETS)]  # some are published as nobody
 
 
 @pytest.mark.parametrize("number", ["count(*)", "sum(wage)", "count(DISTINCT person_id)"])
@@ -94,7 +95,7 @@ def test_a_firm_whose_persons_stay_changes_the_noise(con: duckdb.DuckDBPyConnect
     query = "SELECT count(DISTINCT person_id) AS persons FROM jobs WHERE town = {} AND (nth < 2 {})"
     same = 0
     for town in range(20):
-        wide, narrow = (query.format(town, more) for more in ("OR (nth = 2 AND wage = -1)", ""))
+        wide, narrow = (query.format(town, more) for more in ("OR (nth = 2 AND town < 0)", ""))
         assert guarded.sql(wide).to_pylist() == guarded.sql(narrow).to_pylist()  # one set of units, in other words
         both = "SELECT count(DISTINCT person_id) AS n FROM jobs WHERE town = {} AND nth <= 1"
         second = con.execute(f"SELECT count(*) FROM jobs WHERE town = {town} AND nth = 1 AND person_id // 1000 % 6 = 0")
