@@ -19,7 +19,7 @@ from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
-from sdcduck.udfs.guard.units import check_several, of_kinds, of_one_kind
+from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
@@ -39,6 +39,7 @@ def plan_protect(
     _check_place(cursor, here)
     table = _table(session, text)
     method = choice(method, "method", METHODS)
+    check_whole(min_units)
     dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
     base = whole(base, "base", least=2)
     kinds = _kinds(table, unit, units, record_key, min_units, method, population)

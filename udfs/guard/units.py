@@ -46,6 +46,17 @@ def of_one_kind(
     return who, None if key is None else str(key), number
 
 
+def check_whole(min_units: str | None) -> None:
+    """Say first that a number of units is no whole one, as of all arguments of the wrong type.
+
+    Raises:
+        SDCError: it is none.
+    """
+    least = json.loads(min_units or "null")
+    if least is not None and not isinstance(least, (dict, list)):
+        whole(_whole(least), "min_units", least=1)
+
+
 def check_several(
     names: Sequence[str], unit: str | None, method: str, population: str | None, table: Source
 ) -> tuple[str, ...]:
