@@ -27,6 +27,13 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
     json_transform(json_extract(stored, '$.' || kind), '"MAP(VARCHAR,DOUBLE[])"');
 
+-- How many units of each kind a number needs, where a policy has several kinds, which are stored as JSON.
+CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
+    map_from_entries(
+        list_transform(
+            json_transform(json_extract(stored, '$.kinds'), '[{"unit":"VARCHAR","min_units":"INTEGER"}]'),
+            lambda kind: (kind.unit, kind.min_units)));
+
 --| sdc_policies() -> TABLE
 --| The policies of the database: what analysts see, and how it is protected.
 --|
@@ -41,6 +48,7 @@ CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
 --| @column preview VARCHAR: the table of made-up rows that answers SELECT * .. LIMIT
 --| @column bounds MAP(VARCHAR, DOUBLE[]): of measures, the ends of what their values are taken for in functions
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
+--| @column units MAP(VARCHAR, INTEGER): where units are of several kinds, how many of each are needed
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -50,13 +58,19 @@ CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
     SELECT
         p.name, p.label, p.method, p.dimensions, p.measures, p.min_units, p.population, coalesce(p.role, '') AS role,
-        p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands
+        p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands,
+        _sdc_kinds(k.value) AS units
     FROM sdc.policies p
         LEFT JOIN sdc.settings s
             ON starts_with(s.name, 'limits ')
                 AND p.name = CASE WHEN starts_with(s.name, 'limits ') THEN json_extract_string(s.value, '$.name') END
                 AND coalesce(p.role, '')
                     = CASE WHEN starts_with(s.name, 'limits ') THEN json_extract_string(s.value, '$.role') END
+        LEFT JOIN sdc.settings k
+            ON starts_with(k.name, 'kinds ')
+                AND p.name = CASE WHEN starts_with(k.name, 'kinds ') THEN json_extract_string(k.value, '$.name') END
+                AND coalesce(p.role, '')
+                    = CASE WHEN starts_with(k.name, 'kinds ') THEN json_extract_string(k.value, '$.role') END
     ORDER BY p.name, p.role;
 
 -- An expression of an analyst over one record, NULL where it fails. The optimiser does not look into a lambda: beside one

@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, units := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -10,13 +10,15 @@
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg unit VARCHAR: column that identifies the unit (person, firm)
---| @arg record_key VARCHAR: column with the record keys (cell_key, rounding)
+--| @arg record_key VARCHAR or STRUCT of them: column with the record keys (cell_key, rounding); with `units` one for each:
+--|      `{'person_id': 'person_key', 'firm_id': 'firm_key'}`
 --| @arg dimensions VARCHAR[]: columns to group by and filter on
 --| @arg measures VARCHAR[]: numeric columns to add up
 --| @arg method VARCHAR: cell_key, suppression, threshold or rounding
 --| @arg ptable VARCHAR: p-table for counts (cell_key)
 --| @arg magnitude_ptable VARCHAR: p-table for sums (cell_key)
---| @arg min_units INTEGER: groups of fewer units are left out; threshold needs it, elsewhere NULL is 1
+--| @arg min_units INTEGER or STRUCT of them: groups of fewer units are left out; threshold needs it, elsewhere NULL is 1. With
+--|      `units` also one for each: `{'person_id': 10, 'firm_id': 3}`
 --| @arg base INTEGER: counts become multiples of it, at random and without bias (rounding)
 --| @arg publication VARCHAR: name of the stored publication that answers (suppression)
 --| @arg population VARCHAR: a name for what the units are, such as 'persons'; tables of one population, with the same
@@ -28,6 +30,8 @@
 --|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it
 --| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
 --|      conditions and group keys, as if there were a dimension. Analysts see the borders
+--| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
+--|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

@@ -1527,6 +1527,22 @@ CREATE OR REPLACE MACRO _sdc_stepped_rows(
             ptable, magnitude_ptable, own_rows, own_largest),
         lambda cell: cell['rows'])[1];
 
+-- The same where units are of several kinds, of which the one with fewest has so many: no kind has fewer units than rows
+-- or units divided by `most`, so that the noise is that of a number which times `most` is not below n.
+CREATE OR REPLACE MACRO _sdc_stepped_rows_of_kinds(
+    kind, units, keys, key_sum, n, most, fewest, ptable, magnitude_ptable, own_rows, own_largest
+) AS
+    list_transform(
+        _sdc_shown_rows(
+            [{
+                'n': n::BIGINT,
+                'most': most::BIGINT,
+                'units': fewest,
+                'key': _sdc_refuse_bad_keys(kind, units, keys, key_sum, key_sum)
+            }],
+            ptable, magnitude_ptable, own_rows, own_largest),
+        lambda cell: cell['rows'])[1];
+
 -- The variance among the rows of units, whose n rows with a value have this sum and this sum of squares: as `sdc_variance`,
 -- but what a unit contributes to the sum of squared deviations are the deviations of all its rows together. With one row
 -- a unit it is `_sdc_own_variance`. NULL where the published number of units does not make sure that there are two.

@@ -82,6 +82,7 @@ from sdcduck.catalog.records import (
 )
 from sdcduck.catalog.relations import (
     Declared,
+    Kind,
     Policy,
     declared,
     declared_preview,
@@ -126,6 +127,7 @@ __all__ = [
     "PAIRS",
     "TABLES_SQL",
     "Declared",
+    "Kind",
     "Output",
     "Policy",
     "PolicyFacts",

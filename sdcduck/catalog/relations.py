@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
@@ -18,11 +18,29 @@ Limits = tuple[tuple[str, tuple[float, ...]], ...]
 
 
 @dataclass(frozen=True)
+class Kind:
+    """One of several kinds of units that a record is of, such as its person and its firm.
+
+    Attributes:
+        unit: the column that identifies them.
+        record_key: the column with their record keys, where the method has noise.
+        min_units: how many of them a number needs.
+    """
+
+    unit: str
+    record_key: str | None
+    min_units: int
+
+
+@dataclass(frozen=True)
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
     Three are not declared: ``is_whole``, whether all that its method needs is stored; and ``without_null`` and
     ``without_zero``, known of data that nobody can change, measures of which no record has such a value.
+
+    Where ``units`` were declared, ``kinds`` has all of them; ``unit`` and ``record_key`` are those of the first, and
+    ``min_units`` is the largest of theirs.
     """
 
     name: str
@@ -50,26 +68,45 @@ class Policy:
     without_zero: frozenset[str] = frozenset()
     bounds: Limits = ()
     bands: Limits = ()
+    kinds: tuple[Kind, ...] = ()
+
+    @property
+    def others(self) -> tuple[Kind, ...]:
+        """The kinds of units beside the first."""
+        return self.kinds[1:]
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns of units."""
+        return tuple(kind.unit for kind in self.kinds) or (() if self.unit is None else (self.unit,))
+
+    @property
+    def record_keys(self) -> tuple[str, ...]:
+        """The columns of record keys."""
+        every = [kind.record_key for kind in self.kinds] or [self.record_key]
+        return tuple(key for key in every if key is not None)
 
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
-    limits = _stored_limits(con)
+    limits, kinds = _stored_limits(con), _stored_kinds(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
         "(SELECT value FROM sdc.settings WHERE name = 'noise_secret') FROM sdc.policies "
         "ORDER BY name, role"
     ).fetchall()
-    return [
+    found = [
         Policy(
             name, label, unit, record_key, tuple(dimensions or ()), tuple(measures or ()), method, ptable,
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
             label == "public" or bool(
-                label == "unit-level" and method in _METHODS and all((unit, dimensions, min_units))
-                and (method != "cell_key" or all((record_key, ptable, magnitude_ptable, noise_secret)))
-                and (method != "rounding" or all((record_key, base)))
+                label == "unit-level" and method in _METHODS and all((dimensions, min_units))
+                and (unit or (name, role or "") in kinds)
+                and (method != "cell_key" or all((ptable, magnitude_ptable, noise_secret)))
+                and (method not in ("cell_key", "rounding") or record_key or (name, role or "") in kinds)
+                and (method != "rounding" or base)
                 and (method != "suppression" or publication)
             ),
             bounds=limits.get((name, role or "", "bounds"), ()),
@@ -79,6 +116,18 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
             noise_secret in rows
     ]  # fmt: skip
+    return [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
+
+
+def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
+    """A policy with all kinds of its units."""
+    if not kinds or policy.unit is not None:
+        return policy
+    keyed = policy.method != "cell_key" or all(kind.record_key for kind in kinds)
+    first = kinds[0]
+    return replace(
+        policy, unit=first.unit, record_key=first.record_key, kinds=kinds, is_whole=policy.is_whole and keyed
+    )
 
 
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
@@ -93,6 +142,21 @@ def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str],
         )
         for stored in (json.loads(text) for (text,) in rows)
         for kind in ("bounds", "bands")
+    }
+
+
+def _stored_kinds(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[Kind, ...]]:
+    """By name and role of the policy, the kinds of its units, where it has several.
+
+    They are settings, and `sdc.policies` has no unit there: an older sdcduck, which would protect the units of the
+    first kind alone, takes the policy for one of which parts were removed.
+    """
+    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'kinds ')").fetchall()
+    return {
+        (stored["name"], stored["role"]): tuple(
+            Kind(one["unit"], one["record_key"], int(one["min_units"])) for one in stored["kinds"]
+        )
+        for stored in (json.loads(text) for (text,) in rows)
     }
 
 
@@ -143,7 +207,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         _delete_policy(con, policy.name, policy.role)
         con.execute(
             f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
-            [policy.name, policy.label, policy.unit, policy.record_key, list(policy.dimensions), list(policy.measures),
+            [policy.name, policy.label, None if policy.kinds else policy.unit,
+             None if policy.kinds else policy.record_key, list(policy.dimensions), list(policy.measures),
              policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
              list(policy.complete), policy.records, policy.preview],
@@ -154,6 +219,10 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
             limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands)}
             stored = json.dumps({"name": policy.name, "role": policy.role, **limits})
             set_setting(con, _limits_of(policy.name, policy.role), stored)
+        if policy.kinds:
+            every = [{"unit": k.unit, "record_key": k.record_key, "min_units": k.min_units} for k in policy.kinds]
+            stored = json.dumps({"name": policy.name, "role": policy.role, "kinds": every})
+            set_setting(con, _kinds_of(policy.name, policy.role), stored)
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
@@ -187,6 +256,10 @@ def _preview_of(name: str, role: str) -> str:
 
 def _limits_of(name: str, role: str) -> str:
     return f"limits {json.dumps([folded(name), folded(role)])}"
+
+
+def _kinds_of(name: str, role: str) -> str:
+    return f"kinds {json.dumps([folded(name), folded(role)])}"
 
 
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
@@ -228,8 +301,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [_columns_of(name, role), _preview_of(name, role), _limits_of(name, role)]
-    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?)", kept)
+    kept = [_columns_of(name, role), _preview_of(name, role), _limits_of(name, role), _kinds_of(name, role)]
+    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?, ?)", kept)
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

@@ -261,7 +261,7 @@ def has_records_of(con: duckdb.DuckDBPyConnection, view: str, policy: Policy, ta
     """
     if folded(view) == folded(table) or not is_view(con, view):
         return False
-    own = {folded(name) for name in (policy.record_key, *policy.measures) if name is not None}
-    if not (own or {folded(str(policy.unit))}).intersection(columns_now(con, table)):
+    own = {folded(name) for name in (*policy.record_keys, *policy.measures)}
+    if not (own or set(map(folded, policy.identifiers))).intersection(columns_now(con, table)):
         return False
     return (current_database(con), "main", folded(table)) in read_by(con, view).tables

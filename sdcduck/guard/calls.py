@@ -248,6 +248,7 @@ OF_NUMBERS = frozenset(
         "_sdc_sum_rung", "_sdc_count_code", "_sdc_sum_code", "_sdc_sum_upper", "_sdc_stepped_count", "_sdc_stepped_sum",
         "_sdc_sum_size", "_sdc_sum_moved", "_sdc_randomly_rounded", "_sdc_grid_key", "_sdc_grid_share",
         "_sdc_noise_spread", "_sdc_grid_step", "_sdc_on_grid", "_sdc_stepped_rows",
+        "_sdc_stepped_rows_of_kinds",
     ]
 )  # fmt: skip
 """Functions of what was called before."""

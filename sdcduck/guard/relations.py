@@ -30,6 +30,7 @@ class Role(Enum):
     DIMENSION = "dimension"
     MEASURE = "measure"
     UNIT = "unit"
+    OTHER = "unit of another kind"
     COMPUTED = "computed"
 
 
@@ -74,6 +75,7 @@ class Relation:
             sum of them is a number of rows.
         bounds: of measures that are values of records, what the custodian declared that they are between.
         bands: of such measures, the declared borders.
+        others: columns of units of another kind than the first: which of the kinds of the policy.
     """
 
     label: Label
@@ -92,6 +94,7 @@ class Relation:
     counts: frozenset[str] = frozenset()
     bounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
     bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    others: dict[str, int] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -112,6 +115,8 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
     roles |= {folded(name): Role.MEASURE for name in policy.measures}
     if policy.unit is not None:
         roles[folded(policy.unit)] = Role.UNIT
+    others = {folded(kind.unit): place for place, kind in enumerate(policy.kinds) if place}
+    roles |= dict.fromkeys(others, Role.OTHER)
     measures = {folded(name): folded(name) for name in policy.measures}
     rows_of = () if policy.one_row_per_unit else (folded(policy.name),)
     bounds, bands = (
@@ -120,7 +125,7 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
     )
     return Relation(
         Label.UNIT, columns, roles, policy, policy.name, rows_of, frozenset([folded(policy.name)]),
-        measures=measures, bounds=bounds, bands=bands,
+        measures=measures, bounds=bounds, bands=bands, others=others,
     )  # fmt: skip
 
 
@@ -136,7 +141,7 @@ def use_of(policy: Policy, column: str) -> str:
     if policy.label == "public":
         return policy.method or "public"
     lower = folded(column)
-    if policy.unit is not None and lower == folded(policy.unit):
+    if lower in map(folded, policy.identifiers):
         return f"unit: count(DISTINCT {column})"
     if lower in [folded(name) for name in policy.measures]:
         said = ["measure: sum and avg"]

@@ -270,7 +270,7 @@ class Schema:
             self._declared = catalog.declared(self.con)
         if policy.label == "unit-level" and not self._declared.has_its_columns(policy, names):
             raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
-        visible = {folded(column) for column in (*policy.dimensions, *policy.measures, str(policy.unit))}
+        visible = {folded(column) for column in (*policy.dimensions, *policy.measures, *policy.identifiers)}
         return {name: kind for name, kind in described if policy.label == "public" or folded(name) in visible}
 
     def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
@@ -285,10 +285,9 @@ class Schema:
         for other in self._policies[2]:
             if other.label != "unit-level" or folded(other.name) == folded(policy.name):
                 continue
-            needed = {str(other.unit), *other.dimensions, *other.measures}
-            needed |= set() if other.record_key is None else {other.record_key}
-            needed = set(map(folded, needed))
-            if not needed <= have and folded(other.record_key or "") not in have:
+            keys = set(map(folded, other.record_keys))
+            needed = keys | set(map(folded, (*other.identifiers, *other.dimensions, *other.measures)))
+            if not needed <= have and not keys & have:
                 continue
             try:
                 described = self.shapes.columns(other.name).columns
@@ -426,18 +425,20 @@ class Schema:
             Refused: a record without a unit or a proper key, keys that are no random numbers, a second record of a unit
                 where there was one each, a view that fails for some rows.
         """
-        name, unit, key = identifier(policy.name), str(policy.unit), policy.record_key
+        name = identifier(policy.name)
         if catalog.is_view(self.con, policy.name):
             shown = [*policy.dimensions, *policy.measures]
             if catalog.failing_columns(self.con, name, shown):
                 raise Refused("SDC060", _FAILING.format(policy.name))
-        facts = catalog.policy_facts(self.con, name, unit, key)
-        broken = facts.no_unit or facts.no_key or facts.several_keys
-        if broken or (policy.one_row_per_unit and facts.rows > facts.units):
-            raise Refused("SDC060", policy.name)
         ptable = policy.ptable if METHODS[str(policy.method)].uses_ptables else None
-        if key is not None and not catalog.keys_are_spread(self.con, name, unit, key, ptable):
-            raise Refused("SDC060", f"{policy.name}: its record keys are no random numbers, sdc_add_record_key")
+        for kind in policy.kinds or (catalog.Kind(str(policy.unit), policy.record_key, policy.min_units),):
+            facts = catalog.policy_facts(self.con, name, kind.unit, kind.record_key)
+            broken = facts.no_unit or facts.no_key or facts.several_keys
+            if broken or (policy.one_row_per_unit and facts.rows > facts.units):
+                raise Refused("SDC060", policy.name)
+            key = kind.record_key
+            if key is not None and not catalog.keys_are_spread(self.con, name, kind.unit, key, ptable):
+                raise Refused("SDC060", f"{policy.name}: its record keys are no random numbers, sdc_add_record_key")
 
     def is_unchanging(self, query: str) -> bool:
         """Whether a query has the same answer tomorrow, of a database that nobody changes.

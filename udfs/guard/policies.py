@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Kind, Policy
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
@@ -19,6 +19,7 @@ from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
+from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
@@ -30,67 +31,99 @@ _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "
 def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
-    min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
-    preview: str | None, bounds: str | None, bands: str | None, here: Sequence[str],
+    min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
+    preview: str | None, bounds: str | None, bands: str | None, units: Sequence[str] | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
     _check_place(cursor, here)
     table = _table(session, text)
     method = choice(method, "method", METHODS)
+    check_whole(min_units)
     dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
-    if min_units is None and method == "threshold":
-        # One unit would be enough without it: every number as it is, which nobody means who asks for a threshold.
-        raise wrong("min_units", "say how many units a number needs (method := 'threshold')")
-    min_units = 1 if min_units is None else whole(min_units, "min_units", least=1)
     base = whole(base, "base", least=2)
-    who = _plain(table, unit, "unit")
+    kinds = _kinds(table, unit, units, record_key, min_units, method, population)
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
     ends = read_limits("bounds", bounds, table, summed, method)
     borders = read_limits("bands", bands, table, summed, method)
     if publication is not None and method != "suppression":
         raise SDCError("argument 'publication' goes with method := 'suppression'")
-    key = _key(table, record_key, who) if method in ("cell_key", "rounding") else None
-    _check_columns(table, who, key, shown, summed)
+    first = kinds[0]
+    for kind in kinds:
+        _check_columns(table, kind.unit, kind.record_key, shown, summed)
     if method == "cell_key":
         _check_ptable(cursor, ptable, "ptable", "counts")
         _check_ptable(cursor, magnitude_ptable, "magnitude_ptable", "magnitudes")
     published = _published(cursor, publication, shown, summed) if method == "suppression" else None
-    if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
-        raise SDCError(f"column '{key}' must hold integers to be a record key")
     _check_view(cursor, table)
-    facts = catalog.policy_facts(cursor, table.sql, who, key)
-    _check_records(facts, who, key)
-    rows, units = facts.rows, facts.units
+    rows, number = _check_units(cursor, table, kinds)
     if published is not None:
         _check_counted(cursor, table, str(publication), published, rows)
-    if key is not None:
-        _check_spread(cursor, table, who, key, str(ptable) if method == "cell_key" else None)
-        _check_made_of(cursor, table, who, key, summed, rows)
-    shows = None if preview is None else _preview(session, table, preview, who, shown, summed)
+    _check_keys(cursor, table, kinds, summed, str(ptable) if method == "cell_key" else None, rows)
+    identifiers = [kind.unit for kind in kinds]
+    shows = None if preview is None else _preview(session, table, preview, identifiers, shown, summed)
+    alone = len(kinds) == 1 and rows == number
     policy = Policy(
-        table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
-        base, publication, None if published is None else published.count_column, rows == units, population, role or "",
+        table.text, "unit-level", first.unit, first.record_key, tuple(shown), tuple(summed), method, ptable,
+        magnitude_ptable, max(kind.min_units for kind in kinds), base, publication,
+        None if published is None else published.count_column, alone, population, role or "",
         () if published is None else published.complete, rows, shows, bounds=ends, bands=borders,
+        kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)
 
     def store() -> pa.Table:
-        noise_secret = "" if key is None else _noise_secret(session, table, key)
+        noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
         catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
         return pa.table(
             {
                 "name": [table.text],
                 "method": [method],
                 "rows": [rows],
-                "units": [units],
-                "one_row_per_unit": [rows == units],
+                "units": [number],
+                "one_row_per_unit": [alone],
             }
         )
 
     return Rows(store)
+
+
+def _kinds(
+    table: Source, unit: str | None, units: Sequence[str] | None, record_key: str | None, min_units: str | None,
+    method: str, population: str | None,
+) -> tuple[Kind, ...]:  # fmt: skip
+    """The kinds of units that records are of: mostly one."""
+    if units:
+        named = check_several(units, unit, method, population, table)
+        return of_kinds(named, record_key, min_units, method, table)
+    who, called, least = of_one_kind(unit, record_key, min_units, method, table)
+    return (Kind(who, _key(table, called, who) if method in ("cell_key", "rounding") else None, least),)
+
+
+def _check_units(cursor: duckdb.DuckDBPyConnection, table: Source, kinds: Sequence[Kind]) -> tuple[int, int]:
+    """Refuse records without units or proper keys; how many there are, and how many units of the first kind."""
+    found = []
+    for kind in kinds:
+        key = kind.record_key
+        if key is not None and table.type_of(key).split("(")[0] not in _NUMERIC[:9]:
+            raise SDCError(f"column '{key}' must hold integers to be a record key")
+        facts = catalog.policy_facts(cursor, table.sql, kind.unit, key)
+        _check_records(facts, kind.unit, key)
+        found.append((facts.rows, facts.units))
+    return found[0]
+
+
+def _check_keys(
+    cursor: duckdb.DuckDBPyConnection, table: Source, kinds: Sequence[Kind], summed: Sequence[str], ptable: str | None,
+    rows: int,
+) -> None:  # fmt: skip
+    """Refuse keys that are no random numbers, or made of a measure."""
+    for kind in kinds:
+        if kind.record_key is not None:
+            _check_spread(cursor, table, kind.unit, kind.record_key, ptable)
+            _check_made_of(cursor, table, kind.unit, kind.record_key, summed, rows)
 
 
 def _check_columns(table: Source, who: str, key: str | None, shown: Sequence[str], summed: Sequence[str]) -> None:
@@ -275,7 +308,9 @@ def _noise_secret(session: Session, table: Source, key: str) -> str:
     return hmac.new(secret, b"the keys of quantities", "sha256").hexdigest()
 
 
-def _preview(session: Session, table: Source, text: str, unit: str, shown: Sequence[str], summed: Sequence[str]) -> str:
+def _preview(
+    session: Session, table: Source, text: str, units: Sequence[str], shown: Sequence[str], summed: Sequence[str]
+) -> str:
     """The name of a table that can stand for another one where somebody wants to see rows.
 
     Raises:
@@ -290,7 +325,7 @@ def _preview(session: Session, table: Source, text: str, unit: str, shown: Seque
     for name in sorted(records):
         if behind & cursor.get_table_names(f"FROM {identifier(name)}"):
             raise SDCError(f"the preview '{made_up.text}' is made of the records of '{name}'; make rows up")
-    with_unit = [unit] if folded(unit) in map(folded, made_up.columns) else []
+    with_unit = [unit for unit in units if folded(unit) in map(folded, made_up.columns)]
     if summed or with_unit:  # by dimensions alone made-up rows are like records
         listed = ", ".join(f"{identifier(name)}::VARCHAR" for name in (*with_unit, *shown, *summed))
         alike = f"SELECT {listed} FROM {made_up.sql} INTERSECT ALL SELECT {listed} FROM {table.sql}"

@@ -72,8 +72,8 @@ class Method(Protocol):
     def rows(self, records: str, number: str) -> str:
         """The number of rows, where the records that are here have so many behind them: as of counting these."""
 
-    def units(self, records: str, condition: str) -> str:
-        """The number of units."""
+    def units(self, records: str, condition: str, kind: int = 0) -> str:
+        """The number of units, of one of their kinds where a policy has several."""
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""

@@ -15,4 +15,8 @@ FIRST, SECOND = (f"{CARRIED}{place}" for place in (0, 1))
 
 def carried_along(policy: Policy, **changes: Any) -> Policy:
     """A policy for a subquery, in which a column may be another than that of the table."""
-    return replace(policy, **changes, without_null=frozenset(), without_zero=frozenset())
+    kinds = tuple(
+        replace(kind, record_key=f"{CARRIED}{2 * place}", unit=f"{CARRIED}{2 * place + 1}")
+        for place, kind in enumerate(policy.kinds)
+    )
+    return replace(policy, **changes, kinds=kinds, without_null=frozenset(), without_zero=frozenset())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import duckdb
 
@@ -85,7 +85,7 @@ class CellKey:
         return cls(carried_along(policy, record_key=FIRST, unit=SECOND) if carried else policy)
 
     @classmethod
-    def of_units(cls, policy: Policy) -> CellKey:
+    def of_units(cls, policy: Policy) -> Self:
         """For records that are units: their rows brought together, with the hidden columns carried along."""
         return cls(carried_along(policy, record_key=FIRST, unit=SECOND, one_row_per_unit=True))
 
@@ -94,7 +94,9 @@ class CellKey:
         return identifier(self.policy.name)
 
     def hidden(self) -> tuple[str, ...]:
-        """The record key, and the unit."""
+        """The record key, and the unit, of each kind."""
+        if self.policy.kinds:
+            return tuple(name for kind in self.policy.kinds for name in (str(kind.record_key), kind.unit))
         return (str(self.policy.record_key), str(self.policy.unit))
 
     def _key(self, records: str) -> str:
@@ -154,7 +156,7 @@ class CellKey:
         stepped = f"_sdc_stepped_rows({units}, {rows}, {tables}, {self._own_of_rows()})"
         return self._enough(records, some, self.steps.column(1, stepped))
 
-    def units(self, records: str, condition: str) -> str:
+    def units(self, records: str, condition: str, kind: int = 0) -> str:
         """``sdc_count_units``; with one row a unit the same as the records."""
         return self._enough(records, condition, self._counted_units(records, condition))
 
@@ -168,11 +170,19 @@ class CellKey:
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """``sdc_sum`` with a key of its own, in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
+        total = self.with_noise(records, measure, condition, called, repeated, exact=exact, least=least)
+        return total._replace(sql=self._where_known(records, measure, condition, total.sql))
+
+    def with_noise(
+        self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
+    ) -> Total:
+        """The same, whoever has a value."""
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
         ptable = literal(str(self.policy.magnitude_ptable))
-        added_up = call(f"sum({values})::DOUBLE" if exact else f"_sdc_grid_sum({values})")
-        number = call(f"count({values})")
+        once = self.once(records, values)
+        added_up = call(f"sum({once})::DOUBLE" if exact else f"_sdc_grid_sum({once})")
+        number = call(f"count({once})")
         largest = call(f"max(_sdc_contribution({measure}, {key}, {condition}))")
         if not exact:
             largest = f"_sdc_clipped({largest})"
@@ -193,8 +203,11 @@ class CellKey:
         of_cell = f"{ptable}, {size}, {largest}, {keys}"
         moved = column(5, f"_sdc_stepped_sum({of_cell}, {rung}, {upper}, {own_key}, {code})")
         added = f"_sdc_sum_moved({added_up}, {size}, {moved})"
-        published, spread = self._on_grid(added, largest, repeated, called)
-        return Total(self._where_known(records, measure, condition, published), spread)
+        return Total(*self._on_grid(added, largest, repeated, called))
+
+    def once(self, records: str, values: str) -> str:
+        """What is added up: the values of all units, among which each row of the table is once."""
+        return values
 
     def _on_grid(self, added: str, largest: str, repeated: str, called: str) -> tuple[str, str]:
         """A sum on its grid, and how far numbers on that lie apart at least: see ``_sdc_noise_spread``.

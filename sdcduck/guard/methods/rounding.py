@@ -89,7 +89,7 @@ class Rounding:
         keys = f"sum({number} * {self._key(records)}::HUGEINT)"
         return self._enough(records, f"{number} > 0", self._rounded(added, keys))
 
-    def units(self, records: str, condition: str) -> str:
+    def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The number of units."""
         return self._enough(records, condition, self._rounded_units(records, condition))
 

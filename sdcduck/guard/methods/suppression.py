@@ -131,7 +131,7 @@ class Suppression:
         """Not answered: inner cells have no units."""
         raise Refused("SDC052", "rows of each unit")
 
-    def units(self, records: str, condition: str) -> str:
+    def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The records, where they are the units."""
         if not self.policy.one_row_per_unit:
             raise Refused("SDC052", "count(DISTINCT unit)")

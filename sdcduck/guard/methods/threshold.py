@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
-from sdcduck.guard.methods.carried import FIRST
+from sdcduck.guard.methods.carried import CARRIED, FIRST
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import identifier
@@ -35,20 +35,31 @@ class Threshold:
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> Threshold:
         """For a table, or for a subquery that carries the hidden columns along."""
-        return cls(replace(policy, unit=FIRST) if carried else policy)
+        if not carried:
+            return cls(policy)
+        kinds = tuple(replace(kind, unit=f"{CARRIED}{place}") for place, kind in enumerate(policy.kinds))
+        return cls(replace(policy, unit=FIRST, kinds=kinds))
 
     def source(self) -> str:
         """The records."""
         return identifier(self.policy.name)
 
     def hidden(self) -> tuple[str, ...]:
-        """The unit."""
-        return (str(self.policy.unit),)
+        """The units of each kind."""
+        return self.policy.identifiers
 
     def _enough(self, records: str, condition: str, value: str) -> str:
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
-        return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {self.steps.call(value)} END"
+        return f"CASE WHEN {self._are_enough(records, condition)} THEN {self.steps.call(value)} END"
+
+    def _are_enough(self, records: str, condition: str) -> str:
+        """Whether there are enough units of each kind."""
+        least = [kind.min_units for kind in self.policy.kinds] or [self.policy.min_units]
+        behind = [self.steps.call(self._number(records, condition, place)) for place in range(len(least))]
+        return " AND ".join(f"{number} >= {units}" for number, units in zip(behind, least, strict=True))
+
+    def _number(self, records: str, condition: str, kind: int) -> str:
+        unit = f"{records}.{identifier(self.policy.identifiers[kind])}"
+        return f"count(DISTINCT {chosen(condition, unit)})"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
@@ -60,10 +71,9 @@ class Threshold:
             return self.steps.call(f"sum({number})::BIGINT")
         return self._enough(records, f"{number} > 0", f"sum({number})::BIGINT")
 
-    def units(self, records: str, condition: str) -> str:
+    def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The number of units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
+        return self._enough(records, condition, self._number(records, condition, kind))
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
@@ -93,5 +103,4 @@ class Threshold:
 
     def kept(self, records: str) -> str:
         """Groups with enough units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return f"{self.steps.call(f'count(DISTINCT {unit})')} >= {self.policy.min_units}"
+        return self._are_enough(records, "true")

@@ -74,7 +74,7 @@ def preview_of(
         column = item.unalias()
         if not isinstance(column, exp.Column) or folded(column.name) not in types:
             return None
-        is_unit = policy.unit is not None and folded(column.name) == folded(policy.unit)
+        is_unit = folded(column.name) in map(folded, policy.identifiers)
         shown = "NULL" if is_unit else identifier(column.name)
         columns.append(f"TRY_CAST({shown} AS {types[folded(column.name)].sql('duckdb')}) AS {identifier(name)}")
     limits = f"LIMIT {rows[0]}" + (f" OFFSET {rows[1]}" if rows[1] is not None else "")

@@ -36,7 +36,7 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         if node.expressions:
             raise Refused("SDC051", "count of several columns")
         if isinstance(node.this, exp.Distinct):
-            return numbers.units(_with_units(scope, node.this, sql))
+            return numbers.units(*_with_units(scope, node.this, sql))
         if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
             return numbers.count(sql)
         chosen, column, otherwise = case(node.this)
@@ -49,7 +49,7 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         if isinstance(column, exp.Column) and scope.role(column) is Role.MEASURE:
             known = scope.known_sum(column)
             return numbers.known(text(column), sql) if known is None else numbers.count(both(sql, known))
-        if isinstance(column, exp.Column) and scope.role(column) is Role.UNIT:
+        if isinstance(column, exp.Column) and scope.kind_of(column) >= 0:
             return numbers.count(_where_unit(scope, column, sql))
         terms = None if isinstance(column, exp.Column) else terms_of(scope, column)
         if terms is not None:
@@ -81,20 +81,22 @@ def _instead(scope: Scope, node: exp.Expr) -> str:
     return f"{name}; write sum({column.name}) or avg({column.name})"
 
 
-def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> str:
-    """The condition under which count(DISTINCT unit) counts a row."""
+def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> tuple[str, int]:
+    """The condition under which count(DISTINCT unit) counts a row, and which kind of unit this is."""
     column = distinct.expressions[0] if len(distinct.expressions) == 1 else None
     if isinstance(column, (exp.Case, exp.If)):
         chosen, value, otherwise = case(column)
         if chosen is not None and not otherwise:
             condition, column = both(condition, scope.condition_sql(chosen)), value
-    if column is None or not (scope.is_unit(column) or scope.unit_of(column) is not None):
+    if column is None or not (scope.kind_of(column) >= 0 or scope.unit_of(column) is not None):
         raise Refused("SDC051", "count(DISTINCT ..)")
-    return _where_unit(scope, column, condition)
+    return _where_unit(scope, column, condition), max(scope.kind_of(column), 0)
 
 
 def _where_unit(scope: Scope, column: exp.Expr, condition: str) -> str:
-    """A condition, and that there is a unit."""
+    """A condition, and that there is a unit; tables with units of several kinds are behind no LEFT JOIN."""
+    if scope.kind_of(column) > 0:
+        return condition
     return condition if scope.unit_of(column) is not None else both(condition, f"{text(column)} IS NOT NULL")
 
 
@@ -207,7 +209,7 @@ def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers)
     if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
         raise Refused("SDC052", "a quantile of anything but a measure")
     scope.refuse_filled(value)
-    if scope.role(value) is Role.UNIT or not 0 < float(share.this) < 1:
+    if scope.kind_of(value) >= 0 or not 0 < float(share.this) < 1:
         raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
     return numbers.quantile(text(value), share.this, condition)
 

@@ -34,6 +34,7 @@ from sdcduck.guard.protect.groups import (
 )
 from sdcduck.guard.protect.joins import check_joins, order_joins
 from sdcduck.guard.protect.numbers import OfRecords, OfUnits
+from sdcduck.guard.protect.numbers_of_kinds import OfKinds
 from sdcduck.guard.protect.one_row import without_groups
 from sdcduck.guard.protect.per_unit import brought_together
 from sdcduck.guard.protect.progress import Progress
@@ -44,7 +45,7 @@ from sdcduck.guard.protect.unit_windows import with_windows
 from sdcduck.guard.protect.values import named, with_values
 from sdcduck.guard.refusals import Refused, refuse_own_name
 from sdcduck.guard.relations import Added, Label, Relation, Role
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 
 _ROW_CLAUSES = ("distinct", "limit", "offset", "order", "qualify", "having", "windows", "kind", "hint")
 
@@ -92,6 +93,7 @@ class Block:
         counts: set[str] = set()
         bounds: dict[str, tuple[float, ...]] = {}
         bands: dict[str, tuple[float, ...]] = {}
+        others: dict[str, int] = {}
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -115,6 +117,8 @@ class Block:
                             carried = replace(carried, known=f"{CARRIED}{len(hidden)}")
                             hidden.append(exp.maybe_parse(of_rows.known, dialect="duckdb"))
                         added[folded(name)] = carried
+                if roles[folded(name)] is Role.OTHER:
+                    others[folded(name)] = self.scope.kind_of(value)
                 if roles[folded(name)] is Role.UNIT and self.scope.unit_of(value) is None:
                     missing.add(folded(name))
                 if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
@@ -138,7 +142,7 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, tables=self.scope.tables, missing=frozenset(missing),
-            measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands,
+            measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands, others=others,
         )  # fmt: skip
 
     def _has_windows(self) -> bool:
@@ -170,9 +174,7 @@ class Block:
         refuse_unknown_aggregates(select)
         keys = group_keys(self.scope)
         identified_by = identifying(self.scope, keys)
-        numbers = (
-            OfUnits(self.scope.policy) if self.scope.several else OfRecords(self.scope.method, self.scope.records_sql)
-        )
+        numbers = _numbers(self.scope)
         released = Released(keys, numbers)
         split = Split(self.scope, released)
         self.scope.progress.statistics[id(select)] = split.described.columns
@@ -220,6 +222,14 @@ class Block:
         )
         hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
         return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
+
+
+def _numbers(scope: Scope) -> OfUnits | OfRecords:
+    """What makes the SQL of aggregates."""
+    if scope.policy.kinds and scope.method.brings_together:
+        units = [f"{scope.records_sql}.{identifier(name)}" for name in scope.method.hidden()[1::2]]
+        return OfKinds(scope.policy, units)
+    return OfUnits(scope.policy) if scope.several else OfRecords(scope.method, scope.records_sql)
 
 
 def narrow_joins(

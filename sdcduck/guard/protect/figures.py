@@ -41,6 +41,7 @@ class Figures:
         self.counts: set[str] = set()
         self.bounds: dict[str, tuple[float, ...]] = {}
         self.bands: dict[str, tuple[float, ...]] = {}
+        self.others: dict[str, int] = {}
 
     def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
         """The name of a column; the same SQL has the same name again."""
@@ -85,7 +86,7 @@ class Figures:
             Label.UNIT, frozenset(self.roles), self.roles, policy,
             rows_of=self.scope.rows_of if several else (), tables=self.scope.tables, missing=frozenset(self.missing),
             measures=self.measures, added=self.added, counts=frozenset(self.counts), bounds=self.bounds,
-            bands=self.bands,
+            bands=self.bands, others=self.others,
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------
@@ -94,7 +95,7 @@ class Figures:
         """The SQL of what rows are ordered by, but for the unit, which they have in common."""
         found = []
         for ordered in [] if order is None else order.expressions:
-            if self.scope.unit_of(ordered.this) is not None:
+            if self.scope.unit_of(ordered.this) is not None or self.scope.kind_of(ordered.this) > 0:
                 continue
             if isinstance(ordered.this, exp.Var):
                 raise Refused("SDC045", "ORDER BY ALL of unit-level rows")
@@ -192,7 +193,7 @@ class Figures:
             if len(node.this.expressions) != 1 or node.this.args.get("on"):
                 raise Refused("SDC051", "count(DISTINCT ..) of several columns")
             value = node.this.expressions[0]
-            counted = text(value) if self.scope.is_unit(value) else self.value(value)
+            counted = text(value) if self.scope.kind_of(value) >= 0 else self.value(value)
             return f"count(DISTINCT {chosen(condition, counted)})"
         if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):
             return _rows(condition)
@@ -201,7 +202,7 @@ class Figures:
             condition = both(condition, self.scope.condition_sql(asked))
         else:
             value = node.this
-        plain = isinstance(value, exp.Column) and self.scope.role(value) in (Role.UNIT, Role.MEASURE)
+        plain = isinstance(value, exp.Column) and self.scope.role(value) in (Role.UNIT, Role.OTHER, Role.MEASURE)
         known = self.scope.known_sum(value) if plain else None
         if known is not None:
             return _rows(both(condition, known))

@@ -22,7 +22,7 @@ from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
-from sdcduck.quoting import folded, identifier
+from sdcduck.quoting import folded
 
 _OF_ONE_FORM = (
     exp.DataType.INTEGER_TYPES
@@ -109,7 +109,7 @@ def is_per_unit(scope: Scope) -> bool:
     group = scope.select.args.get("group")
     if group is not None and group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
         return False
-    return any(scope.unit_of(node) is not None for node in grouped(scope))
+    return scope.are_all_units(grouped(scope))
 
 
 def of_records(scope: Scope, released: Released) -> Numbered:
@@ -150,12 +150,12 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
     """
     keys = released.keys
     units = scope.over_source()
-    key, name_of_unit = scope.method.hidden()
-    unit = exp.column(name_of_unit, scope.alias, quoted=True)
+    brought_along, unit = _unit_of_groups(scope)
     group = _grouping(scope, keys)
+    kept = "true" if group is None else numbers.kept()  # which may be made of figures, too
     for place, (_, checked) in enumerate(keys.values()):
         units.append("expressions", exp.alias_(checked.copy(), f"_g{place}", quoted=True))
-    for place, brought in enumerate((exp.Max(this=exp.column(key, scope.alias, quoted=True)), unit.copy())):
+    for place, brought in enumerate(brought_along):
         units.append("expressions", exp.alias_(brought, f"{CARRIED}{place}", quoted=True))
     shown = [f'"{UNITS}"."_g{place}"' for place in range(len(keys))]
     if group is not None and keys and any(not isinstance(item, exp.Column) for item in group.expressions):
@@ -184,9 +184,28 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
         inner.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=[every, exp.Tuple()])]))
         missing = f'GROUPING("{UNITS}"."{SETS}") = 0 OR count(*) = 0'
         inner.set("having", exp.Having(this=parse_one(missing, read="duckdb")))
-    kept = "true" if group is None else numbers.method.kept(identifier(UNITS))
     steps = numbers.method.steps
     return with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
+
+
+def _unit_of_groups(scope: Scope) -> tuple[list[exp.Expr], exp.Expr]:
+    """The columns that go with a unit, its record key first, and by what it is grouped.
+
+    Where units are of several kinds, there are groups of each of them, and the second column says of which they are.
+    """
+    hidden = [exp.column(name, scope.alias, quoted=True) for name in scope.method.hidden()]
+    keys, units = hidden[::2], hidden[1::2]
+    if len(units) == 1:
+        return [exp.Max(this=keys[0]), units[0].copy()], units[0]
+    of = [exp.EQ(this=exp.Grouping(expressions=[unit.copy()]), expression=exp.Literal.number(0)) for unit in units]
+
+    def by_kind(values: list[exp.Expr]) -> exp.Expr:
+        pairs = zip(of, values, strict=True)
+        return exp.Case(ifs=[exp.If(this=condition.copy(), true=value) for condition, value in pairs])
+
+    key = by_kind([exp.Max(this=key) for key in keys])
+    place = by_kind([exp.Literal.number(place) for place in range(len(units))])
+    return [key, place], exp.GroupingSets(expressions=[exp.Paren(this=unit) for unit in units])
 
 
 def refuse_unknown_aggregates(select: exp.Select) -> None:

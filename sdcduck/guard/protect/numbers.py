@@ -31,8 +31,8 @@ class Numbers(Protocol):
     def rows(self, number: str, condition: str) -> str:
         """Rows, of which there are so many behind each of those that are here."""
 
-    def units(self, condition: str) -> str:
-        """Units."""
+    def units(self, condition: str, kind: int = 0) -> str:
+        """Units, of one of their kinds where there are several."""
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one.
@@ -79,9 +79,9 @@ class OfRecords:
         """Rows that were counted before."""
         return self.method.rows(self.records, chosen(condition, number))
 
-    def units(self, condition: str) -> str:
+    def units(self, condition: str, kind: int = 0) -> str:
         """Units."""
-        return self.method.units(self.records, condition)
+        return self.method.units(self.records, condition, kind)
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum, which the method makes exact where it is not."""
@@ -121,7 +121,7 @@ class OfUnits:
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.method = CellKey.of_units(policy)
+        self.method: CellKey = CellKey.of_units(policy)
         self.columns: dict[str, str] = {}
 
     def _column(self, sql: str) -> str:
@@ -136,7 +136,11 @@ class OfUnits:
         counted = f"coalesce(CAST(sum({chosen(condition, number)}) AS BIGINT), 0)"
         return self.method.rows(identifier(UNITS), self._column(counted))
 
-    def units(self, condition: str) -> str:
+    def kept(self) -> str:
+        """Which groups appear, as a condition over aggregates."""
+        return self.method.kept(identifier(UNITS))
+
+    def units(self, condition: str, kind: int = 0) -> str:
         """Units."""
         if condition == "true":
             return self.method.count(identifier(UNITS), condition)
@@ -145,6 +149,11 @@ class OfUnits:
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""
+        figure, repeated, declared = self._sum(added, condition, rows, exact=exact, least=least)
+        return self.method.total(identifier(UNITS), figure, "true", called, repeated, exact=exact, least=declared)
+
+    def _sum(self, added: str, condition: str, rows: str, *, exact: bool, least: float) -> tuple[str, str, str]:
+        """The sum that each unit has, how often rows repeat what it has, and the least size of the noise."""
         if least:  # the rows of a unit may repeat one value, which has the digits then that it has once
             added = f"round({added}, 4)"
         values = chosen(condition, added)
@@ -152,10 +161,10 @@ class OfUnits:
         there = both(condition, f"({added}) IS NOT NULL" if least else f"({added}) <> 0")
         # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
         number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")
-        repeated = _repeated("true", number)
+        repeated = _repeated("true", self.method.once(identifier(UNITS), number))
         # For the unit with most rows: else joins that repeat rows would make it small beside their sum.
         declared = f"{least!r} * greatest(coalesce(max({number}), 1), 1)" if least else ""
-        return self.method.total(identifier(UNITS), figure, "true", called, repeated, exact=exact, least=declared)
+        return figure, repeated, declared
 
     def known(self, added: str, condition: str) -> str:
         """Rows with a value."""

@@ -73,22 +73,30 @@ class _Groups:
         self._keys: dict[str, str] = {}
         for node in keys:
             unit, role = scope.unit_of(node), Role.COMPUTED
-            if unit is not None:
+            if unit is None and isinstance(node, exp.Column) and scope.kind_of(node) > 0:
+                unit, role = node, Role.OTHER
+            elif unit is not None:
                 role = Role.UNIT
             elif isinstance(node, exp.Column):
                 role = scope.role(node)
             sql = self.figures.one_of_equal(node) if unit is None else text(unit)
-            self._keys[text(node)] = self.figures.column(sql, role)
+            name = self._keys[text(node)] = self.figures.column(sql, role)
+            if role is Role.OTHER:
+                self.figures.others[name] = scope.kind_of(node)
         self.columns = list(self.figures.columns.values())
         self._unit = next(name for name, role in self.figures.roles.items() if role is Role.UNIT)
         # What has one row of each unit has one value for it; a public table, or one behind LEFT JOIN, has one for each
         # row that it is joined to.
         several = {alias for alias in scope.units if scope.sources[alias].several}
         of_one_row = {*scope.units} - several - scope.maybe_missing
-        self.several = bool(several) and not all(
-            scope.unit_of(column) is not None or column.table in of_one_row
-            for node in keys
-            for column in node.find_all(exp.Column)
+        # A unit of one kind has a group for each of another that it is tied to.
+        self.several = bool(scope.policy.kinds) or (
+            bool(several)
+            and not all(
+                scope.unit_of(column) is not None or column.table in of_one_row
+                for node in keys
+                for column in node.find_all(exp.Column)
+            )
         )
 
     def around(self, node: exp.Expr) -> exp.Expr:

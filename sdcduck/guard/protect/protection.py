@@ -196,7 +196,7 @@ class Protection:
 
     def _holds_records(self, known: Mapping[str, Relation], source: exp.Expr) -> bool:
         policies = [policy for policy in self.progress.policies.values() if policy.label != "public"]
-        units = frozenset(folded(policy.unit) for policy in policies if policy.unit is not None)
+        units = frozenset(folded(unit) for policy in policies for unit in policy.identifiers)
         names = {folded(policy.name) for policy in policies}
 
         def is_record(name: str) -> bool:

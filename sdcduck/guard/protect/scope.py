@@ -88,6 +88,27 @@ class Scope:
     def is_unit(self, column: exp.Expr) -> bool:
         return isinstance(column, exp.Column) and self.role(column) is Role.UNIT
 
+    def kind_of(self, column: exp.Expr) -> int:
+        """Which of the kinds of units this is one of; -1: of none."""
+        if not isinstance(column, exp.Column) or self.role(column) not in (Role.UNIT, Role.OTHER):
+            return -1
+        return self.sources[column.table].others.get(folded(column.name), 0)
+
+    def are_all_units(self, nodes: Sequence[exp.Expr]) -> bool:
+        """Whether these have the unit of a row among them, of each kind.
+
+        Raises:
+            Refused: those of some kinds alone. What one person has may be from several firms, and one firm would then
+                decide something about rows of others.
+        """
+        if not self.policy.kinds:
+            return any(self.unit_of(node) is not None for node in nodes)
+        missing = set(range(len(self.policy.kinds))).difference(map(self.kind_of, nodes))
+        if missing and len(missing) < len(self.policy.kinds):
+            names = ", ".join(self.policy.kinds[kind].unit for kind in sorted(missing))
+            raise Refused("SDC040", _OF_ONE_KIND.format(names))
+        return not missing
+
     def role(self, column: exp.Column) -> Role:
         relation = self.sources.get(column.table)
         if relation is None:
@@ -151,6 +172,8 @@ class Scope:
             raise Refused("SDC041", self._measure_told(column))
         if role is Role.UNIT:
             raise Refused("SDC040", f"{column.name} is the unit: count(DISTINCT {column.name}), or join on it")
+        if role is Role.OTHER:
+            raise Refused("SDC040", f"{column.name} is a unit: count(DISTINCT {column.name})")
 
     def over_dimensions(self, node: exp.Expr) -> exp.Expr:
         """An expression over dimensions, checked, that cannot fail."""
@@ -173,7 +196,7 @@ class Scope:
             refuse_lists(inner)
             refuse_uncaught(inner)
             if isinstance(inner, exp.Column) and not self.is_asked_for(inner):
-                if self.role(inner) in (Role.MEASURE, Role.UNIT):
+                if self.role(inner) in (Role.MEASURE, Role.UNIT, Role.OTHER):
                     self.refuse_correlation(node)
                 self.dimension(inner)
             if isinstance(inner, _GROWING):
@@ -300,6 +323,7 @@ class Scope:
             self.progress.made(self.select.args["from_"])
 
 
+_OF_ONE_KIND = "units of one kind, of which each may have several of another; take all kinds together, also {}"
 _MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
 
 

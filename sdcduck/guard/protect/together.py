@@ -33,9 +33,11 @@ def agreed(policies: Sequence[Policy]) -> Policy:
     """The policy that records of several tables are answered under: the first, as strict as any of them.
 
     Raises:
-        Refused: they are of different units, or protected in different ways.
+        Refused: they are of different units, of several kinds of them, or protected in different ways.
     """
     first = policies[0]
+    if len(policies) > 1 and any(policy.kinds for policy in policies):
+        raise Refused("SDC035", _OF_KINDS)
     for other in policies[1:]:
         alike = (first.method, first.ptable, first.magnitude_ptable, first.base, first.publication)
         alone = first.population is None or first.population != other.population
@@ -46,6 +48,12 @@ def agreed(policies: Sequence[Policy]) -> Policy:
         if alike != (other.method, other.ptable, other.magnitude_ptable, other.base, other.publication):
             raise Refused("SDC035", "tables protected in different ways")
     return replace(first, min_units=max(policy.min_units for policy in policies))
+
+
+_OF_KINDS = (
+    "records with several kinds of units, beside other records: what one person has elsewhere may come from another "
+    "firm; a view of both, with all its units, can be protected"
+)
 
 
 def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relation:

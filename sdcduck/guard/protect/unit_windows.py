@@ -146,6 +146,8 @@ class _Rows:
         name = self.figures.column(text(column), role)
         if role is Role.UNIT and self.scope.unit_of(column) is None:
             self.figures.missing.add(name)
+        if role is Role.OTHER:
+            self.figures.others[name] = self.scope.kind_of(column)
         if role is Role.MEASURE:
             self.scope.refuse_repeated(column)
             self.figures.measures[name] = self.scope.called(column)
@@ -161,9 +163,9 @@ class _Rows:
         if any(value for part, value in node.args.items() if part not in _PARTS):
             raise Refused("SDC045", "an unusual window")
         parts = node.args.get("partition_by") or []
-        if not any(self.scope.unit_of(part) is not None for part in parts):
+        if not self.scope.are_all_units(parts):
             raise Refused("SDC045", "a window: OVER (PARTITION BY the unit ..) is answered")
-        units = [self.scope.unit_of(part) for part in parts]
+        units = [part if self.scope.kind_of(part) > 0 else self.scope.unit_of(part) for part in parts]
         by = [self.figures.value(part) if unit is None else text(unit) for part, unit in zip(parts, units, strict=True)]
         order, frame = self.figures.order(node.args.get("order")), _frame(node.args.get("spec"))
         function, condition = function_of(node)

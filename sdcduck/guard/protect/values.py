@@ -28,7 +28,6 @@ from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope, aliased, refuse_query
 from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import Role
 
 _MOST_TERMS = 10
 _MOST_COUNTED = 20
@@ -45,7 +44,7 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     columns = list(value.find_all(exp.Column))
     if not isinstance(node, exp.Count) and scope.has_measure(value):
         return False
-    return bool(columns) and all(scope.role(column) is not Role.UNIT for column in columns)
+    return bool(columns) and all(scope.kind_of(column) < 0 for column in columns)
 
 
 def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select:
