@@ -19,7 +19,7 @@ from sdcduck.guard.passes.normalize import refuse_hidden_relations
 from sdcduck.guard.passes.output_names import name_subqueries
 from sdcduck.guard.passes.sizes import bound
 from sdcduck.guard.passes.subscripts import settle_fields
-from sdcduck.guard.passes.using import note_using, refuse_other_using
+from sdcduck.guard.passes.using import note_using, refuse_other_using, take_left
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
 
@@ -71,6 +71,7 @@ def _qualified(
             named.set("alias", exp.TableAlias(this=exp.to_identifier(folded(named.name), quoted=True)))
     try:
         qualified, rows = bound(qualified_by_sqlglot(tree, schema=known, dialect=_DUCKDB), stored)
+        take_left(qualified)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:
