@@ -20,7 +20,7 @@ from sdcduck.guard.passes.normalize import refuse_hidden_relations
 from sdcduck.guard.passes.output_names import name_subqueries
 from sdcduck.guard.passes.sizes import bound
 from sdcduck.guard.passes.subscripts import settle_fields
-from sdcduck.guard.passes.using import note_using, refuse_other_using
+from sdcduck.guard.passes.using import note_using, refuse_other_using, take_left
 from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
@@ -78,6 +78,7 @@ def _qualified(
         for cte in filter(is_recursive, qualified_tree.find_all(exp.CTE)):
             cte.args["alias"].set("columns", None)  # they are the names of what is selected by now
         qualified, rows = bound(qualified_tree, stored)
+        take_left(qualified)
         typed = annotate_types(qualified, schema=known, expression_metadata=EXPRESSION_TYPES, dialect=_DUCKDB)
         return typed, rows
     except OptimizeError as problem:

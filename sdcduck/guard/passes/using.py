@@ -20,6 +20,7 @@ from sdcduck.quoting import folded
 _TIED = "tied"
 _NATURAL = "natural"
 _BARE = "bare"
+_WRITTEN = "written"
 
 
 def note_using(tree: exp.Expr) -> None:
@@ -28,6 +29,8 @@ def note_using(tree: exp.Expr) -> None:
     Raises:
         Refused: two relations have one name.
     """
+    for coalesce in tree.find_all(exp.Coalesce):
+        coalesce.meta[_WRITTEN] = True
     for select in tree.find_all(exp.Select):
         joins = select.args.get("joins") or []
         tied = [join for join in joins if join.args.get("using") or join.method == "NATURAL"]
@@ -42,6 +45,51 @@ def note_using(tree: exp.Expr) -> None:
             called = [folded(relation.alias_or_name) for relation in tables_of(select) if relation.alias_or_name]
             if len(called) > len(set(called)):
                 raise Refused("SDC031", "two relations of one name beside USING or NATURAL; give them other names")
+
+
+def take_left(tree: exp.Expr) -> None:
+    """The column of USING is the one on the left, as it is for DuckDB; sqlglot writes COALESCE of both, in place.
+
+    So the unit stays the unit in a subquery over tables that are joined on it. Behind FULL and RIGHT JOIN it may be
+    either.
+
+    >>> from sqlglot import parse_one
+    >>> from sqlglot.optimizer.qualify import qualify
+    >>> schema = {name: {"k": "INT"} for name in "abc"}
+    >>> tree = parse_one("SELECT k FROM a JOIN b USING (k) LEFT JOIN c USING (k)", dialect="duckdb")
+    >>> note_using(tree)
+    >>> tree = qualify(tree, schema=schema, quote_identifiers=False)
+    >>> take_left(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT a.k AS k FROM a AS a JOIN b AS b ON a.k = b.k LEFT JOIN c AS c ON a.k = c.k
+
+    Args:
+        tree: of which `note_using` made notes, with all its names in full.
+    """
+    for select in tree.find_all(exp.Select):
+        if _BARE not in select.meta:
+            continue
+        same: set[tuple[exp.Expr, exp.Expr]] = set()
+        for join in select.args.get("joins") or []:
+            condition = join.args.get("on")
+            if condition is None or _TIED not in join.meta:
+                continue
+            _take_left(select, condition, same)
+            if join.side in ("", "LEFT") and join.kind in ("", "INNER"):
+                name = join.alias_or_name
+                parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+                both = [(part.this, part.expression) for part in parts if isinstance(part, exp.EQ)]
+                same.update((left, right) for left, right in both if getattr(right, "table", "") == name)
+        _take_left(select, select, same)
+
+
+def _take_left(select: exp.Select, within: exp.Expr, same: Collection[tuple[exp.Expr, exp.Expr]]) -> None:
+    """Of names in this SELECT alone: in one inside it, the same names may be of other relations."""
+    for coalesce in list(within.find_all(exp.Coalesce)):
+        left, others = coalesce.this, coalesce.expressions
+        own = _WRITTEN not in coalesce.meta and coalesce.parent_select is select
+        if own and others and all((left, other) in same for other in others):
+            coalesce.replace(left)
 
 
 def refuse_other_using(tree: exp.Expr, schema: Mapping[str, Collection[str]]) -> None:

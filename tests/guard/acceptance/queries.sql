@@ -648,6 +648,9 @@ SELECT patient, sex, avg(income) AS mean FROM (SELECT sex, income, EXISTS (FROM 
 -- several of these, put together
 SELECT region, count(*) AS n FROM people WHERE NOT (person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes') OR age < 30) AND (sex = 'f' OR person_id = ANY (SELECT person_id FROM stays)) GROUP BY region;
 
+-- two tables by USING in a WITH, joined to a third
+WITH seen AS (SELECT person_id, region, ward FROM people JOIN stays USING (person_id)) SELECT region, count(*) AS n FROM seen SEMI JOIN women USING (person_id) GROUP BY region;
+
 -- units of two sets
 SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes' INTERSECT SELECT person_id FROM stays WHERE ward = 'surgery') GROUP BY region;
 
