@@ -35,6 +35,7 @@ class Threshold:
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> Threshold:
         """For a table, or for a subquery that carries the hidden columns along."""
+        policy = replace(policy, one_row_per_unit=not several)
         return cls(replace(policy, unit=FIRST) if carried else policy)
 
     def source(self) -> str:
@@ -45,9 +46,13 @@ class Threshold:
         """The unit."""
         return (str(self.policy.unit),)
 
+    def _units(self, records: str, condition: str) -> str:
+        """How many units there are: where each has one row, there is none to be found twice."""
+        unit = chosen(condition, f"{records}.{identifier(str(self.policy.unit))}")
+        return f"count({unit})" if self.policy.one_row_per_unit else f"count(DISTINCT {unit})"
+
     def _enough(self, records: str, condition: str, value: str) -> str:
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        behind = self.steps.call(f"count(DISTINCT {chosen(condition, unit)})")
+        behind = self.steps.call(self._units(records, condition))
         return f"CASE WHEN {behind} >= {self.policy.min_units} THEN {self.steps.call(value)} END"
 
     def count(self, records: str, condition: str) -> str:
@@ -62,8 +67,7 @@ class Threshold:
 
     def units(self, records: str, condition: str) -> str:
         """The number of units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return self._enough(records, condition, f"count(DISTINCT {chosen(condition, unit)})")
+        return self._enough(records, condition, self._units(records, condition))
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
@@ -93,5 +97,4 @@ class Threshold:
 
     def kept(self, records: str) -> str:
         """Groups with enough units."""
-        unit = f"{records}.{identifier(str(self.policy.unit))}"
-        return f"{self.steps.call(f'count(DISTINCT {unit})')} >= {self.policy.min_units}"
+        return f"{self.steps.call(self._units(records, 'true'))} >= {self.policy.min_units}"
