@@ -66,6 +66,7 @@ check: lint test         ## lint, then the tests
 bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
 	@$(BIN)/python benchmarks/guard.py
+	@$(BIN)/python benchmarks/two_tables.py
 	@$(BIN)/python benchmarks/synthesis.py
 	@$(BIN)/python benchmarks/record_swapping.py
 	@$(BIN)/python benchmarks/metrics.py
