@@ -22,7 +22,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression superset-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression superset-test tools-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -66,6 +66,7 @@ check: lint test         ## lint, then the tests
 bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/cell_key.py
 	@$(BIN)/python benchmarks/guard.py
+	@$(BIN)/python benchmarks/two_tables.py
 	@$(BIN)/python benchmarks/synthesis.py
 	@$(BIN)/python benchmarks/record_swapping.py
 	@$(BIN)/python benchmarks/metrics.py
@@ -94,6 +95,21 @@ superset-test: $(STAMP) $(SUPERSET_STAMP)  ## Apache Superset asks the gateway, 
 	  { echo "superset-test needs Chromium; on Debian, as root: apt-get install chromium chromium-driver"; exit 1; }
 	@$(BIN)/python tests/superset/superset_dashboard.py $(SUPERSET_VENV)/bin/superset $(PICTURE)
 
+# SQLMesh wants a DuckDB before 2 and the reader of SQL that is not compiled. DUCKDB='duckdb>=2' tries the others with that.
+TOOLS_VENV = .venv-tools
+TOOLS_STAMP = $(TOOLS_VENV)/.installed-$(shell cat pyproject.toml tests/other_programs.txt | cksum | cut -d' ' -f1)
+
+$(TOOLS_STAMP):
+	@echo "sdcduck: making $(TOOLS_VENV) and installing dbt, SQLMesh, marimo, JupySQL and Harlequin into it (a minute or two, once)"
+	@test -x $(TOOLS_VENV)/bin/python || $(PYTHON) -m venv $(TOOLS_VENV)
+	@$(TOOLS_VENV)/bin/python -m pip install -qq --disable-pip-version-check -c tests/other_programs.txt -e . \
+	  dbt-duckdb duckdb-engine harlequin harlequin-postgres hypothesis jupysql marimo pytest pytest-timeout scikit-learn sqlmesh
+	@rm -f $(TOOLS_VENV)/.installed-*; touch $@
+
+tools-test: $(TOOLS_STAMP)  ## dbt, SQLMesh, marimo, JupySQL and Harlequin use the functions and ask the gateway
+	@$(TOOLS_VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps '$(or $(DUCKDB),duckdb<2)'
+	@$(TOOLS_VENV)/bin/python -m pytest $(if $(DUCKDB),--deselect tests/test_other_programs.py::test_models_of_sqlmesh) tests/test_other_programs.py
+
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
 
@@ -116,4 +132,4 @@ lock:                    ## write constraints.txt from a fresh environment with 
 	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
 
 clean:                   ## remove what was made
-	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node build dist site out *.egg-info
+	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node .venv-tools build dist site out *.egg-info

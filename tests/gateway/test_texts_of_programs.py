@@ -63,7 +63,7 @@ def test_each_is_answered_or_refused_as_expected(served: Served, expected: str, 
 
 
 def test_every_program_has_questions_and_refusals() -> None:
-    assert {path.stem for path in TEXTS} == {"grafana", "metabase", "power_bi", "programs", "tableau"}
+    assert {path.stem for path in TEXTS} == {"grafana", "looker", "metabase", "power_bi", "programs", "tableau"}
     for path in TEXTS:
         kinds = {expected.partition(":")[0] for expected, _ in statements_of(path.read_text())}
         assert kinds >= {"about the database", "the same as", "refused"}

@@ -60,6 +60,10 @@ EQUAL = [
     "SELECT count(*) FROM patients p JOIN (SELECT region, count(*) AS m FROM patients GROUP BY region) q ON q.region = p.region WHERE p.age < q.m - 200",
     "WITH q AS (SELECT region, count(*) AS m FROM patients GROUP BY region) SELECT m > 233 AS large, count(*), avg(income) FROM patients p LEFT JOIN q USING (region) GROUP BY large",
     "SELECT CASE WHEN region IN (SELECT region FROM patients GROUP BY region ORDER BY count(*) DESC, region LIMIT 2) THEN region ELSE 'others' END AS top, count(*) FROM patients GROUP BY 1",
+    # The largest groups, as Tableau asks for them: NULL is one of them
+    "SELECT age < 40 AS young, count(*) FROM patients p JOIN (SELECT region AS r, count(*) AS n FROM patients GROUP BY region ORDER BY n DESC, r LIMIT 2) t ON p.region IS NOT DISTINCT FROM t.r GROUP BY 1",
+    "SELECT r, count(*) FROM (SELECT nullif(region, 's') AS r, id FROM patients) p JOIN (SELECT nullif(region, 's') AS q, count(*) AS n FROM patients GROUP BY 1 ORDER BY q NULLS FIRST LIMIT 2) t ON (p.r IS NOT DISTINCT FROM t.q) GROUP BY r",
+    "SELECT r, count(*) FROM (SELECT nullif(region, 's') AS r, id FROM patients) p JOIN (SELECT nullif(region, 's') AS q, count(*) AS n FROM patients GROUP BY 1 ORDER BY q NULLS LAST LIMIT 2) t ON t.q IS NOT DISTINCT FROM p.r GROUP BY r",
     # Records beside public rows and answers
     "SELECT kind, (SELECT count(*) FROM visits v WHERE v.diagnosis = k.diagnosis) FROM kinds k",
     "SELECT class, (SELECT sum(income) FROM patients p WHERE p.age = a.age AND region = 'n') AS x, (SELECT count(*) FROM patients p WHERE p.age = a.age AND region = 'n') AS n FROM ages a",
@@ -103,6 +107,9 @@ REFUSED = [
     ("SELECT class FROM ages a WHERE age IN (SELECT income FROM patients)", "SDC04", "income"),
     ("SELECT class FROM ages a WHERE EXISTS (FROM patients p WHERE p.income = a.age)", "SDC04", "income"),
     ("SELECT class FROM ages a WHERE age IN (SELECT id FROM patients)", "SDC044", ""),
+    ("SELECT count(*) FROM patients p JOIN (SELECT id, count(*) AS n FROM visits GROUP BY id) t ON p.id IS NOT DISTINCT FROM t.id", "SDC044", ""),
+    ("SELECT count(*) FROM patients p JOIN (SELECT region AS r, age AS a, count(*) AS n FROM patients GROUP BY ALL) t ON p.region IS NOT DISTINCT FROM t.r", "SDC034", ""),
+    ("SELECT sum(n) FROM patients p JOIN (SELECT region AS r, count(*) AS n FROM patients GROUP BY 1) t ON p.region IS NOT DISTINCT FROM t.r", "SDC034", ""),
     ("SELECT count(*) FROM visits v JOIN kinds k ON v.diagnosis = k.diagnosis OR v.diagnosis = k.kind", "SDC034", "each side of OR"),
     ("SELECT count(*) FROM visits v, kinds k WHERE v.diagnosis = k.diagnosis OR k.kind = 'wound'", "SDC034", ""),
 ]  # fmt: skip

@@ -35,6 +35,7 @@ class Threshold:
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> Threshold:
         """For a table, or for a subquery that carries the hidden columns along."""
+        policy = replace(policy, one_row_per_unit=not several and not policy.kinds)
         if not carried:
             return cls(policy)
         kinds = tuple(replace(kind, unit=f"{CARRIED}{place}") for place, kind in enumerate(policy.kinds))
@@ -59,7 +60,8 @@ class Threshold:
 
     def _number(self, records: str, condition: str, kind: int) -> str:
         unit = f"{records}.{identifier(self.policy.identifiers[kind])}"
-        return f"count(DISTINCT {chosen(condition, unit)})"
+        one = chosen(condition, unit)  # where each unit has one row, there is none to be found twice
+        return f"count({one})" if self.policy.one_row_per_unit else f"count(DISTINCT {one})"
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""

@@ -30,8 +30,8 @@ def name_columns(draft: Draft) -> None:
     >>> after(name_columns, "SELECT count(*) AS N, sum(income) AS n FROM people")
     SELECT "_sdc"."_a0" AS "N", "_sdc"."_a1" AS "n" FROM (SELECT CASE WHEN "_sdc_n"."_f0_0" >= 3 THEN
     "_sdc_n"."_f0_1" END AS "_a0", CASE WHEN "_sdc_n"."_f0_2" >= 3 THEN "_sdc_n"."_f0_3" END AS "_a1" FROM (SELECT
-    COUNT(DISTINCT CASE WHEN NOT "people"."income" IS NULL THEN "people"."id" END) AS "_f0_2",
-    SUM("people"."income") AS "_f0_3", COUNT(DISTINCT "people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM
+    COUNT(CASE WHEN NOT "people"."income" IS NULL THEN "people"."id" END) AS "_f0_2",
+    SUM("people"."income") AS "_f0_3", COUNT("people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM
     "memory"."main"."people" AS "people") AS "_sdc_n") AS "_sdc"
     """
     sql, names, now = draft.text.sql, draft.names, draft.columns_now

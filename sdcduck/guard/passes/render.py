@@ -25,7 +25,7 @@ def render(draft: Draft) -> None:
 
     >>> after(render, "SELECT count(*) AS n FROM people WHERE age > 3")
     SELECT "_sdc"."_a0" AS "n" FROM (SELECT CASE WHEN "_sdc_n"."_f0_0" >= 3 THEN "_sdc_n"."_f0_1" END AS "_a0" FROM
-    (SELECT COUNT(DISTINCT "people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
+    (SELECT COUNT("people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
     WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)

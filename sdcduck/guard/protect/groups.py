@@ -19,6 +19,7 @@ from sdcduck.guard.expressions import (
     without_repetition,
 )
 from sdcduck.guard.methods.carried import CARRIED
+from sdcduck.guard.protect.before_joins import before_joins
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
@@ -172,6 +173,7 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
     by_unit = group if group is not None else exp.Group(expressions=[])
     by_unit.append("expressions", unit)
     units.set("group", by_unit)
+    before_joins(scope, units)
     inner = exp.Select(expressions=[], from_=exp.From(this=aliased(units, UNITS)))
     for place in range(len(keys)):
         column = exp.column(f"_g{place}", UNITS, quoted=True)

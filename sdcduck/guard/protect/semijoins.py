@@ -12,6 +12,11 @@ So is a JOIN with one row for each group that nothing else is taken from, as BI 
     FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC LIMIT 5) AS top
       ON people.region = top.r
 
+Tableau writes ``IS NOT DISTINCT FROM`` there, with which NULL is a group like others::
+
+    WHERE people.region IN (SELECT top.r FROM (SELECT ..) AS top WHERE top.r IS NOT NULL)
+      OR (people.region IS NULL AND EXISTS (SELECT 1 FROM (SELECT ..) AS top WHERE top.r IS NULL))
+
 Only equalities can tie the two sides. Everything else stays as it is, to be refused where records are concerned.
 """
 
@@ -57,6 +62,8 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     if not isinstance(join.this, (exp.Table, exp.Subquery)):
         return None
     alias = join.this.alias_or_name
+    if isinstance(join.args["on"].unnest(), exp.NullSafeEQ):
+        return _in_or_both_null(join) if join.kind in ("", "INNER") else None
     pairs: list[tuple[exp.Column, exp.Column]] = []
     narrowing: list[exp.Expr] = []
     for condition in conjuncts(join.args["on"]):
@@ -75,6 +82,19 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     return exp.Not(this=_in(pairs, query, narrowing)) if join.kind == "ANTI" else _in(pairs, query, narrowing)
 
 
+def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
+    """One column of a join, that is equal or NULL on both sides."""
+    pair = _sides(join.args["on"].unnest(), [join.this.alias_or_name])
+    if pair is None:
+        return None
+    mine, other = pair
+    same = _in([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
+    none = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this))
+    none.set("where", exp.Where(this=exp.Is(this=mine, expression=exp.Null())))
+    missing = exp.and_(exp.Is(this=other.copy(), expression=exp.Null()), exp.Exists(this=none), copy=False)
+    return exp.paren(exp.or_(same, missing, copy=False), copy=False)
+
+
 def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
     """Whether an inner join only asks for some groups: it has each once, and nothing else of it is used."""
     if join.side or join.method or join.kind not in ("", "INNER") or join.args.get("on") is None:
@@ -90,8 +110,8 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
     tied = {
         side.name
         for condition in conjuncts(join.args["on"])
-        if isinstance(condition, exp.EQ)
-        for side in (condition.this, condition.expression)
+        if isinstance(condition.unnest(), (exp.EQ, exp.NullSafeEQ))
+        for side in (condition.unnest().this, condition.unnest().expression)
         if isinstance(side, exp.Column) and side.table == alias
     }
     keys = [item.unalias() for item in query.selects if item.alias_or_name in tied]
@@ -171,8 +191,10 @@ def is_never_null(query: exp.Query) -> bool:
 
 def _tied(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.Column] | None:
     """The two columns of an equality, that of the inner relations first."""
-    if not isinstance(condition, exp.EQ):
-        return None
+    return _sides(condition, inner) if isinstance(condition, exp.EQ) else None
+
+
+def _sides(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.Column] | None:
     sides = (condition.this, condition.expression)
     mine = [side for side in sides if isinstance(side, exp.Column) and side.table in inner]
     other = [side for side in sides if isinstance(side, exp.Column) and side.table not in inner]

@@ -13,6 +13,8 @@ WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname = 'public';
 -- refused: 25006
 CREATE LOCAL TEMPORARY TABLE "#Tableau_1_1_Connect" ("COL" INTEGER) ON COMMIT PRESERVE ROWS;
 
+DROP TABLE IF EXISTS "#Tableau_1_1_Connect";
+
 -- refused: SDC001
 SELECT "COL" INTO TEMPORARY TABLE "#Tableau_1_2_CheckSelectInto" FROM (SELECT 1 AS "COL") AS "CHECKTEMP" LIMIT 1;
 
@@ -31,6 +33,19 @@ INNER JOIN (SELECT "people"."region" AS "region", SUM("people"."income") AS "s" 
 -- the same as: SELECT count(*) FROM people WHERE region = 'North'
 SELECT COUNT(1) AS "cnt:people:ok" FROM "public"."people" "people" WHERE ("people"."region" IS NOT DISTINCT FROM 'North')
 HAVING (COUNT(1) > 0);
+
+-- the same as: SELECT sex, count(*) FROM people WHERE region IN (SELECT region FROM people GROUP BY region ORDER BY count(*) DESC LIMIT 2) GROUP BY sex
+SELECT "people"."sex" AS "sex", COUNT(1) AS "cnt:people:ok" FROM "public"."people" "people"
+INNER JOIN (SELECT "people"."region" AS "region", COUNT(1) AS "$__alias__0" FROM "public"."people" "people" GROUP BY 1
+    ORDER BY 2 DESC, 1 ASC LIMIT 2) "t0" ON ("people"."region" IS NOT DISTINCT FROM "t0"."region")
+GROUP BY 1;
+
+-- the same as: SELECT age // 10 * 10, count(*) FROM people GROUP BY 1
+SELECT CAST(FLOOR("people"."age" / 10) * 10 AS INTEGER) AS "Age (bin)", COUNT(1) AS "cnt:people:ok"
+FROM "public"."people" "people" GROUP BY 1;
+
+-- the same as: SELECT count(DISTINCT person_id) FROM people
+SELECT COUNT(DISTINCT "people"."person_id") AS "ctd:person_id:ok" FROM "public"."people" "people" HAVING (COUNT(1) > 0);
 
 -- refused: SDC040
 SELECT "people"."age" AS "age", "people"."income" AS "income" FROM "public"."people" "people";
