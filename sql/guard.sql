@@ -41,6 +41,7 @@ CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
 --| @column preview VARCHAR: the table of made-up rows that answers SELECT * .. LIMIT
 --| @column bounds MAP(VARCHAR, DOUBLE[]): of measures, the ends of what their values are taken for in functions
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
+--| @column owned MAP(VARCHAR, VARCHAR): of dimensions of which each value is of one unit, what they identify
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -50,7 +51,8 @@ CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
 CREATE OR REPLACE MACRO sdc_policies() AS TABLE
     SELECT
         p.name, p.label, p.method, p.dimensions, p.measures, p.min_units, p.population, coalesce(p.role, '') AS role,
-        p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands
+        p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands,
+        json_transform(json_extract(s.value, '$.owned'), '"MAP(VARCHAR,VARCHAR)"') AS owned
     FROM sdc.policies p
         LEFT JOIN sdc.settings s
             ON starts_with(s.name, 'limits ')

@@ -19,6 +19,7 @@ from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
+from sdcduck.udfs.guard.owned import check_owned, read_owned
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
@@ -31,7 +32,7 @@ def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
     min_units: int | None, base: int | None, publication: str | None, population: str | None, role: str | None,
-    preview: str | None, bounds: str | None, bands: str | None, here: Sequence[str],
+    preview: str | None, bounds: str | None, bands: str | None, owned: str | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -49,6 +50,7 @@ def plan_protect(
     summed = [_plain(table, name, "measures") for name in measures or ()]
     ends = read_limits("bounds", bounds, table, summed, method)
     borders = read_limits("bands", bands, table, summed, method)
+    of_units = read_owned(owned, table, shown, method)
     if publication is not None and method != "suppression":
         raise SDCError("argument 'publication' goes with method := 'suppression'")
     key = _key(table, record_key, who) if method in ("cell_key", "rounding") else None
@@ -72,10 +74,11 @@ def plan_protect(
     policy = Policy(
         table.text, "unit-level", who, key, tuple(shown), tuple(summed), method, ptable, magnitude_ptable, min_units,
         base, publication, None if published is None else published.count_column, rows == units, population, role or "",
-        () if published is None else published.complete, rows, shows, bounds=ends, bands=borders,
+        () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
     )  # fmt: skip
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)
+    check_owned(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if key is None else _noise_secret(session, table, key)

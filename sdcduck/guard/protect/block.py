@@ -193,7 +193,7 @@ class Block:
         for by in [*sorted_by, *(on.expressions if on is not None else [])]:
             shown = [not column.table and column.name in names for column in by.find_all(exp.Column)]
             if not shown or not all(shown) or has_aggregate(by):
-                by.replace(split.outer(by))
+                by.replace(split.outer(_with_columns_of(select, by)))
         if not keys and not released.aggregates:
             if not split.values:
                 raise Refused("SDC045", "nothing is counted or added up")
@@ -219,6 +219,20 @@ class Block:
         )
         hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
         return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
+
+
+def _with_columns_of(select: exp.Select, by: exp.Expr) -> exp.Expr:
+    """What ORDER BY says, with what the columns of the answer are made of in place of their names.
+
+    Beside ``grouping(region)`` or an aggregate, ``region`` is the column of the answer, as DuckDB has it.
+    """
+    made_of = {item.alias_or_name: item.unalias() for item in select.expressions}
+    result = by.copy()
+    for column in list(result.find_all(exp.Column)):
+        value = made_of.get(column.name) if not column.table else None
+        if value is not None and value.find(exp.Window) is None and column is not result:
+            column.replace(value.copy())
+    return result
 
 
 def narrow_joins(
