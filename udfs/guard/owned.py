@@ -66,7 +66,7 @@ def check_owned(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
                     f"argument 'owned': '{column}' and '{other}' of '{name}' are both '{what}', and of different types"
                 ) from None
             if found is not None and found[0]:
-                beside = "" if folded(name) == folded(policy.name) else f", beside '{other}' of '{name}'"
+                beside = "" if folded(name) == folded(policy.name) else f", beside '{other}' of '{name}',"
                 raise SDCError(
                     f"argument 'owned': {found[0]} values of '{column}'{beside} are of several units: leave it out"
                 )
