@@ -61,10 +61,6 @@ def check_owned(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
                 found = catalog.first_row(cursor, several)
             except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
                 continue
-            except duckdb.ConversionException:
-                raise SDCError(
-                    f"argument 'owned': '{column}' and '{other}' of '{name}' are both '{what}', and of different types"
-                ) from None
             if found is not None and found[0]:
                 beside = "" if folded(name) == folded(policy.name) else f", beside '{other}' of '{name}',"
                 raise SDCError(

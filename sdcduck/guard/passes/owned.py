@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, text
+from sdcduck.guard.expressions import conjuncts, owner, tables_of, text
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.quoting import folded
 
-_OF_ROWS = frozenset(["expressions", "from_", "joins", "where", "distinct", "group", "having"])
-"""The clauses of a subquery whose rows are those of records, or groups of them."""
+_OF_ROWS = frozenset(["expressions", "from_", "joins", "where"])
+"""The clauses of a subquery whose rows are records; groups of them are an answer of their own."""
 
 
 def join_on_units(draft: Draft) -> None:
@@ -120,13 +120,6 @@ def _look_for_units(tables: _Tables, node: exp.In) -> None:
     item = query.selects[0].unalias()
     one, other = tables.owned(node.this), tables.owned(item)
     if one is None or other is None or one.kind != other.kind or other.of[0] != id(query):
-        return
-    group = query.args.get("group")
-    if group is not None:
-        if any(value for part, value in group.args.items() if part != "expressions") or item not in group.expressions:
-            return
-        group.append("expressions", other.unit.copy())
-    elif has_aggregate(query) and query.args.get("having") is not None:
         return
     node.set("this", exp.Tuple(expressions=[node.this, one.unit.copy()]))
     query.append("expressions", exp.alias_(other.unit.copy(), other.unit.name, quoted=True))
