@@ -56,7 +56,8 @@ def check_owned(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
                 f"SELECT {identifier(key)} AS key, {identifier(who)}::VARCHAR AS unit FROM {identifier(of)}"
                 for of, who, key in ((policy.name, str(policy.unit), column), (name, unit, other))
             )
-            several = f"SELECT count(*) FROM (SELECT key FROM ({rows}) WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1)"
+            of_several = f"SELECT key FROM ({rows}) WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1"
+            several = f"SELECT count(*) FROM ({of_several})"
             try:
                 found = catalog.first_row(cursor, several)
             except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
