@@ -49,6 +49,7 @@ CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
 --| @column bounds MAP(VARCHAR, DOUBLE[]): of measures, the ends of what their values are taken for in functions
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
 --| @column units MAP(VARCHAR, INTEGER): where units are of several kinds, how many of each are needed
+--| @column owned MAP(VARCHAR, VARCHAR): of dimensions of which each value is of one unit, what they identify
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -59,7 +60,8 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
     SELECT
         p.name, p.label, p.method, p.dimensions, p.measures, p.min_units, p.population, coalesce(p.role, '') AS role,
         p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands,
-        _sdc_kinds(k.value) AS units
+        _sdc_kinds(k.value) AS units,
+        json_transform(json_extract(s.value, '$.owned'), '"MAP(VARCHAR,VARCHAR)"') AS owned
     FROM sdc.policies p
         LEFT JOIN sdc.settings s
             ON starts_with(s.name, 'limits ')

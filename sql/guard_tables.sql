@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, units := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -30,6 +30,8 @@
 --|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it
 --| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
 --|      conditions and group keys, as if there were a dimension. Analysts see the borders
+--| @arg owned STRUCT of texts: dimensions of which each value is of one unit, with the name of what they identify: `{'order_id': 'order'}`.
+--|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())

@@ -68,6 +68,7 @@ class Policy:
     without_zero: frozenset[str] = frozenset()
     bounds: Limits = ()
     bands: Limits = ()
+    owned: tuple[tuple[str, str], ...] = ()
     kinds: tuple[Kind, ...] = ()
 
     @property
@@ -89,7 +90,7 @@ class Policy:
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
-    limits, kinds = _stored_limits(con), _stored_kinds(con)
+    (limits, owned), kinds = _stored_limits(con), _stored_kinds(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
@@ -111,6 +112,7 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             ),
             bounds=limits.get((name, role or "", "bounds"), ()),
             bands=limits.get((name, role or "", "bands"), ()),
+            owned=owned.get((name, role or ""), ()),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
@@ -133,16 +135,23 @@ def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
 
 
-def _stored_limits(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], Limits]:
-    """By name and role of the policy, bounds and bands. They are settings: files of older versions have no column."""
+def _stored_limits(
+    con: duckdb.DuckDBPyConnection,
+) -> tuple[dict[tuple[str, str, str], Limits], dict[tuple[str, str], tuple[tuple[str, str], ...]]]:
+    """By name and role of the policy, bounds and bands, and what its columns identify.
+
+    They are settings: files of older versions have no column.
+    """
     rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'limits ')").fetchall()
-    return {
+    every = [json.loads(text) for (text,) in rows]
+    limits = {
         (stored["name"], stored["role"], kind): tuple(
             (measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items()
         )
-        for stored in (json.loads(text) for (text,) in rows)
+        for stored in every
         for kind in ("bounds", "bands")
     }
+    return limits, {(stored["name"], stored["role"]): tuple(stored.get("owned", {}).items()) for stored in every}
 
 
 def _stored_kinds(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[Kind, ...]]:
@@ -215,8 +224,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
-        if policy.bounds or policy.bands:
-            limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands)}
+        if policy.bounds or policy.bands or policy.owned:
+            limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands), "owned": dict(policy.owned)}
             stored = json.dumps({"name": policy.name, "role": policy.role, **limits})
             set_setting(con, _limits_of(policy.name, policy.role), stored)
         if policy.kinds:

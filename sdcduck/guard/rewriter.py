@@ -15,6 +15,7 @@ from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.lineage import trace_lineage
 from sdcduck.guard.passes.normalize import check_words, normalize
 from sdcduck.guard.passes.output_names import name_outputs
+from sdcduck.guard.passes.owned import join_on_units
 from sdcduck.guard.passes.parse import number_parameters, parse, read_text
 from sdcduck.guard.passes.pivots import expand_pivots
 from sdcduck.guard.passes.preview import answer_previews
@@ -44,6 +45,8 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     describe_tables, name_outputs, expand_columns, resolve_aliases, qualify, read_fields, spell_names,
     # What needs no record.
     answer_probes, answer_previews,
+    # What belongs to one unit says which.
+    join_on_units,
     # Records become protected numbers.
     protect, trace_lineage, order_rows, foresee, name_relations,
     # A text again, of what is on shorter lists.

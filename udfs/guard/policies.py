@@ -19,6 +19,7 @@ from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
+from sdcduck.udfs.guard.owned import check_owned, read_owned
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
@@ -32,7 +33,8 @@ def plan_protect(
     session: Session, text: str | None, unit: str | None, record_key: str | None, dimensions: Sequence[str] | None,
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
-    preview: str | None, bounds: str | None, bands: str | None, units: Sequence[str] | None, here: Sequence[str],
+    preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
+    units: Sequence[str] | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -47,6 +49,9 @@ def plan_protect(
     summed = [_plain(table, name, "measures") for name in measures or ()]
     ends = read_limits("bounds", bounds, table, summed, method)
     borders = read_limits("bands", bands, table, summed, method)
+    of_units = read_owned(owned, table, shown, method)
+    if of_units and len(kinds) > 1:
+        raise SDCError("argument 'owned' does not go with 'units': what is of one person need not be of one firm")
     if publication is not None and method != "suppression":
         raise SDCError("argument 'publication' goes with method := 'suppression'")
     first = kinds[0]
@@ -68,11 +73,12 @@ def plan_protect(
         table.text, "unit-level", first.unit, first.record_key, tuple(shown), tuple(summed), method, ptable,
         magnitude_ptable, max(kind.min_units for kind in kinds), base, publication,
         None if published is None else published.count_column, alone, population, role or "",
-        () if published is None else published.complete, rows, shows, bounds=ends, bands=borders,
+        () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
         kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)
+    check_owned(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)

@@ -27,12 +27,14 @@ _TIES = "tie it to the others by column = column; an expression goes into a subq
 def order_joins(scope: Scope) -> None:
     """Write inner joins as: the unit-level table, then each other with the equalities that tie it to those before.
 
-    FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are.
+    FROM a, b WHERE a.x = b.x and a public table that stands first mean the same; outer joins are left as they are, and
+    what comes behind them stays there.
     """
     every: list[exp.Join] = scope.select.args.get("joins") or []
     # What is looked up for each record, behind the joins that the analyst wrote, stays there.
     joins = [join for join in every if not join.this.alias_or_name.startswith(JOINED)]
     if not joins or any((join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins):
+        _tie_behind(scope, every, joins)
         return
     where = scope.select.args.get("where")
     conditions = [*conjuncts(factored(where.this))] if where is not None else []
@@ -40,20 +42,57 @@ def order_joins(scope: Scope) -> None:
         if join.args.get("on") is not None:
             conditions.extend(conjuncts(factored(join.args["on"])))
     tables = {table.alias_or_name: table for table in [scope.select.args["from_"].this, *(join.this for join in joins)]}
-    placed, waiting = [scope.alias], [alias for alias in tables if alias != scope.alias]
+    waiting = {alias: table for alias, table in tables.items() if alias != scope.alias}
+    ordered, conditions = _tied([scope.alias], waiting, conditions)
+    scope.select.set("from_", exp.From(this=tables[scope.alias]))
+    scope.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
+    scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+
+def _tie_behind(scope: Scope, every: Sequence[exp.Join], joins: Sequence[exp.Join]) -> None:
+    """Join what stands behind outer joins with a comma by the equalities of WHERE, in place.
+
+    ::
+
+        FROM sales LEFT JOIN returned ON .., reasons WHERE returned.reason = reasons.id
+        FROM sales LEFT JOIN returned ON .. JOIN reasons ON returned.reason = reasons.id
+    """
+    behind: list[exp.Join] = []
+    for join in reversed(joins):
+        if (join.side, join.kind, join.method) not in _INNER or join.args.get("using") or join.args.get("on"):
+            break
+        behind.insert(0, join)
+    where = scope.select.args.get("where")
+    if not behind or where is None:
+        return
+    before = [join.this.alias_or_name for join in joins if all(join is not other for other in behind)]
+    placed = [scope.select.args["from_"].this.alias_or_name, *before]
+    waiting = {join.this.alias_or_name: join.this for join in behind}
+    ordered, conditions = _tied(placed, waiting, [*conjuncts(factored(where.this))])
+    kept = [join for join in joins if all(join is not other for other in behind)]
+    scope.select.set("joins", [*kept, *ordered, *(join for join in every if all(join is not one for one in joins))])
+    scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+
+def _tied(
+    placed: list[str], waiting: dict[str, exp.Expr], conditions: list[exp.Expr]
+) -> tuple[list[exp.Join], list[exp.Expr]]:
+    """Relations as joins, each by the equalities that tie it to those before; and the conditions that are left.
+
+    Raises:
+        Refused: one is tied to none.
+    """
     ordered: list[exp.Join] = []
     while waiting:
         tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
         alias = next((alias for alias in waiting if tied[alias]), None)
         if alias is None:
-            raise Refused("SDC034", f"{waiting[0]}: {_TIES if not _in_or(conditions, waiting) else _EACH}")
+            first = next(iter(waiting))
+            raise Refused("SDC034", f"{first}: {_TIES if not _in_or(conditions, list(waiting)) else _EACH}")
         conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
-        ordered.append(exp.Join(this=tables[alias], on=exp.and_(*tied[alias], copy=False)))
+        ordered.append(exp.Join(this=waiting.pop(alias), on=exp.and_(*tied[alias], copy=False)))
         placed.append(alias)
-        waiting.remove(alias)
-    scope.select.set("from_", exp.From(this=tables[scope.alias]))
-    scope.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
-    scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+    return ordered, conditions
 
 
 def _in_or(conditions: Sequence[exp.Expr], waiting: Sequence[str]) -> bool:
