@@ -29,7 +29,11 @@ def best_v_mdav(points: Matrix, k: int, gamma: float | None = None, check: Check
     """The groups of V-MDAV; without `gamma` the best of those that `GAMMAS` give, of equally good ones the first."""
     if gamma is not None:
         return v_mdav(points, k, gamma, check)
-    return _best(points, [v_mdav(points, k, one) for one in GAMMAS if not check(0, 0)])
+    found = []
+    for one in GAMMAS:
+        check(0, 0)
+        found.append(v_mdav(points, k, one))
+    return _best(points, found)
 
 
 def first_groups(

@@ -116,10 +116,10 @@ def _exchanges(
 ) -> int:
     """Make the best exchange, and the best one then, at most so many times; answer how many there were."""
     for made in range(most):
-        one = gains.argmin()
+        one = int(gains.argmin())
         if gains[one] >= -TOLERANCE:
             return made
-        other = partners[one]
+        other = int(partners[one])
         a, b = groups[one], groups[other]
         for place in range(len(groups)):
             gone, come = _distance(points, place, one), _distance(points, place, other)

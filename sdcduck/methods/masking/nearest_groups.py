@@ -117,7 +117,7 @@ class _Open:
         return max(1, min(_WORK // max(1, self.left), self.left // 64))
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
         """What a kernel is given."""
         return self.points, self.rows, self.radii, self._is_open
 
@@ -188,7 +188,7 @@ def _v_mdav(
         if gamma > 0 and k > 1 and left > 1:
             apart = np.full(len(rows), np.inf)
             for member in chosen:
-                _approach(points, member, apart)
+                _approach(points, int(member), apart)
             while size < 2 * k - 1 and left > 1:
                 joins = _smallest(apart, rows, is_open)
                 is_open[joins] = False
@@ -241,7 +241,7 @@ def _nearest(
     chosen[:] = -1
     center, radius, apart = points[:, one].copy(), radii[one], np.empty(_AT_ONCE)
     home = one // _AT_ONCE * _AT_ONCE
-    for begin in range(home, -1, -_AT_ONCE):  # those about as far out, and those farther out
+    for begin in range(int(home), -1, -_AT_ONCE):  # those about as far out, and those farther out
         end = min(begin + _AT_ONCE, len(rows))
         if _too_far(radii[end - 1] - radius, near[-1]):
             break
