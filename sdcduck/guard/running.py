@@ -34,6 +34,7 @@ _MAKES_MORE = (
     "LIMIT in a subquery"
 )
 _TOO_MANY = re.compile(rf"{TOO_MANY}: (\d+)")
+_ENDED = "DuckDB has ended this database after an internal error: the custodian has to open it again"
 _NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
 
 
@@ -60,12 +61,14 @@ def in_memory() -> Iterator[None]:
     """Refuse what there is no memory left for: other questions may have all that an instance may use.
 
     Raises:
-        Refused: as `watched` does, of what the guard asks without it.
+        Refused: as `watched` does, of what the guard asks without it; or the instance has ended.
     """
     try:
         yield
     except _NO_MEMORY:
         raise Refused("SDC094") from None
+    except duckdb.FatalException:
+        raise Refused("SDC090", _ENDED) from None
 
 
 def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], seconds: float | None) -> _Answer:
@@ -92,6 +95,8 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         # Out of a stream Arrow raises an OSError, which has what DuckDB said.
         if isinstance(problem, _NO_MEMORY) or str(problem).startswith("Out of Memory Error"):
             raise Refused("SDC094") from None
+        if isinstance(problem, duckdb.FatalException):
+            raise Refused("SDC090", _ENDED) from None
         if TOO_LONG in str(problem):
             raise Refused("SDC091", _MAKES_MORE) from None
         found = _TOO_MANY.search(str(problem))
