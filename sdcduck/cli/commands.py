@@ -6,9 +6,7 @@ standard error and the exit code 1.
 
 from __future__ import annotations
 
-import atexit
 import csv
-import gc
 import io
 import json
 import os
@@ -59,8 +57,6 @@ class Format(StrEnum):
 
 def main() -> None:
     """The entry point of the command ``sdcduck``."""
-    # Python would look through all modules for garbage several times before it ends, which takes a fifth of a second.
-    atexit.register(gc.freeze)
     app()
 
 

@@ -46,7 +46,9 @@ _RELATION_FUNCTIONS = frozenset(
      *system_functions.TABLE_FUNCTIONS]
 )  # fmt: skip
 _ONE_ROW = frozenset(["string_to_array", "array_to_string"])
-_PLAIN = (FUNCTIONS - SERIES) | frozenset(
+_LONG_TEXTS = frozenset(["format", "printf", "bar", "repeat", "lpad", "rpad"])
+"""What makes texts of any length, which nothing here looks at."""
+_PLAIN = (FUNCTIONS - SERIES - _LONG_TEXTS) | frozenset(
     ["json_object", "typeof", "list_contains", "array_to_string", "string_to_array", "generate_subscripts",
      "array_position", "cardinality", "array_agg", "array_length", "translate", "md5", "string_split_regex"]
 )  # fmt: skip

@@ -54,7 +54,7 @@ def quality(values: Matrix, masked: Matrix) -> Quality:
     Args:
         values, masked: n x p, finite, the records in the same order.
 
-    >>> quality(np.array([[1.0], [3], [5], [7]]), np.array([[2.0], [2], [6], [6]])).il
+    >>> round(quality(np.array([[1.0], [3], [5], [7]]), np.array([[2.0], [2], [6], [6]])).il, 9)
     20.0
     """
     count = len(values)
