@@ -19,6 +19,7 @@ from sdcduck.methods.masking.microaggregation import group_means
 from sdcduck.methods.masking.quality import quality
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
+from sdcduck.udfs.masking.records import check_ids, listed, order_of, records
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 
@@ -48,10 +49,7 @@ class _Call:
     @property
     def order(self) -> str:
         """By which records are known: what they have decides, and not how they lie in the table."""
-        if self.id:
-            return identifier(self.id)
-        others = [name for name in self.relation.columns if name not in self.masked]
-        return ", ".join(map(identifier, (*self.masked, *others)))
+        return order_of(self.relation, self.id, self.masked)
 
 
 def plan_microaggregate(
@@ -136,12 +134,12 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
     """Place, groups, sizes and means of each record that has them."""
     with reads(session.cursor()) as cursor:
         if call.id:
-            _check_ids(cursor, call.relation, call.id)
+            check_ids(cursor, call.relation, call.id)
         values, strata = _read(cursor, call)
     missing = np.isnan(values)
     if missing.any() and call.nulls == "refuse":
         raise SDCError(
-            f"{int(missing.any(axis=1).sum())} of {len(values)} records have NULL in a column that is to be shared: "
+            f"{int(missing.any(axis=1).sum())} of {records(len(values))} have NULL in a column that is to be shared: "
             "nulls := 'keep' leaves these records as they are, nulls := 'apart' puts those with the same gaps together"
         )
     rows = np.flatnonzero(~missing.any(axis=1)) if call.nulls == "keep" else np.arange(len(values))
@@ -161,9 +159,9 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
     return pa.table(
         {
             "place": rows,
-            "groups": _listed(groups + 1),
-            "sizes": _listed(sizes),
-            "means": _listed(means, np.isnan(means)),
+            "groups": listed(groups + 1),
+            "sizes": listed(sizes),
+            "means": listed(means, np.isnan(means)),
         }
     )
 
@@ -184,38 +182,21 @@ def _read(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[Matrix, Indic
     return np.where(nulls, np.nan, values), found.column(len(numbers)).to_numpy().astype(np.int64)
 
 
-def _check_ids(cursor: duckdb.DuckDBPyConnection, relation: Source, id: str) -> None:
-    """That each record has an identifier of its own."""
-    name = identifier(id)
-    rows, known, different = cursor.execute(
-        f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM {relation.sql}"
-    ).fetchall()[0]
-    if known < rows:
-        raise SDCError(f"{rows - known} records have NULL in '{id}'")
-    if different < rows:
-        raise SDCError(f"'{id}' is the same in several records: {rows} records have {different} different ones")
-
-
 def _check_sizes(strata: Indices, call: _Call) -> None:
     """That each stratum can have a group, and none has too many records for what is held of each."""
     if not len(strata):
         return
     sizes, least = np.bincount(strata), call.grouping.k
     if sizes.min() < least:
-        where = "in one of the strata " if len(sizes) > 1 else ""
-        raise SDCError(f"there are {sizes.min()} records {where}, fewer than k := {least}".replace(" ,", ","))
+        where = " in one of the strata" if len(sizes) > 1 else ""
+        raise SDCError(
+            f"there {'is' if sizes.min() == 1 else 'are'} {records(sizes.min())}{where}, fewer than k := {least}"
+        )
     if call.grouping.method in ("swap", "decompose") and sizes.max() > _MOST_EXCHANGED:
         raise SDCError(
             f"method := '{call.grouping.method}' takes at most {_MOST_EXCHANGED} records at a time: name strata with "
             "'by', or take method := 'mdav'"
         )
-
-
-def _listed(values: NDArray[np.generic], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Lines of a matrix as lists."""
-    flat = pa.array(values.reshape(-1), mask=None if nulls is None else nulls.reshape(-1))
-    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
-    return pa.ListArray.from_arrays(pa.array(offsets), flat)
 
 
 def plan_microaggregate_quality(
@@ -240,7 +221,7 @@ def plan_microaggregate_quality(
         with reads(session.cursor()) as cursor:
             for name, table in tables.items():
                 try:
-                    _check_ids(cursor, table, table.named([id], "id")[0])
+                    check_ids(cursor, table, table.named([id], "id")[0])
                 except SDCError as problem:
                     raise SDCError(f"argument '{name}': {problem}") from None
             counts = [cursor.execute(f"SELECT count(*) FROM {table.sql}").fetchall()[0][0] for table in tables.values()]
