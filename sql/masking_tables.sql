@@ -34,7 +34,7 @@
 --| @arg gamma DOUBLE: of `vmdav`, `swap` and `decompose`, at least 0; NULL: the best of 0, 0.05, .., 1.2
 --| @arg pieces BIGINT: of `decompose`; NULL: of some 40 records each, or 4 k
 --| @arg id VARCHAR: a column that is different in each record: of equally near ones that with the smallest is taken first; NULL: the values of all columns decide
---| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
+--| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
 --| @column .. as in `source`: its columns, those of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..

@@ -129,13 +129,10 @@ def test_what_was_published_of_pieces(
     assert loss(points, found.groups) == min(loss(points, groups) for groups in steps[-1])
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="14.496 so far: the integer programme is given too few of the columns")
-
-
-@pytest.mark.skipif(not LONG, reason="half a minute each: in `make test-long`")
+@pytest.mark.skipif(not LONG, reason="minutes each: in `make test-long`")
 @pytest.mark.parametrize(
     ("name", "neighbours", "published"),
-    [pytest.param("Tarragona", 16, 14.475, marks=NOT_YET), ("CASCrefmicrodata", 12, 4.681)],
+    [("Tarragona", 16, 14.475), ("CASCrefmicrodata", 12, 4.681)],
 )
 def test_all_records_at_once(reference_data: Path, name: str, neighbours: int, published: float) -> None:
     points = reference(reference_data, name)

@@ -193,6 +193,18 @@ def test_records_with_gaps(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT id, x, y, group_id FROM sdc_microaggregate('(FROM p WHERE x IS NOT NULL AND y IS NOT NULL)', ['x', 'y']) ORDER BY id"
     ).fetchall()
     assert [row for row in kept if row[3] is not None] == whole
+    # By itself, a column is masked wherever it is known, whatever else is missing.
+    each = con.execute(
+        "SELECT id, x, y, group_id_1, group_size_2 FROM sdc_microaggregate('p', [['x'], ['y']], k := 3, id := 'id', nulls := 'keep') ORDER BY id"
+    ).fetchall()
+    for place, name in ((1, "x"), (2, "y")):
+        alone = con.execute(
+            f"SELECT id, {name}, group_id, group_size FROM sdc_microaggregate('(SELECT id, {name} FROM p WHERE {name} IS NOT NULL)', ['{name}'], id := 'id') ORDER BY id"
+        ).fetchall()
+        assert [(row[0], row[place]) for row in each if row[place] is not None] == [row[:2] for row in alone]
+        shown = 2 if name == "x" else 3
+        assert [row[2 + place] for row in each if row[place] is not None] == [row[shown] for row in alone]
+    assert [row[3] for row in each if row[1] is None] == [None] * 12
     con.execute(f"CREATE TABLE apart AS FROM {call.format('apart')}")
     assert con.execute(
         "SELECT count(*) FROM apart a JOIN p USING (id) WHERE (a.x IS NULL) <> (p.x IS NULL) OR (a.y IS NULL) <> (p.y IS NULL)"

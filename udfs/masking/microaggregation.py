@@ -117,8 +117,7 @@ def _select(call: _Call) -> str:
     """The columns of the source with what they have become, and the groups."""
     number_of = {name: place for place, name in enumerate(call.masked, 1)}
     shown = [
-        f"CASE WHEN m.place IS NULL THEN r.{identifier(name)}::DOUBLE ELSE m.means[{number_of[name]}] END "
-        f"AS {identifier(name)}"
+        f"coalesce(m.means[{number_of[name]}], r.{identifier(name)}::DOUBLE) AS {identifier(name)}"
         if name in number_of
         else f"r.{identifier(name)}"
         for name in call.relation.columns
@@ -142,25 +141,27 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
             f"{int(missing.any(axis=1).sum())} of {records(len(values))} have NULL in a column that is to be shared: "
             "nulls := 'keep' leaves these records as they are, nulls := 'apart' puts those with the same gaps together"
         )
-    rows = np.flatnonzero(~missing.any(axis=1)) if call.nulls == "keep" else np.arange(len(values))
-    values, strata, missing = values[rows], strata[rows], missing[rows]
-    groups, means, end = np.zeros((len(rows), len(call.lists)), np.int64), np.full(values.shape, np.nan), 0
+    groups = np.full((len(values), len(call.lists)), -1, np.int64)
+    sizes, means, end = np.zeros_like(groups), np.full(values.shape, np.nan), 0
     check = shown_checkpoint()
     for place, names in enumerate(call.lists):
         begin, end = end, end + len(names)
-        gaps = np.unique(missing[:, begin:end], axis=0, return_inverse=True)[1].reshape(-1) if missing.any() else 0
-        within = np.unique(strata * (1 << 20) + gaps, return_inverse=True)[1].reshape(-1)
+        gaps = missing[:, begin:end]
+        rows = np.flatnonzero(~gaps.any(axis=1)) if call.nulls == "keep" else np.arange(len(values))
+        if not len(rows):
+            continue
+        pattern = np.unique(gaps[rows], axis=0, return_inverse=True)[1].reshape(-1)
+        within = np.unique(strata[rows] * (1 << 20) + pattern, return_inverse=True)[1].reshape(-1)
         _check_sizes(within, call)
-        some = np.where(missing[:, begin:end], 0.0, values[:, begin:end])
-        groups[:, place] = call.grouping.within(some, within, check)
-        shared = group_means(some, groups[:, place]) if len(rows) else some
-        means[:, begin:end] = np.where(missing[:, begin:end], np.nan, shared)
-    sizes = np.column_stack([np.bincount(column)[column] for column in groups.T]) if len(rows) else groups
+        some = np.where(gaps[rows], 0.0, values[rows, begin:end])
+        found = call.grouping.within(some, within, check)
+        groups[rows, place], sizes[rows, place] = found, np.bincount(found)[found]
+        means[rows, begin:end] = np.where(gaps[rows], np.nan, group_means(some, found))
     return pa.table(
         {
-            "place": rows,
-            "groups": listed(groups + 1),
-            "sizes": listed(sizes),
+            "place": np.arange(len(values)),
+            "groups": listed(groups + 1, groups < 0),
+            "sizes": listed(sizes, groups < 0),
             "means": listed(means, np.isnan(means)),
         }
     )

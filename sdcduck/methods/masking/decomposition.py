@@ -6,6 +6,7 @@ Microaggregation Problem", section 2.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from sdcduck.methods.masking.exchanges import exchange
 from sdcduck.methods.masking.microaggregation import squared_error
 from sdcduck.methods.masking.nearest_groups import mdav, v_mdav
+from sdcduck.methods.masking.neighbourhoods import improve
 from sdcduck.methods.masking.partitions import Partition, best_partition
 
 Matrix = NDArray[np.float64]
@@ -49,12 +51,15 @@ def decompose(
 ) -> Partition:  # fmt: skip
     """The best groups that are found by all of this together.
 
+    Records in one piece, too many for all their possible groups to be looked at, are improved by neighbourhoods behind
+    that: which groups can be chosen there does not depend on who is whose neighbour.
+
     Args:
         points: n x p, finite.
         k: at least 2.
         pieces: into how many the records are cut, whole groups at a time; None: about 40 records each, or 4 k.
         gamma: of V-MDAV; None: several are tried.
-        seconds: for each piece; see `best_partition`.
+        seconds: for each piece, and once more for neighbourhoods; see `best_partition`.
         exchange_first: whether records are exchanged before the cut, too, as they are behind it.
         neighbours: of `best_partition`.
         check: called with how many records have been in a piece, and how many there are.
@@ -69,6 +74,7 @@ def decompose(
     exchanged = exchange(points, first, check)[0]
     begun = exchanged if exchange_first else first
     wanted = pieces or -(-len(points) // max(_PIECE, 4 * k))
+    over = np.inf if seconds is None else time.monotonic() + 2 * seconds
     pieced, groups, bound, done = np.empty(len(points), np.int64), 0, None, 0
     for rows in cut(begun, wanted):
         known = np.unique(begun[rows], return_inverse=True)[1].reshape(-1)
@@ -78,7 +84,10 @@ def decompose(
         bound = part.bound if len(rows) == len(points) else None
         done += len(rows)
         check(done, len(points))
-    return Partition(_best(points, [first, exchanged, pieced, exchange(points, pieced, check)[0]]), bound)
+    found = _best(points, [first, exchanged, pieced, exchange(points, pieced, check)[0]])
+    if wanted == 1 and bound is None:
+        found = exchange(points, improve(points, k, found, over=over, check=check), check)[0]
+    return Partition(found, bound)
 
 
 def cut(groups: Indices, pieces: int) -> list[Indices]:
