@@ -89,3 +89,37 @@
 --| ---+-------+--------+------+-----
 --| 20 |     4 |      4 | 17.3 | 0.15
 --| @source Castro, Gentile and Spagnolo-Arrizabalaga (2022), section 2
+
+--| sdc_mask_loss(original, protected, columns := [], id := NULL) -> TABLE
+--| What masking has done to each column: values that changed, values that are gone, and what is left of numbers.
+--|
+--| Whatever changed the records, they are compared one by one. `il` is 100 times the sum of squared changes over the sum of
+--| squared deviations of the originals from their mean, of records that have the number in both tables. A column of
+--| numbers that is one of labels now, such as ages that became classes, has changes and no `il`.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses: the records before
+--| @arg protected VARCHAR: the same: the records after
+--| @arg columns VARCHAR[]: the columns that are compared; []: all that both have, but for `id`
+--| @arg id VARCHAR: the column that is different in each record, and tells which belong together
+--| @column column_name VARCHAR: the column
+--| @column n BIGINT: records
+--| @column changed BIGINT: records whose value is another one, or gone
+--| @column suppressed BIGINT: records whose value is gone
+--| @column il DOUBLE: information loss in per cent; NULL for what are no numbers, and where numbers of no variation changed
+--| @column mean_original DOUBLE: mean before
+--| @column mean_protected DOUBLE: mean after
+--| @column sd_original DOUBLE: standard deviation before
+--| @column sd_protected DOUBLE: standard deviation after
+--| @column correlation DOUBLE: of the values before and after
+--| @example
+--| CREATE TABLE people_masked AS FROM sdc_microaggregate('people', ['age', 'income'], k := 4, id := 'person_id');
+--| SELECT column_name, n, changed, suppressed, round(il, 1) AS il, round(mean_original) AS mean, round(mean_protected) AS mean_now,
+--|     round(sd_original) AS sd, round(sd_protected) AS sd_now
+--| FROM sdc_mask_loss('people', 'people_masked', ['sex', 'age', 'income'], id := 'person_id');
+--| @output
+--| column_name |  n | changed | suppressed |   il |   mean | mean_now |     sd | sd_now
+--| ------------+----+---------+------------+------+--------+----------+--------+-------
+--| sex         | 12 |       0 |          0 | NULL |   NULL |     NULL |   NULL |   NULL
+--| age         | 12 |      12 |          0 | 37.5 |   44.0 |     44.0 |   13.0 |   11.0
+--| income      | 12 |      12 |          0 | 46.3 | 3596.0 |   3596.0 | 2193.0 | 1607.0
+--| @source Domingo-Ferrer and Torra (2001), "A quantitative comparison of disclosure control methods for microdata"

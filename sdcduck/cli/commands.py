@@ -285,6 +285,7 @@ def assess(
     target: Annotated[list[str] | None, typer.Option(help="What nobody should learn; repeatable.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="A column to compare; repeatable; none: all.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of what is random in the measures.")] = None,
+    id: Annotated[str | None, typer.Option(help="The column that tells which records belong together.")] = None,
 ) -> None:
     """Measure the risk and the utility of a release and write them as an HTML page with pictures.
 
@@ -295,7 +296,7 @@ def assess(
         with opened(file, read_only=True) as con:
             written = write_assessment(
                 con, original, release, output, holdout=holdout, keys=key or (), targets=target or (),
-                columns=column or (), seed=seed,
+                columns=column or (), seed=seed, id=id,
             )  # fmt: skip
         typer.echo(f"wrote {written}")
 

@@ -23,6 +23,7 @@ _SECTIONS = {
     "copies": "How near the records are",
     "attributes": "What the keys tell",
     "attacks": "Attacks that were tried",
+    "records": "What has happened to the records",
     "utility": "What was lost",
 }
 _MOST_COLUMNS = 30
@@ -40,6 +41,7 @@ def assess(
     targets: Sequence[str] = (),
     columns: Sequence[str] = (),
     seed: int | None = None,
+    id: str | None = None,
 ) -> Path:
     """Write what is known of a release as an HTML page that needs no other file; returns its path.
 
@@ -56,6 +58,7 @@ def assess(
         targets: what nobody should learn.
         columns: what is compared; none: all columns that they have in common.
         seed: of what is random in the measures.
+        id: the column that tells which records belong together, if the release has the records of the originals.
 
     Raises:
         duckdb.Error: whatever is wrong with the arguments; nothing is written then.
@@ -68,9 +71,11 @@ def assess(
     given = [original, release, holdout, list(columns)]
     rows = con.execute(
         "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
-        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7)',
-        [*given, list(keys), list(targets), seed],
+        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7, id := $8)',
+        [*given, list(keys), list(targets), seed, id],
     ).fetchall()
+    tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
+    compared = shared_columns(tables, columns, leaving_out=[id] if id else [])
     parts = [
         f'<p class="note">{escape(release)} beside {escape(original)}'
         f"{'' if holdout is None else f', with the holdout {escape(holdout)}'}. "
@@ -84,10 +89,10 @@ def assess(
         parts.append(f"<h2>{escape(_SECTIONS.get(section, section))}</h2>")
         parts.append(_measures([row[1:] for row in of_section]))
         if section == "copies":
-            parts.append(_picture(lambda: pictures.closest_records(con, original, release, holdout, columns)))
+            parts.append(
+                _picture(lambda: pictures.closest_records(con, original, release, holdout, compared if id else columns))
+            )
     parts.append("<h2>Tables and columns</h2>")
-    tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
-    compared = shared_columns(tables, columns)
     parts.append(_worst_cells(con, original, release, compared))
     shown = compared[:_MOST_COLUMNS]
     for draw in (

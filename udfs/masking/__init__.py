@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import microaggregation
+from sdcduck.udfs.masking import loss, microaggregation
 
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),)
+PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
+FAMILIES = (Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),)

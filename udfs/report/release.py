@@ -93,6 +93,7 @@ class _Release:
     targets: tuple[str, ...]
     columns: tuple[str, ...]
     seed: int
+    id: str | None
 
     @property
     def both(self) -> str:
@@ -111,6 +112,8 @@ class _Release:
             yield from self._attributes()
         if self.holdout is not None:
             yield from self._attacks()
+        if self.id is not None:
+            yield from self._records()
         yield from self._utility()
 
     def _re_identification(self) -> Iterator[Part]:
@@ -243,6 +246,26 @@ class _Release:
                 ),
             )  # fmt: skip
 
+    def _records(self) -> Iterator[Part]:
+        """What masking has done to each record, and so to the columns: the release has the same ones."""
+        section, function = "records", "sdc_mask_loss"
+        call = f"{function}({self.both}, {_names(self.columns)}, id := {literal(str(self.id))})"
+        yield Part(
+            section, function, call,
+            (
+                Measure("share of values that changed", "changed / n", "column_name"),
+                Measure("share of values that are gone", "suppressed / n", "column_name"),
+            ),
+        )  # fmt: skip
+        yield Part(
+            section, function, f"(FROM {call} WHERE il IS NOT NULL)",
+            (
+                Measure("information loss, per cent", "il", "column_name"),
+                Measure("standard deviation", "sd_protected", "column_name", baseline="sd_original",
+                        baseline_is="of the originals"),
+            ),
+        )  # fmt: skip
+
     def _utility(self) -> Iterator[Part]:
         section, columns = "utility", _names(self.columns)
         for ways in (1, 2):
@@ -280,12 +303,15 @@ def _names(names: Sequence[str]) -> str:
 
 def plan_assess(
     session: Session, original: str | None, release: str | None, holdout: str | None, keys: Sequence[str] | None,
-    sensitive: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None,
+    sensitive: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None, id: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_assess``: the arguments are checked while binding, the functions asked when the statement runs."""
     tables = {"original": original, "release": release, "holdout": holdout}
     cursor = session.cursor()
-    compared = Compared.read(cursor, tables, columns)
+    compared = Compared.read(cursor, tables, columns, leaving_out=id)
+    if id:
+        for table in compared.tables.values():
+            table.column(id, "id")
     known = shared_columns(compared.tables, keys, "keys") if keys else ()
     wanted = shared_columns(compared.tables, sensitive, "sensitive") if sensitive else ()
     both = sorted({*known} & {*wanted})
@@ -300,6 +326,7 @@ def plan_assess(
     asked = _Release(
         compared.tables["original"].text, compared.tables["release"].text,
         None if holdout is None else compared.tables["holdout"].text, known, wanted, compared.names, seed or 0,
+        id or None,
     )  # fmt: skip
     return Rows(lambda: _report(session, tuple(asked.parts())))
 

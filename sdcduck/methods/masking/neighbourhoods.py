@@ -67,9 +67,9 @@ def improve(
         means = np.concatenate([means, [points[some].mean(axis=0) for some in new]])
         there = np.append(there, np.ones(len(new), np.bool_))
     answer = np.empty(len(points), np.int64)
-    first = sorted(np.flatnonzero(there), key=lambda one: int(members[one].min()))
-    for group, one in enumerate(first):
-        answer[members[one]] = group
+    left = [members[one] for one in np.flatnonzero(there)]
+    for group, rows in enumerate(sorted(left, key=lambda rows: int(rows.min()))):
+        answer[rows] = group
     return answer
 
 
