@@ -19,6 +19,7 @@ from sdcduck.methods.masking.decomposition import best_v_mdav, cut, decompose, f
 from sdcduck.methods.masking.exchanges import exchange
 from sdcduck.methods.masking.microaggregation import squared_error, standardised
 from sdcduck.methods.masking.nearest_groups import mdav, v_mdav
+from sdcduck.methods.masking.neighbourhoods import improve
 from sdcduck.methods.masking.one_dimension import best_groups
 from sdcduck.methods.masking.partitions import best_partition, possible_groups
 
@@ -129,6 +130,27 @@ def test_what_was_published_of_pieces(
     assert loss(points, found.groups) == min(loss(points, groups) for groups in steps[-1])
 
 
+STEP_7 = {  # by file, k and the number of pieces, where step 3 was taken
+    "Tarragona": {
+        3: {40: 14.85, 20: 14.81, 10: 14.65, 5: 14.53, 2: 14.50}, 5: {40: 20.73, 20: 20.73, 10: 20.40, 5: 20.25, 2: 20.46},
+        10: {40: 30.77, 20: 30.87, 10: 30.56, 5: 30.79, 2: 30.80},
+    },
+    "CASCrefmicrodata": {
+        3: {40: 5.20, 20: 5.19, 10: 5.18, 5: 5.07, 2: 4.79}, 5: {40: 8.12, 20: 8.11, 10: 8.09, 5: 7.84, 2: 8.19},
+        10: {40: 12.36, 20: 12.32, 10: 12.40, 5: 12.63, 2: 12.46},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not LONG, reason="ten seconds each: in `make test-long`")
+@pytest.mark.parametrize(
+    ("name", "k", "pieces"), [(name, k, pieces) for name, of in STEP_7.items() for k, by in of.items() for pieces in by]
+)
+def test_all_rows_of_the_table(reference_data: Path, name: str, k: int, pieces: int) -> None:
+    points = reference(reference_data, name)
+    assert loss(points, decompose(points, k, pieces).groups) <= STEP_7[name][k][pieces] + 0.10
+
+
 @pytest.mark.skipif(not LONG, reason="minutes each: in `make test-long`")
 @pytest.mark.parametrize(
     ("name", "neighbours", "published"),
@@ -137,6 +159,22 @@ def test_what_was_published_of_pieces(
 def test_all_records_at_once(reference_data: Path, name: str, neighbours: int, published: float) -> None:
     points = reference(reference_data, name)
     assert loss(points, decompose(points, 3, 1, neighbours=neighbours).groups) <= published + 0.01
+
+
+def test_neighbourhoods_are_improved_until_none_can_be() -> None:
+    few = standardised(file_of_200()[:24])
+    total = squared_error(few, np.zeros(24, np.int64))
+    found = improve(few, 3, exchange(few, mdav(few, 3))[0])  # all records are one neighbourhood
+    assert 100 * squared_error(few, found) / total == pytest.approx(17.2300, abs=1e-4)
+    points = standardised(file_of_200()[:48])
+    for k in (3, 5):
+        begun = exchange(points, mdav(points, k))[0]
+        found = improve(points, k, begun)
+        assert np.bincount(found).min() >= k
+        assert squared_error(points, found) < squared_error(points, begun)
+        assert (improve(points, k, found) == found).all()
+    stopped = improve(points, 3, begun, over=0.0)  # there was no time
+    assert squared_error(points, stopped) == pytest.approx(squared_error(points, begun))
 
 
 def partitions(items: tuple[int, ...], k: int) -> list[list[tuple[int, ...]]]:
