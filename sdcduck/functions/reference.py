@@ -129,12 +129,13 @@ SQL_FILES = (
     "masking_tables.sql",
     "risk.sql", "risk_tables.sql", "special_uniques_tables.sql", "output_checks.sql", "output_checks_tables.sql",
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
+    "sequence.sql", "sequence_tables.sql",
     "guard.sql", "guard_tables.sql", "noise.sql", "audit_log_tables.sql", "users.sql", "users_tables.sql",
     "hierarchy_tables.sql", "utility.sql", "utility_tables.sql", "release_report_tables.sql", "reference.sql",
 )  # fmt: skip
 PURE_SQL = frozenset([
     "perturbation.sql", "suppression.sql", "risk.sql", "output_checks.sql", "guard.sql", "noise.sql", "users.sql",
-    "private_synthesis.sql", "synthetic_records.sql", "utility.sql",
+    "private_synthesis.sql", "synthetic_records.sql", "sequence.sql", "utility.sql",
 ])  # fmt: skip
 """Those of them that any DuckDB shell can read."""
 

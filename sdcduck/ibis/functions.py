@@ -191,6 +191,44 @@ def sdc_digits_of_noise(
     """
 
 
+@scalar("float64")
+def sdc_dist_interval(
+    low: Value, high: Value, other_low: Value, other_high: Value, *, step: float = 1
+) -> ir.FloatingValue:
+    """Distance of two intervals of numbers: the share of the values in either that are not in both.
+
+    Args:
+        low: lower end of an interval.
+        high: its upper end.
+        other_low: lower end of the other.
+        other_high: its upper end.
+        step: how far values are apart.
+    """
+
+
+@scalar("float64")
+def sdc_dist_jaccard(a: Value, b: Value) -> ir.FloatingValue:
+    """Distance of two sets: the share of their elements that they do not have in common; 0 is the same set, 1 disjoint
+    ones.
+
+    Args:
+        a: a set of values.
+        b: another one, of values of the same type.
+    """
+
+
+@scalar("float64")
+def sdc_dist_taxonomy(a: Value, b: Value, taxonomy: Value) -> ir.FloatingValue:
+    """Distance of two nodes of a tree: how much of the ways from its top to them they do not share.
+
+    Args:
+        a: a node.
+        b: another one.
+        taxonomy: a table or view with the columns `child` and `parent`; what is the child of nothing, or of NULL, is a
+            top.
+    """
+
+
 @scalar("int64")
 def sdc_draw_count(
     n: Value,
@@ -212,6 +250,18 @@ def sdc_draw_count(
         seed: the seed.
         model: 'nbi', 'poisson', 'pig' or 'delaporte'.
         nu: Delaporte: share of the Poisson part.
+    """
+
+
+@scalar("float64")
+def sdc_eps_min(p: Value, q: Value, *, distance: float = 1) -> ir.FloatingValue:
+    """The smallest epsilon for which two outcomes with these probabilities cannot be told apart: |ln(p / q)| over their
+    distance.
+
+    Args:
+        p: a probability.
+        q: another one.
+        distance: how far apart the inputs are, such as the columns in which they differ.
     """
 
 
@@ -558,7 +608,11 @@ __all__ = [
     "sdc_count",
     "sdc_count_units",
     "sdc_digits_of_noise",
+    "sdc_dist_interval",
+    "sdc_dist_jaccard",
+    "sdc_dist_taxonomy",
     "sdc_draw_count",
+    "sdc_eps_min",
     "sdc_interval_overlap",
     "sdc_is_open",
     "sdc_mbs",

@@ -1,0 +1,40 @@
+-- The sequence of answers: how near what somebody knows is to what nobody should. What needs Python.
+
+--| sdc_policy_distance(answers, policy, kinds := NULL, nulls := 'apart') -> TABLE
+--| How near each row of an answer is to each row that nobody should be able to derive.
+--|
+--| A column's distance lies between 0 and 1, that of two rows is their sum over the columns that the row of the policy
+--| names: NULL, or the text `#`, there stands for any value. The smallest distance, `min(distance)`, is the distance of the answer
+--| from the policy; where `violates` is true, the answer says what must not be known.
+--|
+--| | kind | values | distance |
+--| |---|---|---|
+--| | `'nominal'` | categories, or lists of them | `sdc_dist_jaccard` |
+--| | `'interval'`, `{'step': 0.5}` | numbers, or texts such as `[20, 30)` and `[20, 30[` | `sdc_dist_interval` |
+--| | `{'largest': 1e6}` | numbers of which no two can be farther apart than that | their difference as a share of it |
+--| | `{'taxonomy': 'illnesses'}` | nodes of a tree, in a table with `child` and `parent` | `sdc_dist_taxonomy` |
+--|
+--| It is the distance of knowledge from a secret. It is no guarantee such as differential privacy: databases that share one row have distance 0.
+--|
+--| @arg answers VARCHAR: a table or view, or a query in parentheses: rows that somebody was told, or can work out
+--| @arg policy VARCHAR: the same: rows that nobody should be able to derive
+--| @arg kinds STRUCT: what each column holds, of those that are compared, as above
+--| @arg nulls VARCHAR: what NULL in an answer is: `apart`, farther from any value than any; `skip`, not compared
+--| @column answer_row BIGINT: row of the answer, in the order of its values
+--| @column policy_row BIGINT: row of the policy, in the order of its values
+--| @column distance DOUBLE: sum over columns
+--| @column violates BOOLEAN: whether all columns that the policy names are known to be as it says
+--| @column by_column STRUCT: the distance in each column; NULL where any value will do
+--| @example
+--| CREATE TABLE illnesses_tree AS FROM (VALUES ('cancer', 'illness'), ('virus', 'illness'), ('flu', 'virus'), ('covid', 'virus')) t(child, parent);
+--| CREATE TABLE told AS FROM (VALUES ('[40, 50)', 'M', 'cancer'), ('[50, 60)', 'M', 'virus'), ('[40, 50)', 'M', 'virus')) t(age, sex, illness);
+--| CREATE TABLE secret AS FROM (VALUES (46, 'M', 'covid')) t(age, sex, illness);
+--| SELECT answer_row, round(distance, 2) AS distance, violates, by_column
+--| FROM sdc_policy_distance('told', 'secret', {'age': 'interval', 'sex': 'nominal', 'illness': {'taxonomy': 'illnesses_tree'}});
+--| @output
+--| answer_row | distance | violates | by_column
+--| -----------+----------+----------+-----------------------------------------
+--|          1 |      1.5 |    false | {'age': 0.9, 'sex': 0.0, 'illness': 0.6}
+--|          2 |      1.1 |    false | {'age': 0.9, 'sex': 0.0, 'illness': 0.2}
+--|          3 |      1.2 |    false | {'age': 1.0, 'sex': 0.0, 'illness': 0.2}
+--| @source Anantharaman, Frittella and Nguyen (2022), section 5

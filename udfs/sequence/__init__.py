@@ -1,0 +1,15 @@
+"""The sequence of answers: how near what somebody knows is to what nobody should know."""
+
+from __future__ import annotations
+
+from sdcduck.functions.registry import Family
+from sdcduck.udfs.sequence import policy_distance
+
+FAMILIES = (
+    Family(
+        name="sequence",
+        stored=("sequence.sql",),
+        temporary=("sequence_tables.sql",),
+        planners=policy_distance.PLANNERS,
+    ),
+)
