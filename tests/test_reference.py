@@ -245,7 +245,9 @@ def test_table_functions_return_the_columns_that_are_documented() -> None:
             if documented[0][0] == "..":  # first come columns of the user's own
                 documented = documented[1:]
                 returned = returned[len(returned) - len(documented) :]
-            assert [(row[0], row[1]) for row in returned] == documented, function.name
+            # The fields of a struct are columns of the user's own.
+            shown = [(row[0], "STRUCT" if row[1].startswith("STRUCT(") else row[1]) for row in returned]
+            assert shown == documented, function.name
 
 
 @pytest.mark.parametrize("file", SQL_FILES)
