@@ -321,6 +321,7 @@ def _signature(kinds: tuple[str, ...]) -> Signature:
 
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "VARCHAR": pa.string(),
+    "VARCHAR[]": pa.list_(pa.string()),
     "BIGINT": pa.int64(),
     "BIGINT[]": pa.list_(pa.int64()),
     "DOUBLE": pa.float64(),

@@ -35,6 +35,11 @@ def class_risks(
     return pa.array(class_risk(records.to_numpy(), population.to_numpy(), approximate=how))
 
 
+def alike(keys: Sequence[str], one: str, other: str) -> str:
+    """SQL that two relations have the same keys in a row."""
+    return " AND ".join(f"{one}.{identifier(name)} IS NOT DISTINCT FROM {other}.{identifier(name)}" for name in keys)
+
+
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
@@ -83,9 +88,7 @@ class Classes:
 
     def alike(self, one: str, other: str) -> str:
         """That two relations have the same keys in a row."""
-        return " AND ".join(
-            f"{one}.{identifier(name)} IS NOT DISTINCT FROM {other}.{identifier(name)}" for name in self.keys
-        )
+        return alike(self.keys, one, other)
 
     def records(self) -> str:
         """The records that count, after FROM."""
@@ -180,21 +183,28 @@ def _diversity(
     nulls: str | None,
 ) -> tuple[Classes, str]:  # fmt: skip
     classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS_OF_VALUES)
-    by, times = classes.columns, number(c, "c", above=0)
+    return classes, diversity(classes.keys, _values(classes, sensitive), number(c, "c", above=0))
+
+
+def diversity(keys: Sequence[str], values: str, times: float) -> str:
+    """A query for the diversity of each class: keys, ``records``, and the three measures.
+
+    Args:
+        values: a query for how often each class has each value: keys, ``_value``, ``_n``.
+        times: the c of recursive diversity.
+    """
+    by = ", ".join(map(identifier, keys))
     # The most frequent value has to have less than c times as many records as those from the l-th on have together.
     # What they have shrinks as l grows, so l is the number of values for which it is enough.
-    return (
-        classes,
-        f"""
+    return f"""
         SELECT {by}, sum(_n)::BIGINT AS records, count(*) AS distinct_l,
             exp(ln(sum(_n)) - {total("_n * ln(_n)")} / sum(_n)) AS entropy_l,
             count(*) FILTER (_most < {times!r}::DOUBLE * _tail) AS recursive_l
         FROM (
             SELECT {by}, _n, max(_n) OVER (PARTITION BY {by}) AS _most,
                 sum(_n) OVER (PARTITION BY {by} ORDER BY _n ROWS UNBOUNDED PRECEDING) AS _tail
-            FROM ({_values(classes, sensitive)})
-        ) GROUP BY {by}""",
-    )
+            FROM ({values})
+        ) GROUP BY {by}"""
 
 
 def plan_l_diversity_classes(
@@ -234,12 +244,27 @@ def _closeness(
     nulls: str | None,
 ) -> str:  # fmt: skip
     classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLOSENESS, allowed=_NULLS_OF_VALUES)
-    by, values = classes.columns, _values(classes, sensitive)
+    values = _values(classes, sensitive)
     if ordered is None:
-        kind = classes.relation.type_of(str(sensitive))
-        ordered = any(word in kind for word in _ORDERED) and not kind.endswith("]")
+        ordered = is_ordered(classes.relation.type_of(str(sensitive)))
+    return closeness(classes.keys, values, ordered=ordered)
+
+
+def is_ordered(sql_type: str) -> bool:
+    """Whether the order of the values of a type counts, unless told otherwise."""
+    return any(word in sql_type for word in _ORDERED) and not sql_type.endswith("]")
+
+
+def closeness(keys: Sequence[str], values: str, *, ordered: bool) -> str:
+    """A query for the distance of each class from all records: keys, ``records``, ``distance``.
+
+    Args:
+        values: a query for how often each class has each value: keys, ``_value``, ``_n``.
+        ordered: whether the order of the values counts; none is NULL then.
+    """
+    by = ", ".join(map(identifier, keys))
     sizes = f"SELECT {by}, sum(_n)::BIGINT AS _all FROM _values GROUP BY ALL"
-    shown = ", ".join(f"v.{identifier(name)}" for name in classes.keys)
+    shown = ", ".join(f"v.{identifier(name)}" for name in keys)
     if not ordered:
         # Half the sum of all differences is the sum of the positive ones, which only values of the class can have.
         return f"""
@@ -248,7 +273,7 @@ def _closeness(
                 SELECT _value AS _known, sum(_n) / (SELECT sum(_n) FROM _values) AS _share FROM _values GROUP BY ALL
             )
             SELECT {shown}, any_value(_all) AS records, {total("greatest(_n / _all - _share, 0)")} AS distance
-            FROM _values v JOIN ({sizes}) c ON {classes.alike("v", "c")}
+            FROM _values v JOIN ({sizes}) c ON {alike(keys, "v", "c")}
             JOIN _whole ON _value IS NOT DISTINCT FROM _known GROUP BY ALL"""
     # Between two values of the class its distribution function is flat, and that of the whole climbs: the distance
     # there is a difference of sums, once it is known where the one passes the other (`_pass`).

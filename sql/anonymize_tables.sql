@@ -1,0 +1,87 @@
+-- Masking: keys of records that are generalised until no record can be told from some others. It needs Python.
+
+--| sdc_anonymize(source, keys := [], k := 3, hierarchies := NULL, l := NULL, sensitive := NULL, t := NULL, suppress_limit := 0.05, cost := 'entropy', l_method := 'distinct', c := 2, ordered := NULL, id := NULL) -> TABLE
+--| Records whose keys are generalised as little as it takes for each to share them with at least k - 1 others.
+--|
+--| A key is generalised for all records alike, to one of the levels of its hierarchy; level 0 is the value itself, the last
+--| level is all, `*`. Of all combinations of levels, the lattice, the cheapest is taken at which at most `suppress_limit`
+--| of the records are in classes that do not pass. These are suppressed: all their keys become `*`. They are a class
+--| themselves, and pass as one, or the combination is not taken. So the answer passes `sdc_k_anonymity`, `sdc_l_diversity`
+--| and `sdc_t_closeness` as it is. `sdc_anonymize_lattice` shows the lattice.
+--|
+--| Hierarchies are given by key:
+--|
+--| | hierarchy | levels between the value and `*` |
+--| |---|---|
+--| | `[5, 10, 20]` | intervals of numbers such as `[20, 25)`; each width is a multiple of the one before |
+--| | `{'widths': [10, 20], 'origin': 5}` | the same, where one begins at 5 |
+--| | `['month', 'quarter', 'year']` | `2024-03`, `2024-Q1`, `2024`; also `day` of a TIMESTAMP, and `decade` |
+--| | `'geo'` | the parents in a table, view or query with the columns `child` and `parent`, as `sdc_levels` reads it |
+--| | `{'source': 'geo', 'child': 'c', 'parent': 'p'}` | the same, by other names |
+--| | `{'cut': [1, 3]}` | codes without their last characters: `123*`, `1***` |
+--| | `[]` | none |
+--|
+--| Texts and truth values that are not named have none; numbers, dates and times must be named. A leaf of a hierarchy that
+--| stands higher than others repeats itself upwards; its single top, if it has one, is `*`. NULL is a value of its own up to `*`.
+--|
+--| The costs, over n records r with the keys j; N counts records of `source` with a value v or a label g:
+--|
+--| | `cost` | of a record that is kept | of one that is suppressed |
+--| |---|---|---|
+--| | `entropy` | sum over j of log2 N(g) - log2 N(v), bits | the same with N(g) = n |
+--| | `loss` | the mean over j of the share of the domain that g spans | 1 |
+--| | `discernibility` | records of its class | n |
+--|
+--| They are added up over records; `loss` is divided by n. The share is width / (largest - smallest value), at most 1, for
+--| intervals, and (values - 1) / (all values - 1) otherwise, in leaves of a stored hierarchy or different values of the column.
+--| Of combinations that cost the same the one with the lowest sum of levels is taken, then the one with lower levels of the
+--| first keys.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg k BIGINT: records that have the same keys, at least
+--| @arg hierarchies STRUCT of hierarchies: by key, as above
+--| @arg l DOUBLE: diversity of the sensitive values that each class has at least; NULL: none is asked for
+--| @arg sensitive VARCHAR: the column that nobody should learn, for `l` and `t`
+--| @arg t DOUBLE: how far the sensitive values of a class may be from those of all records, 0 to 1, as `sdc_t_closeness` measures it; NULL: as far as may be
+--| @arg suppress_limit DOUBLE: share of the records that may be suppressed
+--| @arg cost VARCHAR: 'entropy', 'loss' or 'discernibility'
+--| @arg l_method VARCHAR: which diversity: 'distinct', 'entropy' or 'recursive', the measures of `sdc_l_diversity`
+--| @arg c DOUBLE: of recursive (c, l)-diversity
+--| @arg ordered BOOLEAN: whether the order of the sensitive values counts for `t`; NULL: for numbers and dates
+--| @arg id VARCHAR: a column that must be different in each record; NULL: it is not looked at
+--| @column .. as in `source`: its columns, those of `keys` as VARCHAR
+--| @column class_size BIGINT: records with the same keys
+--| @column suppressed BOOLEAN: whether the record lost its keys
+--| @example
+--| SELECT region, sex, age, income, class_size
+--| FROM sdc_anonymize('people', keys := ['region', 'sex', 'age'], hierarchies := {'age': [10, 20, 40]})
+--| ORDER BY ALL;
+--| @output
+--| @source Samarati (2001); El Emam et al. (2009); Gionis and Tassa (2009); Iyengar (2002); Bayardo and Agrawal (2005)
+
+--| sdc_anonymize_lattice(source, keys := [], k := 3, hierarchies := NULL, l := NULL, sensitive := NULL, t := NULL, suppress_limit := 0.05, cost := 'entropy', l_method := 'distinct', c := 2, ordered := NULL, id := NULL) -> TABLE
+--| The lattice that `sdc_anonymize` searches: how many records each combination of levels suppresses, and what it costs.
+--|
+--| The search is exact, and looks at few nodes. A node is left out where a coarser one has too many records in classes that
+--| are too small, or have too few different sensitive values: there are no fewer at this one. And it is left out where
+--| `bound`, which no cost of it can be below, is more than the best. The nodes stand in the order in which of equal costs the
+--| first is taken.
+--|
+--| @args_of sdc_anonymize
+--| @column node BIGINT: its number
+--| @column levels STRUCT: the level of each key: 0 is the value, the last is all
+--| @column classes BIGINT: classes, suppressed ones among them; NULL if the node was left out, as what follows up to `cost`
+--| @column smallest BIGINT: records of the smallest of them
+--| @column suppressed BIGINT: records in those that do not pass
+--| @column passes BOOLEAN: whether these may be suppressed; false, too, for a node that was left out for what a coarser one suppresses
+--| @column cost DOUBLE: as `cost` measures it; NULL where more than `suppress_limit` are suppressed
+--| @column bound DOUBLE: the cost is at least this
+--| @column searched BOOLEAN: whether the classes were counted
+--| @column why VARCHAR: 'searched', 'a coarser node suppresses too many', or 'costs more'
+--| @column chosen BOOLEAN: whether this is the node of `sdc_anonymize`
+--| @example
+--| SELECT levels, classes, smallest, suppressed, round(cost, 2) AS cost, why, chosen
+--| FROM sdc_anonymize_lattice('people', keys := ['sex', 'age'], k := 3, hierarchies := {'age': [10, 20, 40]});
+--| @output
+--| @source Samarati (2001); El Emam et al. (2009)
