@@ -14,7 +14,7 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.masking.generalisation_costs import COSTS
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, share, truth, whole, wrong
-from sdcduck.udfs.masking.generalisations import Hierarchy, hierarchies
+from sdcduck.udfs.masking.generalisations import Hierarchy, hierarchies, key_value
 from sdcduck.udfs.masking.lattice_nodes import Demands, Nodes
 from sdcduck.udfs.masking.records import check_ids, records
 from sdcduck.udfs.risk.classes import is_ordered
@@ -111,7 +111,7 @@ def _select(call: _Call) -> str:
     keys = [identifier(name) for name in call.names]
     alike = " AND ".join(f"r.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)
     order = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
-    texts = ", ".join(f"b.{key}::VARCHAR" for key in keys)
+    texts = ", ".join(f"({key_value(call.relation, name, 'b.')})::VARCHAR" for name in call.names)
     return f"""SELECT {", ".join(shown)}, m.class_size, m.suppressed
         FROM {call.relation.sql} r
         JOIN (

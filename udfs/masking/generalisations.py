@@ -16,7 +16,7 @@ import duckdb
 
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Session
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import is_finite, listed, struct
 from sdcduck.udfs.compared import kind_of
 from sdcduck.udfs.hierarchy.levels import plan_levels
@@ -35,6 +35,7 @@ _PARTS = {
 }  # from the finest to the coarsest
 _WHOLE_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
                 "UHUGEINT")  # fmt: skip
+_SIGNED_ZEROS = ("FLOAT", "DOUBLE")
 _MOST_DECIMALS = 9
 _EXACT = 2**53
 _EXAMPLE = "{'age': [5, 10, 20], 'region': 'geo', 'born': ['month', 'year'], 'sex': []}"
@@ -231,6 +232,13 @@ def hierarchies(session: Session, relation: Source, keys: Sequence[str], text: s
     return [_read(session, relation, name, given.get(name, [])) for name in keys]
 
 
+def key_value(relation: Source, name: str, prefix: str = "") -> str:
+    """SQL for the value of a key: 0 and -0 are one value, and are to have one text."""
+    column = f"{prefix}{identifier(name)}"
+    sql_type = relation.type_of(name)
+    return f"CASE WHEN {column} = 0 THEN 0::{sql_type} ELSE {column} END" if sql_type in _SIGNED_ZEROS else column
+
+
 def _kind(relation: Source, name: str) -> str | None:
     sql_type = relation.type_of(name)
     return None if sql_type == "BIGNUM" else "text" if sql_type == '"NULL"' else kind_of(sql_type)
@@ -279,9 +287,12 @@ def _stored(session: Session, name: str, fields: dict[str, Any]) -> Hierarchy:
     if not all(isinstance(value, str) for value in fields.values()):
         raise _bad(name, "name a table, and its columns of children and parents")
     table = {"child": "child", "parent": "parent", **fields}
-    found = source(session.cursor(), table["source"], "hierarchies")
-    for column in ("child", "parent"):
-        found.column(table[column], "hierarchies")
+    try:
+        found = source(session.cursor(), table["source"], "source")
+        for column in ("child", "parent"):
+            found.column(table[column], column)
+    except SDCError as problem:
+        raise SDCError(f"the hierarchy of '{name}': {problem}") from None
     return Stored(session, name, table["source"], table["child"], table["parent"])
 
 

@@ -19,7 +19,7 @@ from sdcduck.errors import SDCError
 from sdcduck.methods.masking.generalisation_costs import Key, Prices, counted_spans, prices
 from sdcduck.methods.masking.lattice import Found, Lattice, fitting
 from sdcduck.quoting import identifier, literal
-from sdcduck.udfs.masking.generalisations import ALL, Hierarchy
+from sdcduck.udfs.masking.generalisations import ALL, Hierarchy, key_value
 from sdcduck.udfs.masking.records import records
 from sdcduck.udfs.risk.classes import alike, closeness, diversity
 from sdcduck.udfs.source import Source
@@ -96,7 +96,7 @@ class Nodes:
         cost: one of `COSTS`.
 
     Attributes:
-        count: of records.
+        count: of records; without any there is nothing else.
         most: of them that may be suppressed.
         lattice: of levels.
     """
@@ -109,7 +109,7 @@ class Nodes:
         self._names = [name for name, _ in keys]
         self._columns = [f"c{place}" for place in range(len(keys))]
         self._sensitive = sensitive
-        values = ", ".join(f"{identifier(name)} AS v{place}" for place, name in enumerate(self._names))
+        values = ", ".join(f"{key_value(relation, name)} AS v{place}" for place, name in enumerate(self._names))
         with_sensitive = f", {identifier(sensitive)} AS w" if sensitive else ""
         cursor.execute(
             f"CREATE TEMP TABLE _sdc_combinations AS SELECT {values}{with_sensitive}, count(*)::BIGINT AS n "
@@ -117,11 +117,15 @@ class Nodes:
         )
         self.count = int(self._number("SELECT coalesce(sum(n), 0) FROM _sdc_combinations"))
         self.most = math.floor(share * self.count + _ROUNDING)
+        if not self.count:
+            return
+        if demands.closeness is not None and demands.ordered:
+            self._refuse_gaps()
         self._keys = [self._key(place, name, hierarchy) for place, (name, hierarchy) in enumerate(keys)]
         self._tops = [len(key.labels) - 1 for key in self._keys]
         self._check_size()
         self._prices: Prices | None = None
-        if self.count and cost != "discernibility":
+        if cost != "discernibility":
             self._prices = prices(cost, self._keys)
         self.lattice = Lattice(self._tops, self._prices.kept if self._prices else None)
         for place, key in enumerate(self._keys):
@@ -136,6 +140,13 @@ class Nodes:
         return self._cursor.execute(query).fetchall()[0][0]  # type: ignore[no-any-return]
 
     # --- what does not depend on a node ---
+
+    def _refuse_gaps(self) -> None:
+        gaps = self._number("SELECT coalesce(sum(n) FILTER (w IS NULL), 0) FROM _sdc_combinations")
+        if gaps:
+            raise SDCError(
+                f"the sensitive value is NULL in {records(gaps)}, and has no place in an order: take ordered := false"
+            )
 
     def _key(self, place: int, name: str, hierarchy: Hierarchy) -> Key:
         """The values of a key with their labels, which are written beside the numbers of the values."""

@@ -10,14 +10,18 @@ The first two are sums over keys. They are counted in whole steps, so that they 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
 Shares = NDArray[np.float64]
+
+_SIMPLE = 1 << 20  # the largest denominator of a fraction that is told from its neighbours
 
 COSTS = ("entropy", "loss", "discernibility")
 
@@ -54,7 +58,7 @@ class Prices:
     labels: tuple[Indices, ...]
     suppressed: int
     kept: tuple[Indices, ...]
-    step: float
+    step: int
     least: int
     mean_of: int
 
@@ -74,20 +78,59 @@ def prices(cost: str, keys: Sequence[Key]) -> Prices:
     records = int(keys[0].counts.sum())
     full = float(np.log2(records)) if cost == "entropy" else 1.0
     # As fine as 64 bits allow for the sum over all records and keys.
-    room = 61 - int(np.ceil(np.log2(max(records * len(keys) * max(full, 1.0), 1.0))))
-    step = float(2 ** min(room, 40))
-    labels = []
-    for key in keys:
-        if cost == "entropy":
-            sizes = np.array([np.bincount(labels, key.counts, len(labels))[labels] for labels in key.labels])
-            costs = np.log2(sizes)
-        else:
-            costs = key.spans
-        labels.append(np.rint(costs * step).astype(np.int64))
+    fineness = min(61 - int(np.ceil(np.log2(max(records * len(keys) * max(full, 1.0), 1.0)))), 40)
+    if cost == "entropy":
+        step = 1 << fineness
+        sizes = [np.array([np.bincount(one, key.counts, len(one))[one] for one in key.labels]) for key in keys]
+        labels = [_bits(one.astype(np.int64), step) for one in sizes]
+        suppressed = len(keys) * int(_bits(np.array([records]), step)[0])
+    else:
+        step = _steps_of_shares([key.spans for key in keys], 1 << fineness)
+        labels = [np.rint(key.spans * step).astype(np.int64) for key in keys]
+        suppressed = len(keys) * step
     kept = tuple((costs @ key.counts).astype(np.int64) for costs, key in zip(labels, keys, strict=True))
-    suppressed = len(keys) * int(np.rint(full * step))
     least = sum(int(costs[0]) for costs in kept) if cost == "entropy" else 0
     return Prices(tuple(labels), suppressed, kept, step, least, records * len(keys) if cost == "loss" else 1)
+
+
+def _bits(sizes: Indices, step: int) -> Indices:
+    """Logarithms to the base of 2 in whole steps; those of products are sums, so that equal costs are to the last step.
+
+    So they are made of those of primes. Where there are too many records for them to rise from each number to the next
+    that way, they are rounded each for itself.
+
+    >>> _bits(np.array([1, 2, 3, 6, 12]), 1000).tolist()
+    [0, 1000, 1585, 2585, 3585]
+    """
+    numbers, places = np.unique(sizes, return_inverse=True)
+    most = float(numbers.max(initial=1))
+    if step / most < np.log2(most) + 2:  # a step upwards against half a step for each factor of two numbers
+        rounded: Indices = np.rint(np.log2(numbers) * step).astype(np.int64)[places].reshape(sizes.shape)
+        return rounded
+    left, bits, factor = numbers.copy(), np.zeros(len(numbers), np.int64), 2
+    while factor * factor <= left.max(initial=1):
+        while (divisible := left % factor == 0).any():
+            left[divisible] //= factor
+            bits[divisible] += int(np.rint(np.log2(factor) * step))
+        factor += 1
+    bits += np.rint(np.log2(left) * step).astype(np.int64)  # what is left is a prime, or 1
+    found: Indices = bits[places].reshape(sizes.shape)
+    return found
+
+
+def _steps_of_shares(spans: Sequence[Shares], most: int) -> int:
+    """Into how many steps 1 is divided, so that all shares are whole numbers of them, if they are simple fractions.
+
+    >>> _steps_of_shares([np.array([0, 1 / 3, 1]), np.array([0.25])], 1000)
+    996
+    """
+    common = 1
+    for share in np.unique(np.concatenate([one.reshape(-1) for one in spans])):
+        simple = Fraction(float(share)).limit_denominator(_SIMPLE)
+        if float(simple) != share or common * simple.denominator > most:
+            return most
+        common = math.lcm(common, simple.denominator)
+    return common * (most // common)
 
 
 def counted_spans(labels: Indices, leaves: Indices | None = None) -> Shares:

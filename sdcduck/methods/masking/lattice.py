@@ -196,7 +196,7 @@ def fitting(levels: Sequence[int], most: int) -> list[int]:
     """How many levels each key may have, so that the lattice has at most so many nodes: the longest are shortened.
 
     >>> fitting([12, 3, 7], 100)
-    [5, 3, 5]
+    [5, 3, 6]
     """
     kept = list(levels)
     while np.prod([float(count) for count in kept]) > most and max(kept) > 2:
