@@ -54,10 +54,24 @@
 --| @column class_size BIGINT: records with the same keys
 --| @column suppressed BOOLEAN: whether the record lost its keys
 --| @example
---| SELECT region, sex, age, income, class_size
---| FROM sdc_anonymize('people', keys := ['region', 'sex', 'age'], hierarchies := {'age': [10, 20, 40]})
---| ORDER BY ALL;
+--| SELECT region, sex, age, income, class_size, suppressed
+--| FROM sdc_anonymize('people', keys := ['sex', 'age'], k := 2, hierarchies := {'age': [10, 20, 40]}, suppress_limit := 0.2)
+--| ORDER BY suppressed, sex, age, income;
 --| @output
+--| region | sex | age      | income | class_size | suppressed
+--| -------+-----+----------+--------+------------+-----------
+--| South  | *   | [20, 30) |   1900 |          2 |      false
+--| North  | *   | [20, 30) |   2400 |          2 |      false
+--| North  | *   | [30, 40) |   2100 |          3 |      false
+--| East   | *   | [30, 40) |   2600 |          3 |      false
+--| South  | *   | [30, 40) |   2950 |          3 |      false
+--| North  | *   | [40, 50) |   3100 |          3 |      false
+--| South  | *   | [40, 50) |   3300 |          3 |      false
+--| East   | *   | [40, 50) |   9800 |          3 |      false
+--| North  | *   | [50, 60) |   3900 |          2 |      false
+--| South  | *   | [50, 60) |   4100 |          2 |      false
+--| North  | *   | [60, 70) |   1800 |          2 |      false
+--| South  | *   | [60, 70) |   5200 |          2 |      false
 --| @source Samarati (2001); El Emam et al. (2009); Gionis and Tassa (2009); Iyengar (2002); Bayardo and Agrawal (2005)
 
 --| sdc_anonymize_lattice(source, keys := [], k := 3, hierarchies := NULL, l := NULL, sensitive := NULL, t := NULL, suppress_limit := 0.05, cost := 'entropy', l_method := 'distinct', c := 2, ordered := NULL, id := NULL) -> TABLE
@@ -82,6 +96,19 @@
 --| @column chosen BOOLEAN: whether this is the node of `sdc_anonymize`
 --| @example
 --| SELECT levels, classes, smallest, suppressed, round(cost, 2) AS cost, why, chosen
---| FROM sdc_anonymize_lattice('people', keys := ['sex', 'age'], k := 3, hierarchies := {'age': [10, 20, 40]});
+--| FROM sdc_anonymize_lattice('people', keys := ['sex', 'age'], k := 2, hierarchies := {'age': [10, 20, 40]},
+--|     suppress_limit := 0.2);
 --| @output
+--| levels               | classes | smallest | suppressed |  cost | why        | chosen
+--| ---------------------+---------+----------+------------+-------+------------+-------
+--| {'sex': 0, 'age': 0} |      12 |        1 |         12 |  NULL | searched   |  false
+--| {'sex': 0, 'age': 1} |      10 |        1 |          8 |  NULL | searched   |  false
+--| {'sex': 1, 'age': 0} |      12 |        1 |         12 |  NULL | searched   |  false
+--| {'sex': 0, 'age': 2} |       6 |        1 |          2 | 32.39 | searched   |  false
+--| {'sex': 1, 'age': 1} |       5 |        2 |          0 | 27.51 | searched   |   true
+--| {'sex': 0, 'age': 3} |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| {'sex': 1, 'age': 2} |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| {'sex': 0, 'age': 4} |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| {'sex': 1, 'age': 3} |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| {'sex': 1, 'age': 4} |       1 |       12 |          0 | 55.02 | searched   |  false
 --| @source Samarati (2001); El Emam et al. (2009)

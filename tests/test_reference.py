@@ -221,6 +221,8 @@ CALLS = {
     "sdc_quality_summary": f"sdc_quality_summary({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'])",
     "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'], period := 'year')",
     "sdc_microaggregate": "sdc_microaggregate('people', ['age', 'income'])",
+    "sdc_anonymize": "sdc_anonymize('people', ['sex', 'age'], hierarchies := {'age': [10]})",
+    "sdc_anonymize_lattice": "sdc_anonymize_lattice('people', ['sex', 'age'], hierarchies := {'age': [10]})",
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
