@@ -84,7 +84,7 @@
 --|
 --| @args_of sdc_anonymize
 --| @column node BIGINT: its number
---| @column levels STRUCT: the level of each key: 0 is the value, the last is all
+--| @column levels BIGINT[]: the level of each key, in the order of `keys`: 0 is the value, the last is all
 --| @column classes BIGINT: classes, suppressed ones among them; NULL if the node was left out, as what follows up to `cost`
 --| @column smallest BIGINT: records of the smallest of them
 --| @column suppressed BIGINT: records in those that do not pass
@@ -99,16 +99,16 @@
 --| FROM sdc_anonymize_lattice('people', keys := ['sex', 'age'], k := 2, hierarchies := {'age': [10, 20, 40]},
 --|     suppress_limit := 0.2);
 --| @output
---| levels               | classes | smallest | suppressed |  cost | why        | chosen
---| ---------------------+---------+----------+------------+-------+------------+-------
---| {'sex': 0, 'age': 0} |      12 |        1 |         12 |  NULL | searched   |  false
---| {'sex': 0, 'age': 1} |      10 |        1 |          8 |  NULL | searched   |  false
---| {'sex': 1, 'age': 0} |      12 |        1 |         12 |  NULL | searched   |  false
---| {'sex': 0, 'age': 2} |       6 |        1 |          2 | 32.39 | searched   |  false
---| {'sex': 1, 'age': 1} |       5 |        2 |          0 | 27.51 | searched   |   true
---| {'sex': 0, 'age': 3} |    NULL |     NULL |       NULL |  NULL | costs more |  false
---| {'sex': 1, 'age': 2} |    NULL |     NULL |       NULL |  NULL | costs more |  false
---| {'sex': 0, 'age': 4} |    NULL |     NULL |       NULL |  NULL | costs more |  false
---| {'sex': 1, 'age': 3} |    NULL |     NULL |       NULL |  NULL | costs more |  false
---| {'sex': 1, 'age': 4} |       1 |       12 |          0 | 55.02 | searched   |  false
+--| levels | classes | smallest | suppressed |  cost | why        | chosen
+--| -------+---------+----------+------------+-------+------------+-------
+--| [0, 0] |      12 |        1 |         12 |  NULL | searched   |  false
+--| [0, 1] |      10 |        1 |          8 |  NULL | searched   |  false
+--| [1, 0] |      12 |        1 |         12 |  NULL | searched   |  false
+--| [0, 2] |       6 |        1 |          2 | 32.39 | searched   |  false
+--| [1, 1] |       5 |        2 |          0 | 27.51 | searched   |   true
+--| [0, 3] |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| [1, 2] |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| [0, 4] |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| [1, 3] |    NULL |     NULL |       NULL |  NULL | costs more |  false
+--| [1, 4] |       1 |       12 |          0 | 55.02 | searched   |  false
 --| @source Samarati (2001); El Emam et al. (2009)

@@ -156,12 +156,7 @@ def _anonymize(session: Session, call: _Call) -> pa.Table:
 def plan_anonymize_lattice(session: Session, *given: Any) -> Rows:
     """``sdc_anonymize_lattice``: what the search knows of each node when it is done."""
     call = _call(session, *given)
-    fields = ", ".join(f"{identifier(name)} := levels[{place}]" for place, name in enumerate(call.names, 1))
-    shown = ", ".join(name for name in _LATTICE if name not in ("node", "levels"))
-    return Rows(
-        lambda: _lattice(session, call),
-        f"SELECT node, struct_pack({fields}) AS levels, {shown} FROM {{rows}} ORDER BY node",
-    )
+    return Rows(lambda: _lattice(session, call), "FROM {rows} ORDER BY node")
 
 
 def _lattice(session: Session, call: _Call) -> pa.Table:

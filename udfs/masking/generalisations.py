@@ -129,11 +129,13 @@ class PartsOfDates:
 
     name: str
     parts: tuple[str, ...]
+    is_date: bool
 
     def labelled(self, cursor: duckdb.DuckDBPyConnection, values: str) -> tuple[str, int]:
-        _refuse(cursor, values, "NOT isfinite(v)", f"column '{self.name}' at infinity")
-        known = "CASE WHEN isfinite(v) THEN v::TIMESTAMP END"
-        labels = (f"{_PARTS[part].format(f'({known})')} AS label{place}" for place, part in enumerate(self.parts, 1))
+        far = "" if self.is_date else " OR TRY_CAST(v AS TIMESTAMP) IS NULL"
+        _refuse(cursor, values, f"NOT isfinite(v){far}", f"column '{self.name}' at infinity, or too far away")
+        known = f"(CASE WHEN isfinite(v) THEN {'v' if self.is_date else 'TRY_CAST(v AS TIMESTAMP)'} END)"
+        labels = (f"{_PARTS[part].format(known)} AS label{place}" for place, part in enumerate(self.parts, 1))
         return f"SELECT id, v::VARCHAR AS label0, {', '.join(labels)} FROM {values}", len(self.parts) + 1
 
 
@@ -216,6 +218,11 @@ def hierarchies(session: Session, relation: Source, keys: Sequence[str], text: s
             raise unknown("key", name, keys, where="'keys', which argument 'hierarchies' is about")
         given[key] = how
     for name in keys:
+        if relation.type_of(name) == "TIMESTAMP WITH TIME ZONE":
+            raise SDCError(
+                f"what day it is in '{name}' depends on the time zone: cast it to TIMESTAMP or DATE in a query in "
+                "parentheses"
+            )
         if _kind(relation, name) is None:
             raise SDCError(
                 f"a key is a number, a date, a time, a text or a truth value; '{name}' is none of them: "
@@ -313,15 +320,13 @@ def _rising(name: str, numbers: Sequence[Any]) -> None:
 
 def _dates(relation: Source, name: str, parts: list[str]) -> Hierarchy:
     sql_type = relation.type_of(name)
-    if sql_type == "TIMESTAMP WITH TIME ZONE":
-        raise _bad(name, "be of a DATE or TIMESTAMP: what day it is depends on the time zone; cast it in a query")
     if _kind(relation, name) != "instant":
         raise _bad(name, "be of a date, for its parts to be taken; a table of children and parents is one text")
     known = [part for part in _PARTS if part != "day" or sql_type != "DATE"]
     if any(part not in known for part in parts):
         raise _bad(name, f"hold {listed(known)}")
     _rising(name, [known.index(part) for part in parts])
-    return PartsOfDates(name, tuple(parts))
+    return PartsOfDates(name, tuple(parts), sql_type == "DATE")
 
 
 def _intervals(relation: Source, name: str, widths: Any, origin: Any) -> Hierarchy:

@@ -25,6 +25,7 @@ from sdcduck.udfs.risk.classes import alike, closeness, diversity
 from sdcduck.udfs.source import Source
 
 MOST_NODES = 20_000
+_MOST_KEPT = 4  # times the rows of the finest node, in the tables of other nodes
 _ROUNDING = 1e-9  # exp(ln 5) is less than 5
 
 Levels = tuple[int, ...]
@@ -265,13 +266,15 @@ class Nodes:
 
     def _forget(self, levels: Levels) -> None:
         """Drop the table of a node that is not worth its memory: others may be made of a finer one as well."""
+        finest = self._tables[(0,) * len(levels)][1]
         name, size = self._tables[levels]
         finer = [
             rows
             for known, (_, rows) in self._tables.items()
             if known != levels and all(one <= own for one, own in zip(known, levels, strict=True))
         ]
-        if finer and 2 * size > min(finer):
+        kept = sum(rows for _, rows in self._tables.values()) - finest
+        if finer and (2 * size > min(finer) or kept > _MOST_KEPT * finest):
             self._cursor.execute(f"DROP TABLE {name}")
             del self._tables[levels]
 
