@@ -222,6 +222,8 @@ CALLS = {
     "sdc_trend_concordance": f"sdc_trend_concordance({_ESTIMATES}, {_ESTIMATES}, dimensions := ['region'], period := 'year')",
     "sdc_microaggregate": "sdc_microaggregate('people', ['age', 'income'])",
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
+    "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
+    "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import microaggregation
+from sdcduck.udfs.masking import local_suppression, microaggregation
 
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),)
+FAMILIES = (
+    Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),
+    Family(name="masking", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
+)

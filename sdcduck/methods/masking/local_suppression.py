@@ -140,7 +140,9 @@ class LocalSuppression:
             if self.alpha < 1:  # equal ones count in full: k of them suffice
                 there = several[0].groups(pattern)[possible]
                 equal = begun[possible] == 0
-                enough |= equal & (np.bincount(there[equal], minlength=there.max(initial=0) + 1) >= self.demands[0].k)[there]
+                enough |= (
+                    equal & (np.bincount(there[equal], minlength=there.max(initial=0) + 1) >= self.demands[0].k)[there]
+                )
             patterns[possible[enough]] |= pattern
             left = left[~np.isin(left, possible[enough])]
             if not len(left):

@@ -116,9 +116,7 @@ class Matches:
         return (self.alpha, self.patterns, self._active, self._used, self._slots, self._groups, self._starts,
                 self._totals, self._wanted)  # fmt: skip
 
-    def _through(
-        self, work: Callable[[int, int], int], total: int, check: Check = lambda done, total: None
-    ) -> None:
+    def _through(self, work: Callable[[int, int], int], total: int, check: Check = lambda done, total: None) -> None:
         """Go through all records, with the tables that the work asks for on its way."""
         begin = 0
         while begin < total:
@@ -249,7 +247,24 @@ def _bits(pattern):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reduce(rows, begin, known, number, smaller, least, begun, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _reduce(
+    rows,
+    begin,
+    known,
+    number,
+    smaller,
+    least,
+    begun,
+    alpha,
+    patterns,
+    active,
+    used,
+    slots,
+    groups,
+    starts,
+    totals,
+    wanted,
+):  # type: ignore[no-untyped-def]
     for place in range(begin, len(rows)):
         row = rows[place]
         own = patterns[row]

@@ -18,10 +18,10 @@ from sdcduck.methods.suppression.linear_programs import linear_program, quiet_hi
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-MOST_RECORDS = 60
+MOST_RECORDS = 24
 """Rare records of a file that this is tried with."""
 _MOST_COMPARED = 1_000_000  # pairs of a rare record and another one
-_NODES = 200  # of the search: a limit that, unlike one of time, gives the same answer again
+_NODES = 50  # of the search: a limit that, unlike one of time, gives the same answer again
 
 
 def fewest_values(
@@ -90,7 +90,9 @@ def _solution(
     least = np.concatenate([np.full(len(link), -np.inf), np.full(count, k - 1.0), np.ones(count)])
     most = np.concatenate([np.zeros(len(link)), np.full(2 * count, np.inf)])
     highs = quiet_highs()
-    highs.passModel(linear_program(scipy.sparse.vstack([linked, alike, loses]).tocsr(), least, most, np.zeros(total), high, cost))
+    highs.passModel(
+        linear_program(scipy.sparse.vstack([linked, alike, loses]).tocsr(), least, most, np.zeros(total), high, cost)
+    )
     highs.changeColsIntegrality(values, np.arange(values, dtype=np.int32), np.ones(values, np.uint8))
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_max_nodes", _NODES)
