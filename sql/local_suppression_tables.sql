@@ -29,7 +29,15 @@
 --| SELECT person_id, region, sex, suppressed
 --| FROM sdc_local_suppress('people', keys := ['region', 'sex'], k := 3) WHERE suppressed > 0 ORDER BY person_id;
 --| @output
---| @source Templ, Kowarik and Meindl (2015), section 4.2; R package sdcMicro
+--| person_id | region | sex | suppressed
+--| ----------+--------+-----+-----------
+--|         3 |   NULL | f   |          1
+--|         4 |   NULL | f   |          1
+--|         8 |   NULL | m   |          1
+--|        10 |   NULL | m   |          1
+--|        11 |   NULL | f   |          1
+--|        12 |   NULL | m   |          1
+--| @source Templ, Kowarik and Meindl (2015); R package sdcMicro
 
 --| sdc_local_suppress_report(source, keys := [], k := 3, importance := NULL, alpha := 1.0, method := 'best', combs := NULL, by := [], id := NULL) -> TABLE
 --| How many values `sdc_local_suppress` takes out of each key.
@@ -45,4 +53,8 @@
 --| @example
 --| FROM sdc_local_suppress_report('people', keys := ['region', 'sex'], k := 3);
 --| @output
---| @source Templ, Kowarik and Meindl (2015), section 4.2; R package sdcMicro
+--| key    | turn | known | suppressed | share
+--| -------+------+-------+------------+------
+--| region |    1 |    12 |          6 |   0.5
+--| sex    |    2 |    12 |          0 |   0.0
+--| @source Templ, Kowarik and Meindl (2015); R package sdcMicro

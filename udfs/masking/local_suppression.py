@@ -71,9 +71,9 @@ def _demands(keys: int, text: str | None, combs: list[int] | None) -> tuple[Dema
     """Which keys must be alike in how many records, in the order in which that is seen to."""
     given = json.loads(text or "null")
     several = given if isinstance(given, list) else [given]
-    if not all(isinstance(one, int | str | None) and not isinstance(one, bool) for one in several):
+    if not all(isinstance(one, int | None) and not isinstance(one, bool) for one in several):
         raise wrong("k", "be a whole number of at least 2")
-    ks = [whole(None if one is None else int(one), "k", least=2) for one in several]
+    ks = [whole(one, "k", least=2) for one in several]
     if combs is None:
         if len(ks) != 1:
             raise SDCError("several numbers as 'k' are for several sizes in 'combs'")

@@ -1,7 +1,7 @@
 """Local suppression: single values that are taken out until every record may be one of k.
 
 A value that is missing may be any, so a record with gaps is alike with all that agree with what it has left. Templ,
-Kowarik and Meindl (2015), "Statistical Disclosure Control for Micro-Data Using the R Package sdcMicro", section 4.2.
+Kowarik and Meindl (2015), "Statistical Disclosure Control for Micro-Data Using the R Package sdcMicro".
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class LocalSuppression:
                 return patterns
 
     def _best(self, codes: Indices, strata: Indices, check: Check) -> Indices:
-        """The best of what is found: patterns of the fewest values that each record is safe with, and those of sdcMicro."""
+        """The best of what is found: the fewest values that each record is safe with, and those of sdcMicro."""
         begun = (codes < 0) @ (1 << np.arange(codes.shape[1]))
         if self.alpha < 1 and len(self.demands) > 1:
             return self._in_turn(codes, strata, check)
@@ -190,12 +190,14 @@ def _values(patterns: Indices, begun: Indices) -> int:
 
 def _onto(patterns: Indices, keys: Sequence[int]) -> Indices:
     """Patterns of some keys alone."""
-    return sum(((patterns >> key & 1) << place for place, key in enumerate(keys)), np.zeros_like(patterns))
+    found: Indices = (patterns[:, None] >> np.array(keys) & 1) @ (1 << np.arange(len(keys)))
+    return found
 
 
 def _back(patterns: Indices, keys: Sequence[int]) -> Indices:
     """Patterns of some keys as those of all."""
-    return sum(((patterns >> place & 1) << key for place, key in enumerate(keys)), np.zeros_like(patterns))
+    found: Indices = (patterns[:, None] >> np.arange(len(keys)) & 1) @ (1 << np.array(keys))
+    return found
 
 
 def _joining(matches: Matches, strata: Indices, rare: Indices, k: int) -> Indices:

@@ -41,7 +41,7 @@ class Matches:
         """
         n, m = codes.shape
         self.m, self.alpha = m, alpha
-        self.patterns = (codes < 0) @ (1 << np.arange(m)) if patterns is None else patterns.copy()
+        self.patterns: Indices = (codes < 0) @ (1 << np.arange(m)) if patterns is None else patterns.copy()
         self._values, self._class = _distinct(np.column_stack([codes + 1, strata]))
         self._active = np.zeros(1 << m, np.int64)
         self._used = np.zeros(1, np.int64)
@@ -66,7 +66,7 @@ class Matches:
                 self._groups = np.concatenate([self._groups, np.zeros((max(8, slot), len(self._class)), np.int32)])
             self._groups[slot] = number[self._class]
             self._slots[pattern] = slot
-        return self._groups[self._slots[pattern]]
+        return np.asarray(self._groups[self._slots[pattern]])
 
     def counts(self, rows: Indices, added: int = 0, *, surely: bool = False) -> Counts:
         """How many records each of some is alike with, itself among them.
@@ -157,7 +157,10 @@ def _packed(columns: Indices) -> Indices:
 
 
 @njit(cache=True, nogil=True)
-def _count(row, trial, weight, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _count(  # type: ignore[no-untyped-def]
+    row, trial, weight,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     """What a record would count with a pattern; -1: a table has to be built first."""
     own, same, other = patterns[row], 0, 0
     for place in range(used[0]):
@@ -177,7 +180,10 @@ def _count(row, trial, weight, alpha, patterns, active, used, slots, groups, sta
 
 
 @njit(cache=True, nogil=True)
-def _move(row, to, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _move(  # type: ignore[no-untyped-def]
+    row, to,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     own = patterns[row]
     known = False
     for place in range(used[0]):
@@ -194,13 +200,19 @@ def _move(row, to, alpha, patterns, active, used, slots, groups, starts, totals,
 
 
 @njit(cache=True, nogil=True)
-def _moved(rows, to, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _moved(  # type: ignore[no-untyped-def]
+    rows, to,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     for place in range(len(rows)):
         _move(rows[place], to[place], alpha, patterns, active, used, slots, groups, starts, totals, wanted)
 
 
 @njit(cache=True, nogil=True)
-def _counts(rows, begin, added, weight, found, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _counts(  # type: ignore[no-untyped-def]
+    rows, begin, added, weight, found,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     for place in range(begin, len(rows)):
         row = rows[place]
         count = _count(row, patterns[row] | added, weight, alpha, patterns, active, used, slots, groups, starts,
@@ -212,7 +224,10 @@ def _counts(rows, begin, added, weight, found, alpha, patterns, active, used, sl
 
 
 @njit(cache=True, nogil=True)
-def _one_each(rows, begin, end, keys, alpha, patterns, active, used, slots, groups, starts, totals, wanted):  # type: ignore[no-untyped-def]
+def _one_each(  # type: ignore[no-untyped-def]
+    rows, begin, end, keys,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     for place in range(begin, end):
         row = rows[place]
         own = patterns[row]
@@ -247,24 +262,10 @@ def _bits(pattern):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reduce(
-    rows,
-    begin,
-    known,
-    number,
-    smaller,
-    least,
-    begun,
-    alpha,
-    patterns,
-    active,
-    used,
-    slots,
-    groups,
-    starts,
-    totals,
-    wanted,
-):  # type: ignore[no-untyped-def]
+def _reduce(  # type: ignore[no-untyped-def]
+    rows, begin, known, number, smaller, least, begun,
+    alpha, patterns, active, used, slots, groups, starts, totals, wanted,
+):  # fmt: skip
     for place in range(begin, len(rows)):
         row = rows[place]
         own = patterns[row]

@@ -1,8 +1,8 @@
 """The fewest values to suppress in the records that are rare, by integer programming; for small files.
 
-A variable for each value that may go, and one for each pair of records that may become alike: it is at most 1, and for each
-key in which the two differ at most what is suppressed of it in either. Each rare record loses a value at least and is alike
-with k; records that are not rare lose nothing.
+A variable for each value that may go, and one for each pair of records that may become alike: it is at most 1, and for
+each key in which the two differ at most what is suppressed of it in either. Each rare record loses a value at least and
+is alike with k; records that are not rare lose nothing.
 """
 
 from __future__ import annotations
