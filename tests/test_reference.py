@@ -224,6 +224,8 @@ CALLS = {
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
+    "sdc_recode": "sdc_recode('people', rules := {'age': {'width': 10}})",
+    "sdc_recode_report": "sdc_recode_report('people', rules := {'age': {'width': 10}})",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",

@@ -190,14 +190,17 @@ def _values(patterns: Indices, begun: Indices) -> int:
 
 def _onto(patterns: Indices, keys: Sequence[int]) -> Indices:
     """Patterns of some keys alone."""
-    found: Indices = (patterns[:, None] >> np.array(keys) & 1) @ (1 << np.arange(len(keys)))
-    return found
+    return _moved(patterns, np.array(keys), np.arange(len(keys)))
 
 
 def _back(patterns: Indices, keys: Sequence[int]) -> Indices:
     """Patterns of some keys as those of all."""
-    found: Indices = (patterns[:, None] >> np.arange(len(keys)) & 1) @ (1 << np.array(keys))
-    return found
+    return _moved(patterns, np.arange(len(keys)), np.array(keys))
+
+
+def _moved(patterns: Indices, old: Indices, new: Indices) -> Indices:
+    """The old bits of patterns at new places."""
+    return np.asarray((patterns[:, None] >> old & 1) @ (np.int64(1) << new), np.int64)
 
 
 def _joining(matches: Matches, strata: Indices, rare: Indices, k: int) -> Indices:
