@@ -1,6 +1,6 @@
 -- Global recoding of records: rules are checked by Python, and SQL answers.
 
---| sdc_recode(source, rules := {}, unmatched := 'refuse') -> TABLE
+--| sdc_recode(source, rules := NULL, unmatched := 'refuse') -> TABLE
 --| Records with coarser values: lists of values that become one, intervals, months and years, ends of a distribution.
 --|
 --| | rule of a column | what becomes of it |
@@ -34,7 +34,7 @@
 --| 50 to 59 | North         |            3900.0
 --| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3; Miranda, Mas and Ayestaran (2022)
 
---| sdc_recode_report(source, rules := {}, unmatched := 'refuse') -> TABLE
+--| sdc_recode_report(source, rules := NULL, unmatched := 'refuse') -> TABLE
 --| What `sdc_recode` changes: how many values of each column, and how many different ones are left.
 --|
 --| @args_of sdc_recode

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from sdcduck.methods.masking.matches import SLACK, Matches
+from sdcduck.methods.masking.matches import SLACK, Matches, lacking
 from sdcduck.methods.masking.suppression_programme import fewest_values
 
 Indices = NDArray[np.int64]
@@ -160,7 +160,7 @@ class LocalSuppression:
         self, codes: Indices, strata: Indices, demand: Demand, begun: Indices, patterns: Indices, relying: Indices
     ) -> Indices:
         """The same with fewer values, where what others lack lets a record keep one."""
-        several = np.flatnonzero(np.bitwise_count((patterns & ~begun).astype(np.uint64)) > 1)
+        several = np.flatnonzero(lacking(patterns & ~begun) > 1)
         if self.alpha < 1 or not len(several) or len(relying) + len(several) > _MOST_RELYING:
             return patterns
         matches = self._matches(codes, strata, demand, patterns)
@@ -185,7 +185,7 @@ def _sets(order: Sequence[int]) -> list[tuple[int, ...]]:
 
 def _values(patterns: Indices, begun: Indices) -> int:
     """How many values are suppressed."""
-    return int(np.bitwise_count((patterns & ~begun).astype(np.uint64)).sum())
+    return int(lacking(patterns & ~begun).sum())
 
 
 def _onto(patterns: Indices, keys: Sequence[int]) -> Indices:
@@ -212,7 +212,7 @@ def _joining(matches: Matches, strata: Indices, rare: Indices, k: int) -> Indice
     within = np.flatnonzero(strata == stratum)
     blank = matches.patterns[within] == nothing
     wanted = np.ceil((k - matches.alpha * len(within)) / (1 - matches.alpha) - SLACK) - blank.sum()
-    others = within[~blank]
+    others: Indices = np.asarray(within[~blank], np.int64)
     classes = np.unique(matches.patterns[others] << 32 | matches.groups(0)[others], return_inverse=True)[1].reshape(-1)
     order = np.argsort(classes, kind="stable")
     sizes = np.bincount(classes)
@@ -221,4 +221,5 @@ def _joining(matches: Matches, strata: Indices, rare: Indices, k: int) -> Indice
     spare = others[place >= k]
     if len(spare) >= wanted:
         return spare[: int(wanted)]
-    return others[classes == np.argmin(np.where(sizes >= wanted, sizes, len(others) + 1))]
+    whole = int(np.argmin(np.where(sizes >= wanted, sizes, len(others) + 1)))
+    return np.asarray(others[classes == whole], np.int64)

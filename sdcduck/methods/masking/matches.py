@@ -138,6 +138,15 @@ class Matches:
         self._filled = end
 
 
+def lacking(patterns: Indices) -> Indices:
+    """How many keys each pattern has.
+
+    >>> lacking(np.array([0, 4, 5])).tolist()
+    [0, 1, 2]
+    """
+    return np.asarray((patterns[:, None] >> np.arange(MOST_KEYS) & 1).sum(axis=1), np.int64)
+
+
 def _distinct(columns: Indices) -> tuple[Indices, Indices]:
     """The different lines of a matrix of numbers from 0 on, and which of them each line is."""
     _, first, number = np.unique(_packed(columns), return_index=True, return_inverse=True)

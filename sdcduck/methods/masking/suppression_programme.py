@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.masking.matches import lacking
 from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 
 Indices = NDArray[np.int64]
@@ -42,7 +43,7 @@ def fewest_values(
     if len(rare) > MOST_RECORDS or len(rare) * len(others) > _MOST_COMPARED:
         return known
     found = _solution(codes, strata, k, rare, others, order)
-    if found is None or found.sum() >= np.bitwise_count((known & ~begun).astype(np.uint64)).sum():
+    if found is None or found.sum() >= lacking(known & ~begun).sum():
         return known
     patterns = begun.copy()
     patterns[rare] |= found @ (1 << np.arange(codes.shape[1]))
