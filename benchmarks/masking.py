@@ -99,6 +99,37 @@ def anonymize(con: duckdb.DuckDBPyConnection, count: int) -> Table:
     return table
 
 
+SUPPRESSED = [((2, 5, 8, 10, 20, 100), "5"), ((2, 3, 5, 7, 8, 9), "5"), ((20,) * 6, "")]
+"""Values of each of six keys of 100,000 records, and the goal in seconds."""
+
+
+def local_suppression(con: duckdb.DuckDBPyConnection) -> Table:
+    """What taking out single values costs, and how many they are."""
+    table = Table(title="Local suppression, 100,000 records, 6 keys, k = 3", title_justify="left")
+    for heading in ("method", "values of the keys", "s", "CPU s", "rare", "suppressed", "goal s"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    chance = np.random.default_rng(1)
+    names = [f"k{place}" for place in range(6)]
+    for levels, goal in SUPPRESSED:
+        shares = [1 / np.arange(1, level + 1) for level in levels]
+        made = [
+            chance.choice(level, 100_000, p=share / share.sum()) for level, share in zip(levels, shares, strict=True)
+        ]
+        con.register("made", pa.table({"id": np.arange(100_000), **dict(zip(names, made, strict=True))}))
+        con.execute("CREATE OR REPLACE TABLE records AS FROM made")
+        con.unregister("made")
+        rare = con.execute(f"SELECT below_k FROM sdc_k_anonymity('records', {names})").fetchall()[0][0]
+        for method in ("sdcmicro", "best"):
+            call = f"sdc_local_suppress('{{}}', {names}, id := 'id', method := '{method}')"
+            con.execute(f"FROM {call.format('(FROM records LIMIT 100)')}").fetchall()  # compiles
+            wall, cpu = time.perf_counter(), time.process_time()
+            con.execute(f"CREATE OR REPLACE TABLE masked AS FROM {call.format('records')}")
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            count = con.execute("SELECT sum(suppressed) FROM masked").fetchall()[0][0]
+            table.add_row(method, str(levels), f"{wall:.2f}", f"{cpu:.2f}", f"{rare:,}", f"{count:,}", goal)
+    return table
+
+
 def main() -> None:
     """Run all and print the goals."""
     parser = argparse.ArgumentParser(description="What masking costs.")
@@ -126,6 +157,8 @@ def main() -> None:
     console = Console(width=100)
     console.print(table)
     console.print(anonymize(con, 100_000 if quick else 1_000_000))
+    Console(width=100).print(table)
+    Console(width=100).print(local_suppression(con))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+-- Local suppression: single values of records that are taken out. All of it needs Python.
+
+--| sdc_local_suppress(source, keys := [], k := 3, importance := NULL, alpha := 1.0, method := 'best', combs := NULL, by := [], id := NULL) -> TABLE
+--| Records of which single values of the keys are suppressed, few of them, so that each may be one of `k`.
+--|
+--| A record is rare if fewer than `k` agree with it in the keys, where NULL may be any value. Each rare one loses a value at
+--| least, and the others lose none. What is left passes `sdc_k_anonymity` with `nulls := 'match'`, or, with `alpha := 0`, with `'category'`.
+--|
+--| | method | which values | how many |
+--| |---|---|---|
+--| | `best` | the fewest without which the record agrees with `k` as they came; less, if what others lose helps; exact for up to 24 rare records | never more than `sdcmicro` |
+--| | `sdcmicro` | those of the R function localSuppression: all rare records lose one value, the rarest first, and again, as long as there are rare ones | |
+--|
+--| The order in which equally rare records have their turn is that of `id`, or of their values: with a number of the row as `id` the
+--| values are those of R.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg keys VARCHAR[]: the columns by which somebody may find a person, at most 12
+--| @arg k BIGINT or BIGINT[]: records that must be alike; with several `combs` one number for each, or one for all
+--| @arg importance STRUCT or DOUBLE[]: a number for each key, that with the largest is suppressed first: {'age': 2, 'sex': 1}; NULL: the keys with most values first
+--| @arg alpha DOUBLE: what a record counts that is alike only because of a NULL, 0 to 1
+--| @arg method VARCHAR: one of the table above
+--| @arg combs BIGINT[]: sizes: every combination of so many keys must be shared by k records, instead of all keys together
+--| @arg by VARCHAR[]: columns of strata: k records of the same stratum must be alike
+--| @arg id VARCHAR: a column that is different in each record; NULL: a record is known by its values
+--| @column .. as in `source`, with NULL where a value is suppressed
+--| @column suppressed BIGINT: how many values the record lost
+--| @example
+--| SELECT person_id, region, sex, suppressed
+--| FROM sdc_local_suppress('people', keys := ['region', 'sex'], k := 3) WHERE suppressed > 0 ORDER BY person_id;
+--| @output
+--| person_id | region | sex | suppressed
+--| ----------+--------+-----+-----------
+--|         3 |   NULL | f   |          1
+--|         4 |   NULL | f   |          1
+--|         8 |   NULL | m   |          1
+--|        10 |   NULL | m   |          1
+--|        11 |   NULL | f   |          1
+--|        12 |   NULL | m   |          1
+--| @source Templ, Kowarik and Meindl (2015); R package sdcMicro
+
+--| sdc_local_suppress_report(source, keys := [], k := 3, importance := NULL, alpha := 1.0, method := 'best', combs := NULL, by := [], id := NULL) -> TABLE
+--| How many values `sdc_local_suppress` takes out of each key.
+--|
+--| For choosing what is important before anything is suppressed.
+--|
+--| @args_of sdc_local_suppress
+--| @column key VARCHAR: the key
+--| @column turn BIGINT: 1: it is suppressed rather than all others
+--| @column known BIGINT: records that have a value
+--| @column suppressed BIGINT: those that lose it
+--| @column share DOUBLE: their share
+--| @example
+--| FROM sdc_local_suppress_report('people', keys := ['region', 'sex'], k := 3);
+--| @output
+--| key    | turn | known | suppressed | share
+--| -------+------+-------+------------+------
+--| region |    1 |    12 |          6 |   0.5
+--| sex    |    2 |    12 |          0 |   0.0
+--| @source Templ, Kowarik and Meindl (2015); R package sdcMicro

@@ -1,0 +1,56 @@
+-- Global recoding of records: rules are checked by Python, and SQL answers.
+
+--| sdc_recode(source, rules := NULL, unmatched := 'refuse') -> TABLE
+--| Records with coarser values: lists of values that become one, intervals, months and years, ends of a distribution.
+--|
+--| | rule of a column | what becomes of it |
+--| |---|---|
+--| | `{'groups': {'South': ['Navarra', 'Rioja']}}` | new value, and the old ones that become it |
+--| | `{'map': MAP {'Navarra': 'South'}}` | the same the other way round; with `'other': 'elsewhere'` all others have this value |
+--| | `{'breaks': [18, 65], 'labels': ['young', 'adult', 'old']}` | intervals; a bound belongs to the upper one; without labels they say `18 to 64` |
+--| | `{'width': 5, 'start': 0, 'as': 'label'}` | intervals of this width; `as`: their `label`, `low` bound or `middle` |
+--| | `{'period': 'month'}` | first day of the `week`, `month`, `quarter`, `year` or `decade` |
+--| | `{'top': 90}`, `{'top_share': 0.01}`, `{'bottom': 16}`, `{'bottom_share': 0.01}` | what is above the threshold, or the threshold that at most this share of the known values exceeds |
+--|
+--| What is coded at the top or the bottom becomes the threshold; with `'replace': 'mean'` or `'median'` that of the coded values,
+--| which must be three at least; with `'label': '90+'` (`'bottom_label'`) a text, and the column is text then. NULL stays NULL. New
+--| values have the type of the column if all of them can have it, and are text otherwise.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg rules STRUCT: a rule for each column that is recoded
+--| @arg unmatched VARCHAR: a value that `groups` or `map` does not name: `refuse`, with the number of records; `keep`; `null`. A rule may say it for itself
+--| @column .. as in `source`
+--| @example
+--| SELECT age, region, income FROM sdc_recode('people', rules := {
+--|     'age': {'width': 10}, 'region': {'groups': {'South or East': ['South', 'East'], 'North': ['North']}},
+--|     'income': {'top_share': 0.25, 'replace': 'mean'}})
+--| ORDER BY income DESC, age LIMIT 4;
+--| @output
+--| age      | region        |            income
+--| ---------+---------------+------------------
+--| 40 to 49 | South or East | 6366.666666666667
+--| 50 to 59 | South or East | 6366.666666666667
+--| 60 to 69 | South or East | 6366.666666666667
+--| 50 to 59 | North         |            3900.0
+--| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3; Miranda, Mas and Ayestaran (2022)
+
+--| sdc_recode_report(source, rules := NULL, unmatched := 'refuse') -> TABLE
+--| What `sdc_recode` changes: how many values of each column, and how many different ones are left.
+--|
+--| @args_of sdc_recode
+--| @column column VARCHAR: the column
+--| @column rule VARCHAR: `groups`, `map`, `breaks`, `width`, `period` or `coding`
+--| @column records BIGINT: records
+--| @column known BIGINT: those that have a value
+--| @column changed BIGINT: those whose value is another one
+--| @column lost BIGINT: those whose value is NULL now
+--| @column values_before BIGINT: different values before
+--| @column values_after BIGINT: different values after
+--| @example
+--| FROM sdc_recode_report('people', rules := {'age': {'width': 10}, 'income': {'top_share': 0.25}}) ORDER BY "column";
+--| @output
+--| column | rule   | records | known | changed | lost | values_before | values_after
+--| -------+--------+---------+-------+---------+------+---------------+-------------
+--| age    | width  |      12 |    12 |      12 |    0 |            12 |            5
+--| income | coding |      12 |    12 |       3 |    0 |            12 |            9
+--| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3
