@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import loss, microaggregation
+from sdcduck.udfs.masking import local_groups, loss, microaggregation
 
 PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),)
+FAMILIES = (
+    Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),
+    Family(
+        name="k_noise",
+        temporary=("k_noise_tables.sql",),
+        planners=local_groups.PLANNERS,
+        scalars=local_groups.SCALARS,
+    ),
+)
