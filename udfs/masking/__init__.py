@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import local_groups, loss, microaggregation
+from sdcduck.udfs.masking import local_groups, loss, microaggregation, pram
 
 PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
 FAMILIES = (
@@ -14,4 +14,5 @@ FAMILIES = (
         planners=local_groups.PLANNERS,
         scalars=local_groups.SCALARS,
     ),
+    Family(name="pram", temporary=("pram_tables.sql",), planners=pram.PLANNERS),
 )

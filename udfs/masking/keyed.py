@@ -113,12 +113,16 @@ class Held:
         return np.flatnonzero(~self.missing.any(axis=1))
 
 
-def held(cursor: duckdb.DuckDBPyConnection, call: Masked, expressions: Sequence[str], *, exact: bool = False) -> Held:
+def held(
+    cursor: duckdb.DuckDBPyConnection, call: Masked, expressions: Sequence[str], *, exact: bool = False,
+    rows: str | None = None,
+) -> Held:  # fmt: skip
     """Read records in the order of the call.
 
     Args:
         expressions: SQL of a number each, of the columns that are changed first.
         exact: whole numbers must be so small that a DOUBLE tells them apart.
+        rows: SQL of the records with further columns; None: the source.
 
     Raises:
         SDCError: identifiers that are not, NULL where it is refused, NaN or infinite numbers.
@@ -126,8 +130,9 @@ def held(cursor: duckdb.DuckDBPyConnection, call: Masked, expressions: Sequence[
     if call.id:
         check_ids(cursor, call.relation, call.id)
     numbers = "".join(f", ({sql})::DOUBLE AS c{place}" for place, sql in enumerate(expressions))
+    key = key_of(call.relation, call.id)
     found = cursor.sql(
-        f"SELECT {key_of(call.relation, call.id)} AS key{numbers} FROM {call.relation.sql} ORDER BY {call.order}"
+        f"SELECT {key} AS key{numbers} FROM {rows or call.relation.sql} ORDER BY {call.order}"
     ).to_arrow_table()
     columns = [found.column(place + 1) for place in range(len(expressions))]
     n = len(found)
