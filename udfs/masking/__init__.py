@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import local_groups, loss, microaggregation, pram
+from sdcduck.udfs.masking import added_noise, local_groups, loss, microaggregation, pram, swaps
 
 PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
 FAMILIES = (
@@ -15,4 +15,6 @@ FAMILIES = (
         scalars=local_groups.SCALARS,
     ),
     Family(name="pram", temporary=("pram_tables.sql",), planners=pram.PLANNERS),
+    Family(name="rank_swap", temporary=("rank_swap_tables.sql",), planners=swaps.PLANNERS),
+    Family(name="add_noise", temporary=("add_noise_tables.sql",), planners=added_noise.PLANNERS),
 )

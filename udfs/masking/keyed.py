@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
@@ -15,7 +16,7 @@ from sdcduck.functions.registry import Session
 from sdcduck.methods.masking.keyed import Identities, identities
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, whole
-from sdcduck.udfs.masking.records import check_ids, order_of, records
+from sdcduck.udfs.masking.records import check_ids, listed, order_of, records
 from sdcduck.udfs.seeds import stream_of
 from sdcduck.udfs.source import Source, is_number, refuse_taken
 
@@ -175,3 +176,13 @@ def shown(
     return f"""SELECT {", ".join([*columns, *added])}
         FROM (SELECT *, row_number() OVER (ORDER BY {call.order}) - 1 AS _sdc_place{also} FROM {call.relation.sql}) r
         LEFT JOIN {{rows}} m ON r._sdc_place = m.place{between}"""
+
+
+def numbers_of(values: Matrix, missing: NDArray[np.bool_]) -> pa.Table:
+    """What numbers of all records have become, in their order."""
+    return pa.table({"place": np.arange(len(values)), "numbers": listed(values, missing)})
+
+
+def numbers_shown(call: Masked) -> dict[str, str]:
+    """SQL of what `numbers_of` has of each column."""
+    return {name: f"m.numbers[{place}]" for place, name in enumerate(call.names, 1)}

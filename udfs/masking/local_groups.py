@@ -24,8 +24,8 @@ from sdcduck.methods.masking.local_groups import (
 )
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, struct, whole, wrong
-from sdcduck.udfs.masking.keyed import Masked, held, masked, shown
-from sdcduck.udfs.masking.records import listed, records
+from sdcduck.udfs.masking.keyed import held, masked, numbers_of, numbers_shown, shown
+from sdcduck.udfs.masking.records import records
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import stream_of
 from sdcduck.udfs.source import Source, is_number, refuse_taken, source
@@ -91,16 +91,6 @@ def plan_k_noise_records(
         return numbers_of(values, found.missing)
 
     return Rows(make, shown(call, numbers_shown(call)))
-
-
-def numbers_of(values: Matrix, missing: NDArray[np.bool_]) -> pa.Table:
-    """What numbers of all records have become, in their order."""
-    return pa.table({"place": np.arange(len(values)), "numbers": listed(values, missing)})
-
-
-def numbers_shown(call: Masked) -> dict[str, str]:
-    """SQL of what `numbers_of` has of each column."""
-    return {name: f"m.numbers[{place}]" for place, name in enumerate(call.names, 1)}
 
 
 def plan_k_noise_delta(session: Session, text: str | None, x: str | None, k: int | None) -> str:

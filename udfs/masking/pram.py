@@ -167,7 +167,8 @@ def _read_matrix(cursor: duckdb.DuckDBPyConnection, given: Source, column: str, 
             f"argument 'matrix': the probabilities of {int((np.abs(sums - 1) > _NEAR).sum())} of {len(texts)} "
             f"categories of '{column}' do not add up to 1"
         )
-    return matrix / sums[:, None]
+    found: Matrix = matrix / sums[:, None]
+    return found
 
 
 def _matrices(
