@@ -36,4 +36,11 @@
 --| SELECT p.income, round(m.income) AS masked
 --| FROM people p JOIN sdc_add_noise('people', ['income'], noise := 0.1, id := 'person_id', seed := 90125) m USING (person_id)
 --| ORDER BY p.income LIMIT 4;
+--| @output
+--| income | masked
+--| -------+-------
+--|   1800 | 1174.0
+--|   1900 | 2031.0
+--|   2100 | 2017.0
+--|   2400 | 2558.0
 --| @source Kim (1986); Brand (2002); Ting, Fienberg & Trottini (2008); R package sdcMicro

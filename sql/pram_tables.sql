@@ -27,21 +27,36 @@
 --| SELECT p.person_id, p.region, m.region AS masked
 --| FROM people p JOIN sdc_pram('people', ['region'], pd := 0.6, alpha := 1, id := 'person_id', seed := 90125) m USING (person_id)
 --| WHERE p.region <> m.region ORDER BY person_id;
+--| @output
+--| person_id | region | masked
+--| ----------+--------+-------
+--|         6 | South  | North
+--|         7 | South  | North
+--|         9 | South  | North
+--|        12 | East   | South
 --| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); R package sdcMicro
 
 --| sdc_pram_matrix(source, columns := [], matrix := NULL, pd := NULL, invariant := true, alpha := NULL, by := []) -> TABLE
 --| The probabilities with which `sdc_pram` with the same arguments changes categories.
 --|
---| It depends on the counts of the records, but on nobody in particular, and is meant to be published with them.
+--| Who counts masked records needs it. It is made of the counts of the originals, and tells of them: with `by`, look first
+--| whether strata are large enough for that. `matrix` or `pd` with `invariant := false` tell nothing.
 --|
 --| @args_of sdc_pram
+--| @column .. as in `source`: the columns of `by`
 --| @column column VARCHAR: which one is changed
---| @column .. as in `source`: those of `by`
 --| @column from VARCHAR: the category
 --| @column to VARCHAR: what it becomes
 --| @column p DOUBLE: probability of that
 --| @example
 --| SELECT "from", "to", round(p, 4) AS p FROM sdc_pram_matrix('people', ['sex'], pd := 0.8) ORDER BY ALL;
+--| @output
+--| from | to |    p
+--| -----+----+-----
+--| f    | f  | 0.84
+--| f    | m  | 0.16
+--| m    | f  | 0.16
+--| m    | m  | 0.84
 --| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); R package sdcMicro
 
 --| sdc_pram_odds(source, x := NULL, matrix := NULL) -> TABLE
@@ -59,4 +74,10 @@
 --| @example
 --| CREATE TABLE chances AS FROM sdc_pram_matrix('people', ['region'], pd := 0.6, alpha := 1);
 --| SELECT value, round(pi, 3) AS pi, round(posterior_odds, 3) AS odds FROM sdc_pram_odds('people', 'region', 'chances');
+--| @output
+--| value |    pi |  odds
+--| ------+-------+------
+--| East  | 0.167 | 0.354
+--| North | 0.417 | 1.071
+--| South | 0.417 | 1.071
 --| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); Biswal, Arbuckle & Kulik

@@ -26,6 +26,13 @@
 --| SELECT p.age, p.income, m.income AS swapped
 --| FROM people p JOIN sdc_rank_swap('people', ['income'], p := 0.2, id := 'person_id') m USING (person_id)
 --| ORDER BY p.income LIMIT 4;
+--| @output
+--| age | income | swapped
+--| ----+--------+--------
+--|  67 |   1800 |    2100
+--|  25 |   1900 |    2400
+--|  34 |   2100 |    1800
+--|  29 |   2400 |    1900
 --| @source Moore (1996), Controlled data-swapping techniques; R package sdcMicro
 
 --| sdc_shuffle(source, columns := [], predictors := [], by := [], id := NULL, nulls := 'refuse', seed := 0) -> TABLE
@@ -48,4 +55,11 @@
 --| SELECT p.age, p.income, m.income AS shuffled
 --| FROM people p JOIN sdc_shuffle('people', ['income'], predictors := ['age'], id := 'person_id') m USING (person_id)
 --| ORDER BY p.age LIMIT 4;
+--| @output
+--| age | income | shuffled
+--| ----+--------+---------
+--|  25 |   1900 |     3300
+--|  29 |   2400 |     1900
+--|  33 |   2600 |     5200
+--|  34 |   2100 |     3900
 --| @source Muralidhar & Sarathy (2006), Data shuffling; R package sdcMicro

@@ -290,7 +290,7 @@ def plan_pram_matrix(
 
     within = "".join(f"b.{identifier(name)}, " for name in law.by)
     joined = f"JOIN {_strata(relation, law.by)} b ON b._sdc_s = m.stratum" if law.by else ""
-    return Rows(make, f'SELECT m."column", {within}m."from", m."to", m.p FROM {{rows}} m {joined}')
+    return Rows(make, f'SELECT {within}m."column", m."from", m."to", m.p FROM {{rows}} m {joined}')
 
 
 _MATRIX_COLUMNS = {"column": "VARCHAR", "stratum": "BIGINT", "from": "VARCHAR", "to": "VARCHAR", "p": "DOUBLE"}

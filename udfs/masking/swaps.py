@@ -151,7 +151,7 @@ def plan_shuffle(
         found, strata = _read(session, call, expressions, stratum)
         count, check = len(call.names), shown_checkpoint()
         givers = np.tile(np.arange(len(strata))[:, None], count)
-        ordered = [call.names.index(name) for name in call.sorted_names]
+        ordered = np.array([call.names.index(name) for name in call.sorted_names])
         noise = np.column_stack(
             [normals(found.known, call.stream(session, "shuffle", name)) for name in call.sorted_names]
         )

@@ -6,13 +6,14 @@ orthogonal matrix masking. The standard deviation of the noise is a share of tha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from sdcduck.methods.masking.swaps import combined, normal_scores, products, root
+from sdcduck.methods.masking.swaps import combined, inverse, normal_scores, products, root
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -48,8 +49,9 @@ def with_correlated_noise(values: Floats, drawn: Floats, noise: float) -> Floats
 def with_kept_covariances(values: Floats, drawn: Floats, noise: float) -> Floats:
     """The same, with values drawn to their means, so that their covariances are expected to stay: float64 (n, p)."""
     center = values.mean(axis=0)
-    shrunk = center + np.sqrt(1 - noise**2) * (values - center)
-    return shrunk + noise * combined(drawn, root(covariances(values)))
+    shrunk = center + math.sqrt(1 - noise**2) * (values - center)
+    found: Floats = shrunk + noise * combined(drawn, root(covariances(values)))
+    return found
 
 
 def with_kept_moments(values: Floats, drawn: Floats, noise: float) -> Floats:
@@ -61,9 +63,10 @@ def with_kept_moments(values: Floats, drawn: Floats, noise: float) -> Floats:
     centred = values - center
     own = covariances(values)
     free = drawn - drawn.mean(axis=0)
-    free = free - combined(centred, np.linalg.pinv(own, hermitian=True) @ _across(centred, free))
-    free = combined(free, np.linalg.pinv(root(covariances(free)), hermitian=True))
-    return center + np.sqrt(1 - noise**2) * centred + noise * combined(free, root(own))
+    free = free - combined(centred, inverse(own) @ _across(centred, free))
+    free = combined(free, inverse(root(covariances(free))))
+    found: Floats = center + math.sqrt(1 - noise**2) * centred + noise * combined(free, root(own))
+    return found
 
 
 def _across(one: Floats, other: Floats) -> Floats:
@@ -109,10 +112,10 @@ def _turned(values: Floats, drawn: list[Floats], noise: float, check: Callable[[
         directions.append(free / np.sqrt((free**2).sum(axis=1, keepdims=True)))
     pairs = (size - 1) // 2
     cosine = 1 - noise**2 * size / (4 * pairs)
-    sine = np.sqrt(1 - cosine**2)
+    sine = math.sqrt(1 - cosine**2)
     center = values.mean(axis=1, keepdims=True)
     centred = values - center
-    found = center + cosine * centred
+    found: Floats = center + cosine * centred
     for one, other in zip(directions[: 2 * pairs : 2], directions[1 : 2 * pairs : 2], strict=True):
         a, b = (np.einsum("bi,bip->bp", direction, centred)[:, None, :] for direction in (one, other))
         found += sine * (one[:, :, None] * b - other[:, :, None] * a)

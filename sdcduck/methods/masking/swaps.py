@@ -120,6 +120,11 @@ def root(matrix: Floats) -> Floats:
     return found
 
 
+def inverse(matrix: Floats) -> Floats:
+    """The pseudo-inverse of a symmetric matrix: float64 (p, p)."""
+    return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
+
+
 def combined(columns: Floats, weights: Floats) -> Floats:
     """``columns @ weights``, the same on any number of threads: float64 (n, weights.shape[1])."""
     found = np.zeros((len(columns), weights.shape[1]))
@@ -142,7 +147,7 @@ def shuffled(
     scores = np.column_stack([normal_scores(column) for column in np.column_stack([values, others]).T])
     covariance = products(scores)
     among, between, rest = covariance[:p, :p], covariance[:p, p:], covariance[p:, p:]
-    slopes = between @ np.linalg.pinv(rest, hermitian=True) if others.shape[1] else np.zeros((p, 0))
+    slopes = between @ inverse(rest) if others.shape[1] else np.zeros((p, 0))
     drawn = combined(noise, root(among - slopes @ between.T))
     if others.shape[1]:
         drawn = drawn + combined(scores[:, p:], slopes.T)
