@@ -233,7 +233,7 @@ CALLS = {
     "sdc_add_noise": "sdc_add_noise('people', ['income'])",
     "sdc_pram": "sdc_pram('people', ['region'])",
     "sdc_pram_matrix": "sdc_pram_matrix('people', ['region'])",
-    "sdc_pram_odds": "sdc_pram_odds('people', 'region', '(SELECT ''a'' AS \"from\", ''a'' AS \"to\", 1 AS p)')",
+    "sdc_pram_odds": "sdc_pram_odds('people', 'region', '(FROM sdc_pram_matrix(''people'', [''region'']))')",
     "sdc_attack_singling_out": "sdc_attack_singling_out('people', 'people')",
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",
