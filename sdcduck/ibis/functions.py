@@ -292,6 +292,40 @@ def sdc_is_open(stencil: Column, *, where: Condition = True) -> ir.BooleanScalar
 
 
 @scalar("float64")
+def sdc_k_noise(
+    x: Value,
+    delta: Value,
+    id: Value,
+    *,
+    seed: int = 0,
+    low: float | None = None,
+    high: float | None = None,
+    round_to: float | None = None,
+) -> ir.FloatingValue:
+    """A number with noise that is uniform between -delta and delta, and always the same for one record.
+
+    Args:
+        x: the number.
+        delta: how far it may move, at least 0.
+        id: what identifies the record; its text counts, 42 and '42' are one.
+        seed: other seeds, other noise.
+        low: results below become this, which moves means; NULL: there are none too low.
+        high: results above become this; NULL: there are none too high.
+        round_to: results are multiples of this, such as 1; NULL: not rounded.
+    """
+
+
+@scalar("struct<n: int64, bias: float64, mse: float64, rmse: float64, ks: float64>")
+def sdc_mask_utility(x: Value, y: Value) -> ir.StructValue:
+    """What masking has done to a number, as an aggregate: bias, squared error, and how far its distribution has moved.
+
+    Args:
+        x: the number before.
+        y: the number after.
+    """
+
+
+@scalar("float64")
 def sdc_mbs(x_hat: Value, n: Value, n_hat: Value) -> ir.FloatingValue:
     """Mean-before-sum for one cell: the perturbed sum rescaled so that sum / published count is x_hat / n.
 
@@ -615,6 +649,8 @@ __all__ = [
     "sdc_eps_min",
     "sdc_interval_overlap",
     "sdc_is_open",
+    "sdc_k_noise",
+    "sdc_mask_utility",
     "sdc_mbs",
     "sdc_mean",
     "sdc_mean_sum",

@@ -13,4 +13,18 @@ FAMILIES = (
     Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),
     Family(name="masking", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
     Family(name="masking", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
+from sdcduck.udfs.masking import added_noise, local_groups, loss, microaggregation, pram, swaps
+
+PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
+FAMILIES = (
+    Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),
+    Family(
+        name="k_noise",
+        temporary=("k_noise_tables.sql",),
+        planners=local_groups.PLANNERS,
+        scalars=local_groups.SCALARS,
+    ),
+    Family(name="pram", temporary=("pram_tables.sql",), planners=pram.PLANNERS),
+    Family(name="rank_swap", temporary=("rank_swap_tables.sql",), planners=swaps.PLANNERS),
+    Family(name="add_noise", temporary=("add_noise_tables.sql",), planners=added_noise.PLANNERS),
 )

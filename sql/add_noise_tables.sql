@@ -1,0 +1,46 @@
+-- Noise on numbers of records. All of it needs Python.
+
+--| sdc_add_noise(source, columns := [], method := 'additive', noise := NULL, sd := NULL, bounds := NULL, id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| Records with normal noise on their numbers, whose standard deviation is a share of that of the column.
+--|
+--| | `method` | noise | kept |
+--| |---|---|---|
+--| | `additive` | of each column by itself | means; covariances between columns, and not correlations |
+--| | `correlated` | with `noise`^2 times the covariances of the columns | means and correlations; variances grow by 1 + `noise`^2 |
+--| | `correlated2` | the same, and values are drawn to their means | means and covariances, in expectation (Kim) |
+--| | `restricted` | freed of its means and of what it has to do with the values | means and covariances of these records, exactly |
+--| | `romm` | blocks of 17 records by lot are turned around their means by random orthogonal matrices | the same, and sums |
+--| | `outdect` | as `additive`, only on records far from the others | all records near the medians |
+--|
+--| In sdcMicro `noise` is 100 times this for `additive`, and 100 times its square for `correlated`.
+--|
+--| What is drawn for a record depends on `seed`, the column, the record and the secret of the connection, if there is one:
+--| the noise is the same in each release, and cannot be averaged away. With `additive` and `sd` no other record changes it.
+--| Whoever knows the seed, where there is no secret, can take it off again: give a large random number and keep it.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of numbers
+--| @arg method VARCHAR: one of the table above
+--| @arg noise DOUBLE: standard deviation of what a value moves by, as share of that of its column, above 0 and at most 1
+--|     (of `correlated2` and `restricted` that of the noise alone); NULL: 0.1
+--| @arg sd STRUCT of numbers: in place of `noise`, with `additive` and `outdect`: in the units of each column, such as
+--|     {'income': 500}
+--| @arg bounds STRUCT of pairs: what columns stay between, such as {'age': [0, 120], 'income': [0, NULL]}: results beyond are
+--|     mirrored there, which moves means near the bounds
+--| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
+--| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`: with `additive` it stays NULL, with the others
+--|     its record stays as it is
+--| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @column .. as in `source`: its columns, those that are changed as DOUBLE
+--| @example
+--| SELECT p.income, round(m.income) AS masked
+--| FROM people p JOIN sdc_add_noise('people', ['income'], noise := 0.1, id := 'person_id', seed := 90125) m USING (person_id)
+--| ORDER BY p.income LIMIT 4;
+--| @output
+--| income | masked
+--| -------+-------
+--|   1800 | 1174.0
+--|   1900 | 2031.0
+--|   2100 | 2017.0
+--|   2400 | 2558.0
+--| @source Kim (1986); Brand (2002); Ting, Fienberg & Trottini (2008); R package sdcMicro

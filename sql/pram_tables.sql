@@ -1,0 +1,83 @@
+-- Post randomisation (PRAM): categories that change by lot, with known probabilities. All of it needs Python.
+
+--| sdc_pram(source, columns := [], matrix := NULL, pd := NULL, invariant := true, alpha := NULL, by := [], id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| Records whose categories have changed by lot, with known probabilities (post randomisation).
+--|
+--| A category stays with probability `pd`, and all others are equally likely, or as `matrix` says. Of that is made, with
+--| `invariant`, a matrix that keeps the number of records of each category in expectation: the change is followed by its own
+--| way back, and `alpha` of that is taken. `sdc_pram_matrix` shows it: who analyses the records needs it.
+--|
+--| What becomes of a record depends on the matrix, `seed`, the column, the record and the secret of the connection, if
+--| there is one; it is the same in each release. The invariant matrix, and only it, depends on the other records a little.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of categories that are changed, each by itself; of any type
+--| @arg matrix VARCHAR: a table or query with the columns "from", "to" and p, and "column" where several are changed: the
+--|     probability that a category becomes another one; those of each "from" add up to 1. NULL: made of `pd`
+--| @arg pd DOUBLE or DOUBLE[]: the probability to stay, or those of all categories of the only column, in ascending order;
+--|     NULL: 0.8
+--| @arg invariant BOOLEAN: whether the invariant matrix is made; else `matrix` or `pd` is taken as it is
+--| @arg alpha DOUBLE: how much of the change is made, above 0 and at most 1; NULL: 0.5
+--| @arg by VARCHAR[]: strata, each of which has counts and a matrix of its own
+--| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
+--| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`, it stays NULL
+--| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @column .. as in `source`: its columns
+--| @example
+--| SELECT p.person_id, p.region, m.region AS masked
+--| FROM people p JOIN sdc_pram('people', ['region'], pd := 0.6, alpha := 1, id := 'person_id', seed := 90125) m USING (person_id)
+--| WHERE p.region <> m.region ORDER BY person_id;
+--| @output
+--| person_id | region | masked
+--| ----------+--------+-------
+--|         6 | South  | North
+--|         7 | South  | North
+--|         9 | South  | North
+--|        12 | East   | South
+--| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); R package sdcMicro
+
+--| sdc_pram_matrix(source, columns := [], matrix := NULL, pd := NULL, invariant := true, alpha := NULL, by := []) -> TABLE
+--| The probabilities with which `sdc_pram` with the same arguments changes categories.
+--|
+--| Who counts masked records needs it. It is made of the counts of the originals, and tells of them: with `by`, look first
+--| whether strata are large enough for that. `matrix` or `pd` with `invariant := false` tell nothing.
+--|
+--| @args_of sdc_pram
+--| @column .. as in `source`: the columns of `by`
+--| @column column VARCHAR: which one is changed
+--| @column from VARCHAR: the category
+--| @column to VARCHAR: what it becomes
+--| @column p DOUBLE: probability of that
+--| @example
+--| SELECT "from", "to", round(p, 4) AS p FROM sdc_pram_matrix('people', ['sex'], pd := 0.8) ORDER BY ALL;
+--| @output
+--| from | to |    p
+--| -----+----+-----
+--| f    | f  | 0.84
+--| f    | m  | 0.16
+--| m    | f  | 0.16
+--| m    | m  | 0.84
+--| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); R package sdcMicro
+
+--| sdc_pram_odds(source, x := NULL, matrix := NULL) -> TABLE
+--| How likely a category of masked records is the true one: the odds after it was seen.
+--|
+--| The share of records that had the category and kept it, over that of records that became it: p_aa pi_a / sum p_ka pi_k over
+--| all other k. It should be small for rare categories; infinity means that it is certain. NULL: nobody has it afterwards.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records before
+--| @arg x VARCHAR: the column of categories
+--| @arg matrix VARCHAR: a table or query with the columns "from", "to" and p, such as `sdc_pram_matrix` has for one column
+--| @column value VARCHAR: the category
+--| @column pi DOUBLE: share of the records that have it
+--| @column posterior_odds DOUBLE: odds that a masked record with it had it before
+--| @example
+--| CREATE TABLE chances AS FROM sdc_pram_matrix('people', ['region'], pd := 0.6, alpha := 1);
+--| SELECT value, round(pi, 3) AS pi, round(posterior_odds, 3) AS odds FROM sdc_pram_odds('people', 'region', 'chances');
+--| @output
+--| value |    pi |  odds
+--| ------+-------+------
+--| East  | 0.167 | 0.354
+--| North | 0.417 | 1.071
+--| South | 0.417 | 1.071
+--| @source Gouweleeuw, Kooiman, Willenborg & De Wolf (1998); Biswal, Arbuckle & Kulik

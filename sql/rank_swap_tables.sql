@@ -1,0 +1,65 @@
+-- Rank swapping and data shuffling: the values of columns in another order. All of it needs Python.
+
+--| sdc_rank_swap(source, columns := [], p := NULL, correlation := NULL, top := 0.0, bottom := 0.0, by := [], id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| Records that have changed values with others near them in rank, each column by itself.
+--|
+--| Two records change places if their ranks differ by at most a share `p` of all records, by lot; few find no partner and stay.
+--| All values of a column remain, so that its distribution is what it was; the smaller `p`, the better is what columns have to
+--| do with each other kept, and the less is hidden. Values of dates and times, too.
+--|
+--| What changes place depends on all records, `seed`, who the records are and the secret of the connection, if there is one,
+--| and not on how the table lies.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of numbers, dates or times
+--| @arg p DOUBLE: how far ranks may move, as share of the records; NULL: 0.05
+--| @arg correlation DOUBLE: in place of `p`: the rank correlation that is expected between a column before and after; those
+--|     of two swapped columns shrink by its square. p is sqrt((1 - correlation) / 2.3)
+--| @arg top DOUBLE: share of the highest values that become their mean, and are not swapped; the column is DOUBLE then
+--| @arg bottom DOUBLE: the same of the lowest
+--| @arg by VARCHAR[]: strata: records change values with those of the same ones only
+--| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
+--| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`, it stays NULL
+--| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @column .. as in `source`: its columns
+--| @example
+--| SELECT p.age, p.income, m.income AS swapped
+--| FROM people p JOIN sdc_rank_swap('people', ['income'], p := 0.2, id := 'person_id') m USING (person_id)
+--| ORDER BY p.income LIMIT 4;
+--| @output
+--| age | income | swapped
+--| ----+--------+--------
+--|  67 |   1800 |    2100
+--|  25 |   1900 |    2400
+--|  34 |   2100 |    1800
+--|  29 |   2400 |    1900
+--| @source Moore (1996), Controlled data-swapping techniques; R package sdcMicro
+
+--| sdc_shuffle(source, columns := [], predictors := [], by := [], id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| Records whose values are laid out anew: in an order that a model of the ranks draws.
+--|
+--| The ranks of all columns, as normal numbers, have a covariance. For each record normal numbers for `columns` are drawn from
+--| what this says of them given its `predictors`; the record with the i-th of these gets the i-th value of the column. So each
+--| column has all its values, and ranks are correlated as before, among `columns` and with these, but for chance; beyond that, what a
+--| record has got says nothing of what it had. Columns that are in neither list lose their relation to those that are shuffled.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of numbers, dates or times that are shuffled
+--| @arg predictors VARCHAR[]: the columns of numbers, dates or times that stay and are in the model
+--| @arg by VARCHAR[]: strata, each of which is shuffled by itself
+--| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
+--| @arg nulls VARCHAR: what is done with NULL in `columns` and `predictors`: `refuse`, or `keep`, the record stays as it is
+--| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @column .. as in `source`: its columns
+--| @example
+--| SELECT p.age, p.income, m.income AS shuffled
+--| FROM people p JOIN sdc_shuffle('people', ['income'], predictors := ['age'], id := 'person_id') m USING (person_id)
+--| ORDER BY p.age LIMIT 4;
+--| @output
+--| age | income | shuffled
+--| ----+--------+---------
+--|  25 |   1900 |     3300
+--|  29 |   2400 |     1900
+--|  33 |   2600 |     5200
+--|  34 |   2100 |     3900
+--| @source Muralidhar & Sarathy (2006), Data shuffling; R package sdcMicro

@@ -1,0 +1,151 @@
+"""Noise on numbers of records: the planner behind ``sql/add_noise_tables.sql``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sdcduck.errors import SDCError
+from sdcduck.functions.declared import planner
+from sdcduck.functions.jobs import reads, shown_checkpoint
+from sdcduck.functions.registry import Rows, Session
+from sdcduck.methods.masking.keyed import Identities, lots, normals
+from sdcduck.methods.masking.noise import (
+    METHODS,
+    SINGLE,
+    outlying,
+    rotated,
+    spreads,
+    with_correlated_noise,
+    with_kept_covariances,
+    with_kept_moments,
+    within_bounds,
+)
+from sdcduck.quoting import identifier
+from sdcduck.udfs.arguments import choice, is_finite, needed, number, share, struct, wrong
+from sdcduck.udfs.masking.keyed import Masked, held, masked, numbers_of, numbers_shown, shown
+from sdcduck.udfs.masking.records import records
+from sdcduck.udfs.source import source
+
+Matrix = NDArray[np.float64]
+
+_LARGEST = 1e150
+_EXAMPLE_BOUNDS = "such as {'age': [0, 120], 'income': [0, NULL]}"
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Which noise; ``sd`` and ``bounds`` by the column, in the order of the call, where they were given."""
+
+    method: str
+    share: float
+    sd: tuple[float, ...] | None
+    bounds: dict[int, tuple[float, float]]
+
+
+def plan_add_noise(
+    session: Session, text: str | None, columns: list[str] | None, method: str | None, noise: float | None,
+    sd: str | None, bounds: str | None, id: str | None, nulls: str | None, seed: int | None,
+) -> Rows:  # fmt: skip
+    """``sdc_add_noise``: standard normal numbers of each record and column, made into the noise of the method."""
+    relation = source(session.cursor(), text, "source")
+    call = masked(relation, needed(columns, "columns", "name the columns of numbers"), id, nulls, seed)
+    for name in call.names:
+        relation.number(name, "columns")
+    wanted = _Noise(
+        choice(method, "method", METHODS),
+        0.1 if noise is None else share(noise, "noise", zero=False, why="a share of the standard deviation"),
+        _deviations(call, sd), _bounds(call, bounds),
+    )  # fmt: skip
+    if wanted.sd and wanted.method not in SINGLE:
+        raise SDCError("argument 'sd' is for method := 'additive' and 'outdect'")
+    if wanted.sd and noise is not None:
+        raise SDCError("give 'noise' or 'sd', and not both")
+
+    def make() -> pa.Table:
+        with reads(session.cursor()) as cursor:
+            found = held(cursor, call, [identifier(name) for name in call.names], exact=True)
+        values, rows = found.values.copy(), found.whole
+        if (np.abs(values[~found.missing]) > _LARGEST).any() or max(wanted.sd or (0.0,)) > _LARGEST:
+            raise SDCError(f"numbers of a column, or 'sd', are beyond {_LARGEST:g}: their squares are none")
+        if wanted.method == "additive":
+            drawn = _drawn(session, call, found.known)
+            values += drawn * _scales(wanted, values)
+        elif len(rows):
+            values[rows] = _noisy(session, call, wanted, values[rows], found.known.some(rows))
+        # What was not changed may lie outside.
+        moved = values != found.values
+        for place, (low, high) in wanted.bounds.items():
+            values[:, place] = np.where(moved[:, place], within_bounds(values[:, place], low, high), values[:, place])
+        return numbers_of(values, found.missing)
+
+    return Rows(make, shown(call, numbers_shown(call)))
+
+
+def _drawn(session: Session, call: Masked, known: Identities) -> Matrix:
+    """A standard normal number of each record for each column, which depends on nothing else."""
+    return np.column_stack([normals(known, call.stream(session, "noise", name)) for name in call.names])
+
+
+def _scales(wanted: _Noise, values: Matrix) -> Matrix:
+    return np.array(wanted.sd) if wanted.sd else wanted.share * spreads(values)
+
+
+def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known: Identities) -> Matrix:
+    """Records without NULL after the noise of a method that looks at all of them together."""
+    n, p = values.shape
+    least = {"restricted": 2 * p + 2, "romm": 3, "outdect": 2}.get(wanted.method, 2)
+    if n < least:
+        there = f"there {'is' if n == 1 else 'are'} {records(n)}"
+        raise SDCError(f"{there}, fewer than the {least} that method := '{wanted.method}' needs")
+    if wanted.method == "romm":
+        stream = call.stream(session, "rotation")
+        order = lots(known, stream)
+        return rotated(values, order, lambda draw: normals(known, stream, draw + 1), wanted.share, shown_checkpoint())
+    drawn = _drawn(session, call, known)
+    if wanted.method == "outdect":
+        return values + np.where(outlying(values)[:, None], drawn * _scales(wanted, values), 0.0)
+    makes = {
+        "correlated": with_correlated_noise, "correlated2": with_kept_covariances, "restricted": with_kept_moments,
+    }  # fmt: skip
+    return makes[wanted.method](values, drawn, wanted.share)
+
+
+def _by_column(call: Masked, text: str | None, argument: str, example: str) -> dict[int, object]:
+    """What a struct says of columns, by their places in the call."""
+    given = struct(text, argument, example)
+    names = call.relation.named(list(given), argument)
+    for name in names:
+        if name not in call.names:
+            raise SDCError(f"argument '{argument}' names column '{name}', which is none of those that are changed")
+    return {call.names.index(name): value for name, value in zip(names, given.values(), strict=True)}
+
+
+def _deviations(call: Masked, text: str | None) -> tuple[float, ...] | None:
+    """The standard deviations of the noise in the units of the columns."""
+    given = _by_column(call, text, "sd", "{'income': 500}")
+    if not given:
+        return None
+    if len(given) < len(call.names):
+        raise wrong("sd", "have one number for each of the columns")
+    return tuple(number(given[place], "sd", above=0) for place in range(len(call.names)))
+
+
+def _bounds(call: Masked, text: str | None) -> dict[int, tuple[float, float]]:
+    """Between which numbers columns stay, by their places."""
+    found = {}
+    for place, pair in _by_column(call, text, "bounds", _EXAMPLE_BOUNDS).items():
+        if not isinstance(pair, list) or len(pair) != 2 or not all(one is None or is_finite(one) for one in pair):
+            raise wrong("bounds", f"give two numbers for a column, or NULL for none, {_EXAMPLE_BOUNDS}")
+        low, high = (-math.inf if pair[0] is None else pair[0]), (math.inf if pair[1] is None else pair[1])
+        if not low < high:
+            raise wrong("bounds", "give the lower one first")
+        found[place] = (float(low), float(high))
+    return found
+
+
+PLANNERS = (planner(plan_add_noise, {"place": "BIGINT", "numbers": "DOUBLE[]"}),)
