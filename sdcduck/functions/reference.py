@@ -126,7 +126,7 @@ SQL_FILES = (
     "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql",
     "suppression_exchange.sql", "synthesis_tables.sql", "record_swapping_tables.sql",
     "private_synthesis.sql", "private_synthesis_tables.sql", "synthetic_records.sql", "synthetic_records_tables.sql",
-    "masking_tables.sql",
+    "masking_tables.sql", "estimates_tables.sql", "integral_tables.sql",
     "risk.sql", "risk_tables.sql", "special_uniques_tables.sql", "output_checks.sql", "output_checks_tables.sql",
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
     "sequence.sql", "sequence_tables.sql",

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import loss, microaggregation
+from sdcduck.udfs.masking import estimates, integral, loss, microaggregation, raking, treatment
 
-PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),)
+FAMILIES = (
+    Family(
+        name="masking",
+        temporary=("masking_tables.sql",),
+        planners=(*microaggregation.PLANNERS, *loss.PLANNERS),
+    ),
+    Family(
+        name="estimates",
+        temporary=("estimates_tables.sql",),
+        planners=(*estimates.PLANNERS, *raking.PLANNERS, *treatment.PLANNERS),
+    ),
+    Family(name="integral", temporary=("integral_tables.sql",), planners=integral.PLANNERS),
+)
