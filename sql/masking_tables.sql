@@ -22,12 +22,17 @@
 --| different lists, put side by side. With `onedims`, or each column in a list of its own, single values are protected,
 --| and records are not.
 --|
+--| With `mdav` and `vmdav` some of the columns may be categories (texts, ENUM, truth values). Then the distance of two
+--| records is Gower's: differences of numbers over their range in the stratum, and 1 for different categories, added up. A category becomes
+--| the most frequent one of its group, of equally frequent ones the smallest. Dates and timestamps are numbers, and their means dates (the
+--| nearest day) and timestamps again.
+--|
 --| All records are taken in one order that their values decide: the answer does not depend on how they are stored. The
 --| time grows with the square of the number of records: name strata of a few thousand with `by`. `swap` and `decompose` take at
 --| most 20,000 records a stratum.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the records
---| @arg columns VARCHAR[] or VARCHAR[][]: the columns of numbers that the records of a group are to share; several lists: each is grouped by itself
+--| @arg columns VARCHAR[] or VARCHAR[][]: the columns that the records of a group are to share; several lists: each is grouped by itself
 --| @arg k BIGINT: records that a group has at least
 --| @arg method VARCHAR: one of the table above
 --| @arg by VARCHAR[]: no group has records of different values of these; NULL is a value
@@ -36,7 +41,7 @@
 --| @arg id VARCHAR: a column that is different in each record: of equally near ones that with the smallest is taken first; NULL: the values of all columns decide
 --| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
---| @column .. as in `source`: its columns, those of `columns` as DOUBLE
+--| @column .. as in `source`: its columns, numbers of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
 --| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..
 --| @example

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import anonymization, loss, microaggregation
-
-PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS, *anonymization.PLANNERS)
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql", "anonymize_tables.sql"), planners=PLANNERS),)
-from sdcduck.udfs.masking import local_suppression, microaggregation, recoding
+from sdcduck.udfs.masking import (
+    added_noise,
+    anonymization,
+    estimates,
+    integral,
+    local_groups,
+    local_suppression,
+    loss,
+    microaggregation,
+    pram,
+    raking,
+    recoding,
+    swaps,
+    treatment,
+)
 
 FAMILIES = (
-    Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),
-    Family(name="masking", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
-    Family(name="masking", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
-from sdcduck.udfs.masking import added_noise, local_groups, loss, microaggregation, pram, swaps
-
-PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
-FAMILIES = (
-    Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),
+    Family(
+        name="masking",
+        temporary=("masking_tables.sql",),
+        planners=(*microaggregation.PLANNERS, *loss.PLANNERS),
+    ),
+    Family(name="anonymize", temporary=("anonymize_tables.sql",), planners=anonymization.PLANNERS),
+    Family(name="local_suppression", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
+    Family(name="recoding", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
     Family(
         name="k_noise",
         temporary=("k_noise_tables.sql",),
@@ -27,4 +37,10 @@ FAMILIES = (
     Family(name="pram", temporary=("pram_tables.sql",), planners=pram.PLANNERS),
     Family(name="rank_swap", temporary=("rank_swap_tables.sql",), planners=swaps.PLANNERS),
     Family(name="add_noise", temporary=("add_noise_tables.sql",), planners=added_noise.PLANNERS),
+    Family(
+        name="estimates",
+        temporary=("estimates_tables.sql",),
+        planners=(*estimates.PLANNERS, *raking.PLANNERS, *treatment.PLANNERS),
+    ),
+    Family(name="integral", temporary=("integral_tables.sql",), planners=integral.PLANNERS),
 )

@@ -14,11 +14,13 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.methods.masking.choice import METHODS, Grouping
+from sdcduck.methods.masking.choice import METHODS, OF_CATEGORIES, Grouping
 from sdcduck.methods.masking.microaggregation import group_means
+from sdcduck.methods.masking.mixed import representatives
 from sdcduck.methods.masking.quality import quality
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
+from sdcduck.udfs.compared import kind_of
 from sdcduck.udfs.masking.records import check_ids, listed, order_of, records
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, refuse_taken, source
@@ -27,6 +29,7 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 NULLS = ("refuse", "keep", "apart")
+_DAY = 86_400_000_000  # microseconds
 _MOST_EXCHANGED = 20_000  # records: of each the distances to all groups are held
 
 
@@ -40,6 +43,47 @@ class _Call:
     by: tuple[str, ...]
     id: str | None
     nulls: str
+    kinds: dict[str, str]
+
+    def read(self, name: str) -> str:
+        """SQL for a column as a number: the place of a label, the microseconds of an instant from the first one."""
+        quoted = identifier(name)
+        if self.kinds[name] == "number":
+            return f"{quoted}::DOUBLE"
+        if self.kinds[name] == "category":
+            return (
+                f"CASE WHEN {quoted} IS NOT NULL THEN dense_rank() OVER (ORDER BY {quoted} NULLS LAST) - 1 END::DOUBLE"
+            )
+        return (
+            f"CASE WHEN isfinite({quoted}) THEN ({self.microseconds(name)} - {self.first(name)})::DOUBLE "
+            f"WHEN {quoted} IS NOT NULL THEN 'infinity'::DOUBLE END"
+        )
+
+    def written(self, name: str, value: str) -> str:
+        """SQL for what a number stands for, in the type of the column."""
+        quoted, kind = identifier(name), self.relation.type_of(name)
+        if self.kinds[name] == "number":
+            return value
+        if self.kinds[name] == "category":
+            labels = f"SELECT DISTINCT {quoted} AS x FROM {self.relation.sql} WHERE {quoted} IS NOT NULL"
+            return f"(SELECT list(x ORDER BY x) FROM ({labels}))[{value}::BIGINT + 1]"
+        instant = f"{self.first(name)} + round({value})::BIGINT"
+        if kind == "DATE":  # the nearest day
+            return f"make_timestamp(({instant}) + {_DAY // 2})::DATE"
+        return (
+            f"make_timestamptz({instant})"
+            if kind == "TIMESTAMP WITH TIME ZONE"
+            else f"make_timestamp({instant})::{kind}"
+        )
+
+    def microseconds(self, name: str) -> str:
+        """SQL for those of an instant."""
+        quoted, kind = identifier(name), self.relation.type_of(name)
+        return f"epoch_us({quoted if kind == 'TIMESTAMP WITH TIME ZONE' else f'{quoted}::TIMESTAMP'})"
+
+    def first(self, name: str) -> str:
+        """SQL for those of the first one."""
+        return f"(SELECT min({self.microseconds(name)}) FROM {self.relation.sql} WHERE isfinite({identifier(name)}))"
 
     @property
     def masked(self) -> tuple[str, ...]:
@@ -72,15 +116,14 @@ def plan_microaggregate(
     ):
         if given is not None and method not in methods:
             raise SDCError(f"argument '{name}' is for method := {' and '.join(repr(one) for one in methods)}")
+    kinds = {name: _kind(relation, name, str(method)) for one in lists for name in one}
     call = _Call(
         relation, lists, grouping, relation.named(by, "by"), relation.named([id], "id")[0] if id else None,
-        choice(nulls, "nulls", NULLS),
+        choice(nulls, "nulls", NULLS), kinds,
     )  # fmt: skip
     for name in (*call.by, *([call.id] if call.id else [])):
         if name in call.masked:
             raise SDCError(f"column '{name}' is one of those that are masked, and can be neither in 'by' nor 'id'")
-    for name in call.masked:
-        relation.number(name, "columns")
     relation.check_names(tuple(relation.columns))
     return Rows(lambda: _microaggregate(session, call), _select(call))
 
@@ -106,6 +149,23 @@ def _lists(relation: Source, text: str | None, method: str) -> tuple[tuple[str, 
     return tuple(found[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
 
+def _kind(relation: Source, name: str, method: str) -> str:
+    """Whether a column holds numbers, instants or categories; refused is what the method does not take."""
+    sql_type = relation.type_of(name)
+    kind = kind_of(sql_type)
+    if kind is not None and kind.startswith("instant"):
+        return "instant"
+    if kind not in ("text", "boolean"):
+        relation.number(name, "columns")
+        return "number"
+    if method not in OF_CATEGORIES:
+        raise SDCError(
+            f"method := '{method}' takes columns of numbers, and '{name}' is {sql_type.split('(')[0]}: categories are "
+            "for method := 'mdav' or 'vmdav'"
+        )
+    return "category"
+
+
 def _added(lists: int) -> list[tuple[str, str]]:
     """The columns of the result beside those of the source, of each list."""
     if lists == 1:
@@ -117,7 +177,8 @@ def _select(call: _Call) -> str:
     """The columns of the source with what they have become, and the groups."""
     number_of = {name: place for place, name in enumerate(call.masked, 1)}
     shown = [
-        f"coalesce(m.means[{number_of[name]}], r.{identifier(name)}::DOUBLE) AS {identifier(name)}"
+        f"coalesce({call.written(name, f'm.means[{number_of[name]}]')}, "
+        f"r.{identifier(name)}{'::DOUBLE' if call.kinds[name] == 'number' else ''}) AS {identifier(name)}"
         if name in number_of
         else f"r.{identifier(name)}"
         for name in call.relation.columns
@@ -154,9 +215,11 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
         within = np.unique(strata[rows] * (1 << 20) + pattern, return_inverse=True)[1].reshape(-1)
         _check_sizes(within, call)
         some = np.where(gaps[rows], 0.0, values[rows, begin:end])
-        found = call.grouping.within(some, within, check)
+        mixed = np.array([call.kinds[name] == "category" for name in names])
+        found = call.grouping.within(some, within, check, mixed if mixed.any() else None)
+        shared = representatives(some, mixed, found) if mixed.any() else group_means(some, found)
         groups[rows, place], sizes[rows, place] = found, np.bincount(found)[found]
-        means[rows, begin:end] = np.where(gaps[rows], np.nan, group_means(some, found))
+        means[rows, begin:end] = np.where(gaps[rows], np.nan, shared)
     return pa.table(
         {
             "place": np.arange(len(values)),
@@ -169,7 +232,7 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
 
 def _read(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[Matrix, Indices]:
     """The numbers of all records, NaN for NULL, and the stratum of each."""
-    numbers = [f"{identifier(name)}::DOUBLE AS c{place}" for place, name in enumerate(call.masked)]
+    numbers = [f"{call.read(name)} AS c{place}" for place, name in enumerate(call.masked)]
     by = ", ".join(map(identifier, call.by))
     stratum = f"dense_rank() OVER (ORDER BY {by}) - 1" if by else "0::BIGINT"
     found = cursor.sql(

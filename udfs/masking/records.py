@@ -35,6 +35,17 @@ def order_of(relation: Source, id: str | None, first: Collection[str] = ()) -> s
     return ", ".join(map(identifier, (*first, *(name for name in relation.columns if name not in first))))
 
 
+def key_of(relation: Source, id: str | None) -> str:
+    """SQL for 64 bits that a record is known by wherever it stands: of its identifier, or of all that it has.
+
+    Records with the same values have the same key.
+    """
+    names = [id] if id else sorted(relation.columns)
+    texts = [f"{identifier(name)}::VARCHAR" for name in names]
+    parts = " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
+    return f"md5_number_lower({parts})"
+
+
 def check_ids(cursor: duckdb.DuckDBPyConnection, relation: Source, id: str) -> None:
     """That each record has an identifier of its own.
 

@@ -1,0 +1,190 @@
+-- Estimates from records and their standard errors, weights that fit published totals, and the treatment of a survey
+-- file by substitution, subsampling and calibration. All of it needs Python.
+
+--| sdc_estimates(source, measures := [], domains := [], weight := NULL, strata := NULL, psu := NULL, statistic := 'mean', denominator := NULL, single := 'zero', nulls := 'refuse') -> TABLE
+--| Totals, means, proportions and ratios of a sample, by domains, with standard errors that know its design.
+--|
+--| Standard errors are linearised (Taylor): what each primary sampling unit adds to an estimate varies within its stratum,
+--| and strata add up, as if sampling units were drawn with replacement. Units without records of a domain count, with 0. Without `strata` there is one,
+--| without `psu` each record is a sampling unit. The mean of a column of truth values is a proportion; of a category
+--| make one: `(SELECT *, job = 'baker' AS baker FROM people)`.
+--|
+--| Ask the same of the original and of a treated file: `sdc_quality` compares the answers.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg measures VARCHAR[]: columns of numbers, or of truth values, which count as 1 and 0
+--| @arg domains VARCHAR[]: the columns whose combinations have an estimate each; NULL is a value; []: one of all records
+--| @arg weight VARCHAR: the column of weights, at least 0; NULL: 1
+--| @arg strata VARCHAR: the column of strata
+--| @arg psu VARCHAR: the column of primary sampling units; those of different strata are different ones
+--| @arg statistic VARCHAR: `mean`; `total`; `ratio`, the total of a measure over that of `denominator`
+--| @arg denominator VARCHAR: of `ratio`, a column of numbers or truth values
+--| @arg single VARCHAR: a stratum with one sampling unit adds nothing to a variance (`zero`), or the squared difference from the mean of all units (`centre`); there is a warning with both
+--| @arg nulls VARCHAR: what is done with NULL in a measure or denominator: `refuse`; or `leave_out`, the estimate is of the other records
+--| @column measure VARCHAR: the column that is estimated
+--| @column .. as in `source`: the columns of `domains`
+--| @column n BIGINT: records that the estimate rests on
+--| @column population DOUBLE: the sum of their weights
+--| @column est DOUBLE: the estimate; NULL where all is 0 that it is divided by
+--| @column se DOUBLE: its standard error; NULL where no stratum has two sampling units
+--| @column df BIGINT: sampling units with such records, less strata with such
+--| @column suppressed BOOLEAN: of proportions, whether they are too unreliable to be published (`sdc_unreliable`); NULL for others
+--| @column warning VARCHAR: strata with a single sampling unit; NULL: there are none
+--| @example
+--| CREATE TABLE survey AS SELECT 'h' || i % 2 AS stratum, i % 6 AS school, 10.0 + i % 3 AS w, i * i % 7 AS score FROM range(24) r(i);
+--| SELECT measure, stratum, n, population, round(est, 3) AS est, round(se, 3) AS se, df
+--| FROM sdc_estimates('survey', ['score'], domains := ['stratum'], weight := 'w', strata := 'stratum', psu := 'school');
+--| @output
+--| measure | stratum |  n | population |   est |    se | df
+--| --------+---------+----+------------+-------+-------+---
+--| score   | h0      | 12 |      132.0 | 1.826 | 0.228 |  2
+--| score   | h1      | 12 |      132.0 | 2.121 | 0.486 |  2
+--| @source Sathe et al. (2022), PSD; Woodruff (1971); Lumley (2010)
+
+--| sdc_rake(source, weight := NULL, margins := [], total := 'total', bounds := NULL, tolerance := 1e-6, max_cycles := 100) -> TABLE
+--| Weights that fit published totals: raking, one margin after the other until all of them are met.
+--|
+--| Records of the same categories in all margins get the same factor. Refused are margins that no weights fit: with
+--| a positive total where there is no record with weight, without a total for some records, with different totals of
+--| all; and those that are still not met after `max_cycles`. Where the totals are public, this tells nothing new of any record.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg weight VARCHAR: the column of weights, at least 0; NULL: 1
+--| @arg margins VARCHAR[]: tables or queries of totals: columns of `source`, whose combinations are the categories, and that of the totals; NULL is a category
+--| @arg total VARCHAR: what the column of totals is called in all of them
+--| @arg bounds DOUBLE[]: the least and the largest factor of a weight, such as [0.3, 3]; NULL: there is no bound
+--| @arg tolerance DOUBLE: by how much of a total it may be missed
+--| @arg max_cycles BIGINT: how often the margins are gone through at most
+--| @column .. as in `source`: its columns
+--| @column raked_weight DOUBLE: the weight that fits
+--| @example
+--| CREATE TABLE regions AS SELECT * FROM (VALUES ('East', 300), ('North', 500), ('South', 400)) t(region, total);
+--| CREATE TABLE sexes AS SELECT * FROM (VALUES ('f', 620), ('m', 580)) t(sex, total);
+--| SELECT region, sex, count(*) AS records, round(sum(raked_weight), 1) AS people
+--| FROM sdc_rake('people', margins := ['regions', 'sexes']) GROUP BY ALL ORDER BY ALL;
+--| @output
+--| region | sex | records | people
+--| -------+-----+---------+-------
+--| East   | f   |       1 |  157.7
+--| East   | m   |       1 |  142.3
+--| North  | f   |       2 |  212.5
+--| North  | m   |       3 |  287.5
+--| South  | f   |       3 |  249.8
+--| South  | m   |       2 |  150.2
+--| @source Deming and Stephan (1940); Sathe et al. (2022), PSD
+
+--| sdc_rake_report(source, weight := NULL, margins := [], total := 'total', bounds := NULL, tolerance := 1e-6, max_cycles := 100) -> TABLE
+--| How raking went: what each margin was off by before and is after, and how much weights had to change. Margins that are not met are no error here.
+--|
+--| @args_of sdc_rake
+--| @column margin BIGINT: its place in `margins`
+--| @column columns VARCHAR: the columns that it is about
+--| @column categories BIGINT: its totals
+--| @column total DOUBLE: their sum
+--| @column gap_before DOUBLE: the largest difference between a total of the weights and its target, as a share of the target
+--| @column gap DOUBLE: the same afterwards
+--| @column cycles BIGINT: how often all margins were gone through
+--| @column converged BOOLEAN: whether all gaps are within the tolerance
+--| @column factor_least DOUBLE: the smallest factor of a weight
+--| @column factor_most DOUBLE: the largest
+--| @column at_bounds BIGINT: records whose factor is one of the bounds
+--| @column deff DOUBLE: by how much unequal weights make variances larger (Kish): n times the sum of squared weights over the square of their sum
+--| @example
+--| CREATE OR REPLACE TABLE regions AS SELECT * FROM (VALUES ('East', 300), ('North', 500), ('South', 400)) t(region, total);
+--| CREATE OR REPLACE TABLE sexes AS SELECT * FROM (VALUES ('f', 620), ('m', 580)) t(sex, total);
+--| SELECT margin, columns, categories, total, gap < 1e-6 AS met, converged, round(factor_least, 1) AS least, round(factor_most, 1) AS most
+--| FROM sdc_rake_report('people', margins := ['regions', 'sexes']);
+--| @output
+--| margin | columns | categories |  total |  met | converged | least |  most
+--| -------+---------+------------+--------+------+-----------+-------+------
+--|      1 | region  |          3 | 1200.0 | true |      true |  75.1 | 157.7
+--|      2 | sex     |          2 | 1200.0 | true |      true |  75.1 | 157.7
+--| @source Deming and Stephan (1940); Kish (1965)
+
+--| sdc_substitute_subsample(source, weight := NULL, core := [], extra := [], substitute := [], matching := [], by := [], domains := [], outcomes := [], calibrate := [], psi := NULL, phi := 0.8, bounds := [0.3, 3], k := 1, tries := 20, id := NULL, seed := 0) -> TABLE
+--| A survey file treated for the public: some records get the identifying values of donors, a part of all is left, and weights are calibrated to the totals of the whole.
+--|
+--| Records are in risk strata: those unique by `core`, those unique by `core` and the first of `extra`, and so on, and those
+--| never unique. Of each stratum a random share `psi` gets the values of `substitute` from a donor, all of one: the nearest
+--| by `matching` (Gower: differences of numbers over their range, whether categories differ; NULL is near to NULL only), of the
+--| same `by`, with other values in `substitute`; of equally near ones one by chance. Then a share of each stratum is
+--| kept, in steps through its records sorted by `domains`, and weights are divided by that share. Then they are raked so that totals by
+--| `calibrate` are those of the source, each factor within `bounds`.
+--|
+--| With `outcomes` it is tried again until the mean of each in each of the `domains` is off by at most 5 per cent (where its relative
+--| standard error is below 0.3) and standard errors are, on average, at most 1.02 / sqrt(share kept) times as large; of `tries` without success
+--| the best is taken. `sdc_substitute_subsample_report` says so, and what happened in the strata.
+--|
+--| What is drawn hangs on the seed and on what a record is, not on how the table lies. Who knows the seed (and the secret
+--| of the connection) and the source can tell which values are true: both stay with the custodian. The result does not say
+--| which record was changed.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg weight VARCHAR: the column of weights, at least 0, which get their new value; NULL: 1, and the result has a column `weight`
+--| @arg core VARCHAR[]: the columns that identify people best; NULL is a value
+--| @arg extra VARCHAR[]: others that identify them, the most identifying first
+--| @arg substitute VARCHAR[]: the columns that get the values of a donor
+--| @arg matching VARCHAR[]: the columns by which donors are near; []: all are as near
+--| @arg by VARCHAR[]: a donor has the same values in these
+--| @arg domains VARCHAR[]: the columns that the part that is left is spread over, and outcomes are estimated in
+--| @arg outcomes VARCHAR[]: columns of numbers or truth values whose means are kept; []: nothing is compared
+--| @arg calibrate VARCHAR[] or VARCHAR[][]: columns whose totals of weights are kept; or several lists of columns, for the totals of their combinations
+--| @arg psi DOUBLE or DOUBLE[]: the share of each stratum that is substituted; NULL: 0.2, 0.1, 0.05, .., and 0.02 of the last
+--| @arg phi DOUBLE or DOUBLE[]: the share of all that is kept, less of risky strata (in proportions from 0.70 to 0.82); a list: of each stratum
+--| @arg bounds DOUBLE[]: the least and the largest factor of a weight in calibration
+--| @arg k BIGINT: a class of so many counts as unique
+--| @arg tries BIGINT: at most so many
+--| @arg id VARCHAR: a column that is different in each record; NULL: a record is known by the values of all columns
+--| @arg seed BIGINT: another number, another draw
+--| @column .. as in `source`: its columns
+--| @column weight DOUBLE: the new weight, where `weight` is NULL
+--| @example
+--| CREATE TABLE citizens AS
+--| SELECT i AS id, i * 37 % 60 AS age, 'r' || i * i % 5 AS region, i % 3 AS job, i % 7 = 0 AS ill, 10.0 AS w FROM range(400) r(i);
+--| SELECT region, count(*) AS records, round(sum(w)) AS people
+--| FROM sdc_substitute_subsample('citizens', weight := 'w', core := ['age', 'region'], extra := ['job'], substitute := ['age'],
+--|     matching := ['age', 'job'], by := ['region'], calibrate := ['region'], id := 'id', seed := 4711) GROUP BY ALL ORDER BY ALL;
+--| @output
+--| region | records | people
+--| -------+---------+-------
+--| r0     |      65 |  800.0
+--| r1     |     130 | 1600.0
+--| r4     |     125 | 1600.0
+--| @source Sathe et al. (2022), PSD; Singh (2009)
+
+--| sdc_substitute_subsample_report(source, weight := NULL, core := [], extra := [], substitute := [], matching := [], by := [], domains := [], outcomes := [], calibrate := [], psi := NULL, phi := 0.8, bounds := [0.3, 3], k := 1, tries := 20, id := NULL, seed := 0) -> TABLE
+--| What `sdc_substitute_subsample` does with the same arguments: a row for each risk stratum, and one of all. It is for the custodian.
+--|
+--| @args_of sdc_substitute_subsample
+--| @column stratum BIGINT: number of the stratum, the riskiest first; NULL: all
+--| @column unique_by VARCHAR: the columns by which its records are unique; NULL: by none
+--| @column records BIGINT: how many it has
+--| @column psi DOUBLE: the share to be substituted
+--| @column phi DOUBLE: the share to be kept
+--| @column substituted BIGINT: records that got the values of a donor
+--| @column no_donor BIGINT: those for which there was none
+--| @column kept BIGINT: records that are left
+--| @column truthful BIGINT: those of them whose identifying values are still their own
+--| @column risk DOUBLE: the expected share of all records that are unique, left and truthful
+--| @column tries BIGINT: how many it took
+--| @column met BOOLEAN: whether estimates and standard errors stayed within their limits
+--| @column estimates BIGINT: estimates of `outcomes` whose relative standard error is below 0.3
+--| @column off BIGINT: those of them that are off by more than 5 per cent
+--| @column ratio_se DOUBLE: the mean ratio of standard errors, treated over original
+--| @column gap DOUBLE: the largest share by which a total of `calibrate` is missed
+--| @column factor_least DOUBLE: the smallest factor of a weight in calibration
+--| @column factor_most DOUBLE: the largest
+--| @example
+--| CREATE OR REPLACE TABLE citizens AS
+--| SELECT i AS id, i * 37 % 60 AS age, 'r' || i * i % 5 AS region, i % 3 AS job, i % 7 = 0 AS ill, 10.0 AS w FROM range(400) r(i);
+--| SELECT stratum, unique_by, records, psi, substituted, no_donor, kept, truthful
+--| FROM sdc_substitute_subsample_report('citizens', weight := 'w', core := ['age', 'region'], extra := ['job'],
+--|     substitute := ['age'], matching := ['age', 'job'], by := ['region'], calibrate := ['region'], id := 'id', seed := 4711);
+--| @output
+--| stratum | unique_by        | records |  psi | substituted | no_donor | kept | truthful
+--| --------+------------------+---------+------+-------------+----------+------+---------
+--|       1 | age, region      |       0 |  0.2 |           0 |        0 |    0 |        0
+--|       2 | age, region, job |       0 |  0.1 |           0 |        0 |    0 |        0
+--|       3 | NULL             |     400 | 0.02 |           8 |        0 |  320 |      315
+--|    NULL | NULL             |     400 | NULL |           8 |        0 |  320 |      315
+--| @source Sathe et al. (2022), PSD

@@ -1,0 +1,96 @@
+-- Integrally private clusters: centres that several data sets without a common record would have given. It needs Python.
+
+--| sdc_integral_clusters(source, columns := [], kappa := NULL, c := NULL, size_tolerance := 5, center_tolerance := 0.0005, init := 'kmeans', restarts := 5, scale := NULL, id := NULL, seed := 0) -> TABLE
+--| Clusters, each cut into kappa parts of nearly the same size and centre: any part of each cluster makes a data set of its own that should have the same centres.
+--|
+--| Clusters are those of k-means, at a fixed point. Within each the parts begin at random, with sizes that differ by at most one, and
+--| records of two parts are exchanged while that brings their centres together, up to `restarts` times.
+--|
+--| `feasible` says whether both tolerances are kept in all clusters; how far from it the parts are, `sdc_integral_centers` says. That
+--| part number k of all clusters, put together, really has the same centres is not certain but where clusters lie apart: it must be tested, which
+--| `sdc_integral_centers` and `sdc_integral_check` do.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns of numbers to cluster by; NULL is refused
+--| @arg kappa BIGINT: parts of a cluster, and so data sets
+--| @arg c BIGINT: clusters
+--| @arg size_tolerance BIGINT: by how many records parts of a cluster may differ
+--| @arg center_tolerance DOUBLE: how far apart their centres may be: squared distance of the columns as they are clustered
+--| @arg init VARCHAR: `kmeans`, the best of many random starts (50, or fewer for more than 10,000 records); `mdav`, from groups of equal size
+--| @arg restarts BIGINT: random beginnings of the parts of a cluster, at most
+--| @arg scale DOUBLE[]: what each column is divided by; NULL: its standard deviation, which all records decide; constant columns count for nothing
+--| @arg id VARCHAR: a column that is different in each record; NULL: a record is known by the values of all columns
+--| @arg seed BIGINT: another number, other parts
+--| @column .. as in `source`: its columns
+--| @column macro_id BIGINT: the cluster, in the order of the centres
+--| @column micro_id BIGINT: the part
+--| @column feasible BOOLEAN: whether all parts keep both tolerances
+--| @example
+--| CREATE TABLE points AS SELECT * FROM (VALUES (0, 0), (2, 0), (10, 10), (12, 10)) t(x, y), range(3);
+--| SELECT macro_id, micro_id, count(*) AS records, avg(x) AS x, avg(y) AS y, any_value(feasible) AS feasible
+--| FROM sdc_integral_clusters('points', ['x', 'y'], kappa := 3, c := 2, scale := [1, 1]) GROUP BY ALL ORDER BY ALL;
+--| @output
+--| macro_id | micro_id | records |    x |    y | feasible
+--| ---------+----------+---------+------+------+---------
+--|        1 |        1 |       2 |  1.0 |  0.0 |     true
+--|        1 |        2 |       2 |  1.0 |  0.0 |     true
+--|        1 |        3 |       2 |  1.0 |  0.0 |     true
+--|        2 |        1 |       2 | 11.0 | 10.0 |     true
+--|        2 |        2 |       2 | 11.0 | 10.0 |     true
+--|        2 |        3 |       2 | 11.0 | 10.0 |     true
+--| @source Torra (2022), PSD
+
+--| sdc_integral_centers(source, columns := [], kappa := NULL, c := NULL, size_tolerance := 5, center_tolerance := 0.0005, init := 'kmeans', restarts := 5, scale := NULL, grid := NULL, id := NULL, seed := 0) -> TABLE
+--| The centres of these clusters, rounded to be published, and of how many data sets without a common record it was tested that they have the same.
+--|
+--| `k_eff` is the number of data sets (of kappa) whose own clusters, computed from the centres of all records on and again from nothing, have
+--| the same rounded centres. That many different data sets stand behind what is published. A coarser `grid` lets more pass.
+--| Publish nothing of clusters whose `k_eff` is too small.
+--|
+--| @args_of sdc_integral_clusters
+--| @arg grid DOUBLE or DOUBLE[]: to multiples of what centres are rounded, in the units of the columns; NULL: 1, 2 or 5 times a power of ten, at most half of what a column is divided by
+--| @column macro_id BIGINT: the cluster, in the order of the centres
+--| @column size BIGINT: records that it has in each of the data sets, at least
+--| @column .. as in `source`: the columns of `columns`, rounded centres, as DOUBLE
+--| @column objective DOUBLE: squared distances of all records to the centres of their parts, added up, in columns as they are clustered
+--| @column delta_max DOUBLE: the largest squared distance of the centres of two parts
+--| @column size_diff_max BIGINT: the largest difference of their sizes
+--| @column feasible BOOLEAN: whether all clusters keep both tolerances
+--| @column k_eff BIGINT: data sets that have the same centres
+--| @column warning VARCHAR: what makes this less private than it looks; NULL: nothing that was seen
+--| @example
+--| CREATE OR REPLACE TABLE points AS SELECT * FROM (VALUES (0, 0), (2, 0), (10, 10), (12, 10)) t(x, y), range(3);
+--| FROM sdc_integral_centers('points', ['x', 'y'], kappa := 3, c := 2, scale := [1, 1], grid := 0.5);
+--| @output
+--| macro_id | size |    x |    y | objective | delta_max | size_diff_max | feasible | k_eff | warning
+--| ---------+------+------+------+-----------+-----------+---------------+----------+-------+--------------------------------
+--|        1 |    2 |  1.0 |  0.0 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
+--|        2 |    2 | 11.0 | 10.0 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
+--| @source Torra (2022), PSD
+
+--| sdc_integral_check(source, columns := [], macro := 'macro_id', micro := 'micro_id', grid := NULL, init := 'kmeans', scale := NULL, id := NULL, seed := 0) -> TABLE
+--| Records that are in clusters and parts, put to the test: each data set of one part of all clusters is clustered by itself.
+--|
+--| Each is clustered from the centres of all records on, and once more from nothing; what is worse of both is told.
+--|
+--| @args_of sdc_integral_centers
+--| @arg source VARCHAR: a table or view, or a query in parentheses: records as `sdc_integral_clusters` gives them
+--| @arg macro VARCHAR: the column of the cluster
+--| @arg micro VARCHAR: the column of the part
+--| @column generator BIGINT: which part of each cluster the data set is made of
+--| @column n BIGINT: its records
+--| @column label_changes BIGINT: those of them that are in another cluster by themselves
+--| @column max_center_shift DOUBLE: the largest distance of a centre from that of all records, in columns as they are clustered
+--| @column passes BOOLEAN: whether the rounded centres are the same
+--| @column warning VARCHAR: what makes this less private than it looks; NULL: nothing that was seen
+--| @example
+--| CREATE OR REPLACE TABLE points AS SELECT * FROM (VALUES (0, 0), (2, 0), (10, 10), (12, 10)) t(x, y), range(3);
+--| CREATE TABLE parts AS FROM sdc_integral_clusters('points', ['x', 'y'], kappa := 3, c := 2, scale := [1, 1]);
+--| FROM sdc_integral_check('parts', ['x', 'y'], scale := [1, 1]);
+--| @output
+--| generator | n | label_changes | max_center_shift | passes | warning
+--| ----------+---+---------------+------------------+--------+--------
+--|         1 | 4 |             0 |              0.0 |   true |    NULL
+--|         2 | 4 |             0 |              0.0 |   true |    NULL
+--|         3 | 4 |             0 |              0.0 |   true |    NULL
+--| @source Torra (2022), PSD
