@@ -128,3 +128,50 @@
 --| age         | 12 |      12 |          0 | 37.5 |   44.0 |     44.0 |   13.0 |   11.0
 --| income      | 12 |      12 |          0 | 46.3 | 3596.0 |   3596.0 | 2193.0 | 1607.0
 --| @source Domingo-Ferrer and Torra (2001), "A quantitative comparison of disclosure control methods for microdata"
+
+--| sdc_mask_plan(source, keys := [], measures := [], k := 3, hierarchies := NULL, suppress_limit := 0.05, mask := 'microaggregation', weight := NULL, id := NULL) -> TABLE
+--| The steps from a risky file to one that can be released, with the risk that is left and what is lost after each.
+--|
+--| The order is that of a methodologist. While more than `suppress_limit` of the records are in classes of fewer than `k`, the key that is in
+--| most rare combinations (`sdc_unsafe_combinations`) is recoded, by the next level of its hierarchy. Then single values of the rare records are
+--| suppressed, and last the measures are masked. Nothing is changed: `query` gives the records after the step, and the last
+--| one the file to be released. The plan is a proposal; `sdc_anonymize` finds the cheapest generalisation of keys instead.
+--|
+--| Hierarchies: widths of intervals, periods of dates (`month`, `year`, ..), rules of `sdc_recode`, or a table with `child` and
+--| `parent`; a key without one is not recoded. Once values are suppressed, a missing key may be any (`nulls := 'match'`).
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg keys VARCHAR[]: what somebody may know of a person
+--| @arg measures VARCHAR[]: the columns of numbers that are masked
+--| @arg k BIGINT: records that have the same keys, and share their measures
+--| @arg hierarchies STRUCT of hierarchies: by key, from fine to coarse: {'age': [5, 10], 'born': ['month', 'year'], 'region': 'regions'}
+--| @arg suppress_limit DOUBLE: share of the records that may be rare before values are suppressed
+--| @arg mask VARCHAR: of the measures: `microaggregation` in groups of k (`mdav`), `noise` (`correlated2`, a tenth of the standard deviation), or `none`
+--| @arg weight VARCHAR: sampling weights: `expected` then counts people of the population; NULL: somebody knows who is in the file
+--| @arg id VARCHAR: a column that is different in each record; it is not masked: leave it out of what is released
+--| @column step BIGINT: number of the step; 0: the file as it is
+--| @column action VARCHAR: 'as it is', 'recode', 'local suppression', 'microaggregation' or 'noise'
+--| @column columns VARCHAR[]: what is changed
+--| @column k BIGINT: records of the smallest class
+--| @column uniques BIGINT: records that are alone in their class
+--| @column below_k BIGINT: records in classes of fewer than `k`
+--| @column share_below_k DOUBLE: their share
+--| @column expected DOUBLE: records that would be linked rightly
+--| @column changed BIGINT: values of keys that are not what they were
+--| @column suppressed BIGINT: values of keys that are gone
+--| @column il DOUBLE: information loss of the measures in per cent, their mean; NULL without measures, and for step 0
+--| @column query VARCHAR: SQL of the records after this step
+--| @example
+--| SELECT step, action, columns, k, uniques, below_k, round(expected, 1) AS expected, changed, suppressed, round(il, 1) AS il
+--| FROM sdc_mask_plan('people', keys := ['region', 'sex', 'age'], measures := ['income'], k := 2,
+--|     hierarchies := {'age': [10, 20, 40]}, suppress_limit := 0.2, id := 'person_id');
+--| @output
+--| step | action            | columns                  | k | uniques | below_k | expected | changed | suppressed |   il
+--| -----+-------------------+--------------------------+---+---------+---------+----------+---------+------------+-----
+--|    0 | as it is          | []                       | 1 |      12 |      12 |     12.0 |       0 |          0 | NULL
+--|    1 | recode            | ['age']                  | 1 |      12 |      12 |     12.0 |      12 |          0 |  0.0
+--|    2 | recode            | ['age']                  | 1 |       8 |       8 |     10.0 |      12 |          0 |  0.0
+--|    3 | recode            | ['age']                  | 1 |       4 |       4 |      8.0 |      12 |          0 |  0.0
+--|    4 | local suppression | ['region', 'sex', 'age'] | 2 |       0 |       0 |      4.0 |      16 |          4 |  0.0
+--|    5 | microaggregation  | ['income']               | 2 |       0 |       0 |      4.0 |      16 |          4 | 20.3
+--| @source Miranda, Mas and Ayestaran (2022); Hundepool et al., mu-ARGUS manual

@@ -225,6 +225,7 @@ CALLS = {
     "sdc_anonymize_lattice": "sdc_anonymize_lattice('people', ['sex', 'age'], hierarchies := {'age': [10]})",
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
+    "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",

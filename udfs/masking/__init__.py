@@ -12,6 +12,7 @@ from sdcduck.udfs.masking import (
     local_suppression,
     loss,
     microaggregation,
+    plan,
     pram,
     raking,
     recoding,
@@ -23,7 +24,7 @@ FAMILIES = (
     Family(
         name="masking",
         temporary=("masking_tables.sql",),
-        planners=(*microaggregation.PLANNERS, *loss.PLANNERS),
+        planners=(*microaggregation.PLANNERS, *loss.PLANNERS, *plan.PLANNERS),
     ),
     Family(name="anonymize", temporary=("anonymize_tables.sql",), planners=anonymization.PLANNERS),
     Family(name="local_suppression", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
