@@ -34,7 +34,7 @@ def invariant_matrix(matrix: Floats, counts: Indices, alpha: float) -> Floats:
     matrix: float64 (l, l), P, rows add up to 1. counts: int64 (l,), records of each category.
 
     >>> invariant_matrix(np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([3, 1]), 1.0).round(4).tolist()
-    [[0.8857, 0.1143], [0.3429, 0.6571]]
+    [[0.7857, 0.2143], [0.6429, 0.3571]]
     """
     there = matrix * counts[:, None]
     seen = there.sum(axis=0)
