@@ -166,6 +166,49 @@ def chance_table(con: duckdb.DuckDBPyConnection, count: int) -> Table:
     return table
 
 
+SURVEY = """CREATE OR REPLACE TABLE survey AS
+SELECT i AS id, i * 7919 % 61 AS age, i * 31 % 17 AS region, i * 13 % 5 AS job, (i * 104729 % 1000) / 10 AS income,
+    i % 7 = 0 AS ill, i % 50 AS stratum, i % 2000 AS psu, 1.0 + i % 3 AS w, ['a', 'b', 'c'][i * 97 % 3 + 1] AS kind
+FROM range({count}) r(i)"""
+MARGINS = [f"(SELECT {name}, 10 * sum(w) AS total FROM survey GROUP BY {name})" for name in ("region", "kind")]
+SURVEY_CASES = [
+    (
+        "estimates, 3 measures in 17 domains", 1_000_000,
+        """sdc_estimates('survey', ['income', 'ill', 'age'], domains := ['region'], weight := 'w', strata := 'stratum',
+        psu := 'psu')""",
+    ),
+    ("raking to 2 margins", 1_000_000, f"sdc_rake('survey', 'w', {MARGINS})"),
+    (
+        "substitution and subsample", 70_000,
+        """sdc_substitute_subsample('survey', weight := 'w', core := ['age', 'region'], extra := ['job', 'income'],
+        substitute := ['age', 'job'], matching := ['age', 'income'], by := ['region'], calibrate := ['region', 'kind'],
+        id := 'id')""",
+    ),
+    ("mdav with 2 categories", 10_000, "sdc_microaggregate('survey', ['age', 'income', 'kind', 'ill'], id := 'id')"),
+    (
+        "integral clusters, 5 x 2", 10_000,
+        "sdc_integral_clusters('survey', ['age', 'income', 'job'], kappa := 5, c := 2, id := 'id')",
+    ),
+]  # fmt: skip
+"""What is done, with how many records, and the call."""
+
+
+def survey(console: Console) -> None:
+    """What is done with a survey file, and what MDAV of categories costs."""
+    table = Table(title="Estimates, treatment, clusters, categories", title_justify="left")
+    for heading in ("what", "records", "s", "CPU s"):
+        table.add_column(heading, justify="left" if heading == "what" else "right")
+    con = sdcduck.connect()
+    for what, count, call in SURVEY_CASES:
+        for rows in (500, count):  # the first time it compiles
+            con.execute(SURVEY.format(count=rows))
+            wall, cpu = time.perf_counter(), time.process_time()
+            con.execute(f"CREATE OR REPLACE TABLE made AS FROM {call}")
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        table.add_row(what, f"{count:,}", f"{wall:.2f}", f"{cpu:.2f}")
+    console.print(table)
+
+
 def main() -> None:
     """Run all and print the goals."""
     parser = argparse.ArgumentParser(description="What masking costs.")
@@ -195,6 +238,7 @@ def main() -> None:
     console.print(anonymize(con, 100_000 if quick else 1_000_000))
     console.print(local_suppression(con))
     console.print(chance_table(con, 50_000 if quick else 1_000_000))
+    survey(console)
 
 
 if __name__ == "__main__":

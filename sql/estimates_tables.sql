@@ -21,8 +21,8 @@
 --| @arg denominator VARCHAR: of `ratio`, a column of numbers or truth values
 --| @arg single VARCHAR: a stratum with one sampling unit adds nothing to a variance (`zero`), or the squared difference from the mean of all units (`centre`); there is a warning with both
 --| @arg nulls VARCHAR: what is done with NULL in a measure or denominator: `refuse`; or `leave_out`, the estimate is of the other records
---| @column measure VARCHAR: the column that is estimated
 --| @column .. as in `source`: the columns of `domains`
+--| @column measure VARCHAR: the column that is estimated
 --| @column n BIGINT: records that the estimate rests on
 --| @column population DOUBLE: the sum of their weights
 --| @column est DOUBLE: the estimate; NULL where all is 0 that it is divided by

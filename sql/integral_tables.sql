@@ -49,9 +49,9 @@
 --|
 --| @args_of sdc_integral_clusters
 --| @arg grid DOUBLE or DOUBLE[]: to multiples of what centres are rounded, in the units of the columns; NULL: 1, 2 or 5 times a power of ten, at most half of what a column is divided by
+--| @column .. as in `source`: the columns of `columns`, rounded centres, as DOUBLE
 --| @column macro_id BIGINT: the cluster, in the order of the centres
 --| @column size BIGINT: records that it has in each of the data sets, at least
---| @column .. as in `source`: the columns of `columns`, rounded centres, as DOUBLE
 --| @column objective DOUBLE: squared distances of all records to the centres of their parts, added up, in columns as they are clustered
 --| @column delta_max DOUBLE: the largest squared distance of the centres of two parts
 --| @column size_diff_max BIGINT: the largest difference of their sizes
@@ -62,10 +62,10 @@
 --| CREATE OR REPLACE TABLE points AS SELECT * FROM (VALUES (0, 0), (2, 0), (10, 10), (12, 10)) t(x, y), range(3);
 --| FROM sdc_integral_centers('points', ['x', 'y'], kappa := 3, c := 2, scale := [1, 1], grid := 0.5);
 --| @output
---| macro_id | size |    x |    y | objective | delta_max | size_diff_max | feasible | k_eff | warning
---| ---------+------+------+------+-----------+-----------+---------------+----------+-------+--------------------------------
---|        1 |    2 |  1.0 |  0.0 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
---|        2 |    2 | 11.0 | 10.0 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
+--|    x |    y | macro_id | size | objective | delta_max | size_diff_max | feasible | k_eff | warning
+--| -----+------+----------+------+-----------+-----------+---------------+----------+-------+--------------------------------
+--|  1.0 |  0.0 |        1 |    2 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
+--| 11.0 | 10.0 |        2 |    2 |      12.0 |       0.0 |             0 |     true |     3 | a part has fewer than 3 records
 --| @source Torra (2022), PSD
 
 --| sdc_integral_check(source, columns := [], macro := 'macro_id', micro := 'micro_id', grid := NULL, init := 'kmeans', scale := NULL, id := NULL, seed := 0) -> TABLE

@@ -56,7 +56,7 @@ class _Call:
         return (
             f"WITH _records AS MATERIALIZED ({self.records()}), _fits AS MATERIALIZED ({self.checks()}),\n"
             f"_design AS MATERIALIZED ({self.design()})\n"
-            f"SELECT _r.measure AS measure, {domains}{columns} FROM ({' UNION ALL '.join(parts)})\n"
+            f"SELECT {domains}_r.measure AS measure, {columns} FROM ({' UNION ALL '.join(parts)})\n"
             f"ORDER BY _r.place{order}"
         )
 

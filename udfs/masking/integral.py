@@ -310,7 +310,7 @@ def plan_integral_centers(
     shown = ", ".join(f"centers[{place}] AS {identifier(name)}" for place, name in enumerate(known.names, 1))
     return Rows(
         make,
-        f"SELECT macro AS macro_id, size, {shown}, objective, delta AS delta_max, difference AS size_diff_max, "
+        f"SELECT {shown}, macro AS macro_id, size, objective, delta AS delta_max, difference AS size_diff_max, "
         "feasible, k_eff, warning FROM {rows} ORDER BY macro",
     )
 

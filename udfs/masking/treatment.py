@@ -150,7 +150,7 @@ def _read_call(
         refuse_taken(relation.columns, ("weight",))
     for own in (call.weight, call.id):
         if own in changed:
-            raise SDCError(f"argument 'substitute' names column '{name}', which is the weight or the identifier")
+            raise SDCError(f"argument 'substitute' names column '{own}', which is the weight or the identifier")
     for name in call.by:
         if name in changed:
             raise SDCError(f"argument 'by' names column '{name}', which is substituted")
