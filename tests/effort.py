@@ -47,6 +47,8 @@ OF_NO_DATABASE = frozenset(
         "gateway/test_windows_programs.py",
         "guard/test_end_of_audit_log.py",
         "guard/test_size_of_audit_log.py",
+        "masking/test_groups.py",
+        "masking/test_local_suppression_kernel.py",
         "perturbation/test_ptable.py",
         "pictures/test_pictures.py",
         "pictures/test_releases.py",

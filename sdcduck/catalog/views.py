@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from os.path import abspath
 from typing import Any
 
@@ -64,13 +65,13 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
             tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
         return item
 
-    asked = f"FROM main.{identifier(name)}"
+    asked, texts = f"FROM main.{identifier(name)}", _Texts(con)
     try:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and not _is_told(row[0], noted):
             here = current_database(con)
-            text = _text_of(con, name)
-            functions |= _functions_in(con, text)
+            text = texts.of(name)
+            functions |= texts.functions_in(text)
             enums |= _enums_named(con, text)
             for table in con.get_table_names(asked, qualified=True):
                 tables |= _in_full(table, here)
@@ -82,7 +83,7 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         functions.add("what DuckDB does not tell")
     functions -= {"seq_scan"}
     is_plain = tables and not functions and all(table.isidentifier() for _, _, table in tables)
-    files = [] if is_plain else _FILE.findall(_text_of(con, name))
+    files = [] if is_plain else _FILE.findall(texts.of(name))
     return Read(frozenset(tables), frozenset(functions), frozenset(enums - stored), frozenset(files))
 
 
@@ -151,30 +152,60 @@ _FILE = re.compile(r"""(?:'|")([^'"]*[./][^'"]*)(?:'|")""")
 """What may name a file, or several: DuckDB takes names for files where there is no such table."""
 
 
-def _text_of(con: duckdb.DuckDBPyConnection, view: str) -> str:
-    """The text of a view with those of the views and macros that it names, folded."""
+class _Texts:
+    """The texts of views and macros, for one relation.
+
+    DuckDB takes longer to list its functions than to answer most questions: they are listed once, and only where
+    something is called at all.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con
+
+    def of(self, view: str) -> str:
+        """The text of a view with those of the views and macros that it names, folded."""
+        found = _named_from(view, self._views)
+        return _named_from(view, [*self._views, *self._macros]) if "(" in found else found
+
+    def functions_in(self, text: str) -> set[str]:
+        """Table functions, and others that tell of the database, that a text calls."""
+        called = set(_CALLED.findall(text))
+        told = called & _OF_DATABASE
+        if called:
+            told |= called & {folded(name) for name, is_table, _ in self._functions if is_table}
+        return told | set(_OF_CATALOG.findall(text))
+
+    @cached_property
+    def _views(self) -> list[tuple[str, str]]:
+        return self._con.execute("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal").fetchall()
+
+    @property
+    def _macros(self) -> list[tuple[str, str]]:
+        return [(name, text) for name, _, text in self._functions if text is not None]
+
+    @cached_property
+    def _functions(self) -> list[tuple[str, bool, str | None]]:
+        return self._con.execute(
+            "SELECT DISTINCT function_name, function_type = 'table', CASE WHEN NOT internal THEN macro_definition END "
+            "FROM duckdb_functions() WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
+        ).fetchall()
+
+
+def _named_from(view: str, stored: Iterable[tuple[str, str]]) -> str:
+    """The text of a view with those of all that it names, folded; of what is called alike, all texts.
+
+    >>> _named_from("A", [("a", "FROM b, n(1)"), ("B", "FROM 'file'"), ("c", "FROM people")])
+    "  from b, n(1)  from 'file'"
+    """
     texts: dict[str, str] = {}
-    for name, text in con.execute(
-        "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal UNION ALL "
-        "SELECT function_name, macro_definition FROM duckdb_functions() "
-        "WHERE NOT internal AND macro_definition IS NOT NULL"
-    ).fetchall():  # one of several schemas with a name may be meant
+    for name, text in stored:  # one of several schemas with a name may be meant
         texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
     found, waiting = "", {folded(view)}
     while waiting:
         text = texts.pop(waiting.pop(), "")
-        found += f" {text}"
+        found += f" {text}" if text else ""
         waiting |= set(re.findall(r"\w+", text)) & set(texts)
     return found
-
-
-def _functions_in(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
-    """Table functions, and others that tell of the database, that a text calls."""
-    known = con.execute(
-        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
-    ).fetchall()
-    called = set(_CALLED.findall(text)) & (_OF_DATABASE | {folded(row[0]) for row in known})
-    return called | set(_OF_CATALOG.findall(text))
 
 
 def _enums_named(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
@@ -212,8 +243,9 @@ and ``query_table`` DuckDB says which tables they read; of any other function no
 
 
 def records_behind(
-    con: duckdb.DuckDBPyConnection, view: str, role: str, stored: Sequence[Policy] | None = None
-) -> str | None:
+    con: duckdb.DuckDBPyConnection, view: str, role: str, stored: Sequence[Policy] | None = None,
+    read: Read | None = None,
+) -> str | None:  # fmt: skip
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
 
     Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
@@ -223,12 +255,13 @@ def records_behind(
         role: for whom it is to be shown; empty: for everybody. What is protected for any role is not for another that
             has no policy of it.
         stored: all policies; None: they are looked up.
+        read: what the view reads; None: it is looked up.
     """
     stored = policies(con) if stored is None else stored
     held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-    read = read_by(con, view)
+    read = read_by(con, view) if read is None else read
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:

@@ -307,10 +307,13 @@ class Schema:
         if self._is_table(policy.name):
             self._check_renamed(policy, columns)
             return
-        behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2])
+        read = self.shapes.of(policy.name).reads
+        if read is None:  # it looks like a table meanwhile
+            read = catalog.read_by(self.con, policy.name)
+        behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2], read)
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
-        for name in self._home(catalog.read_by(self.con, policy.name)) & self._tables_here():
+        for name in self._home(read) & self._tables_here():
             described = self.con.execute(f"DESCRIBE FROM main.{identifier(name)}").fetchall()
             self._check_renamed(policy, [row[0] for row in described])
 
