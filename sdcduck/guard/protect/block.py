@@ -124,6 +124,9 @@ class Block:
                 if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
+            elif isinstance(value, exp.Null):
+                roles[folded(name)] = Role.COMPUTED
+                projections.append(exp.alias_(value, name, quoted=True))
             elif value.find(exp.Query) is not None:
                 roles[folded(name)] = Role.COMPUTED
                 called = exp.to_identifier(name, quoted=True)

@@ -30,7 +30,7 @@ from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
 
 _MOST_TERMS = 10
-_MOST_COUNTED = 20
+_MOST_COUNTED = 60
 _MOST_SUBTOTALS = 64
 
 
