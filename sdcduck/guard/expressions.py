@@ -125,8 +125,8 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
-    """What count(DISTINCT v), min(v), mode(v) and their kin look at; None: it is no aggregate of values that occur."""
-    if not isinstance(node, (exp.Count, *_OF_VALUES, *_LISTS)):
+    """What count(DISTINCT v), sum(DISTINCT v), min(v) and their kin look at; None: it is none of values that occur."""
+    if not isinstance(node, (exp.Count, exp.Sum, exp.Avg, *_OF_VALUES, *_LISTS)):
         return None
     if any(value and part not in ("this", "big_int", "separator") for part, value in node.args.items()):
         return None
@@ -322,8 +322,8 @@ def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
 def keeps_numbers(cast: exp.Cast) -> bool:
     """Whether what is cast keeps its value.
 
-    Anything to floating-point numbers, whole numbers to any others, and decimal ones to those with no fewer places before
-    and behind the point.
+    Anything to floating-point numbers, whole numbers to any others, and decimal ones to those with no fewer places
+    before and behind the point.
     """
     of, to = family(cast.this), family(cast)
     if of == to == "decimal":

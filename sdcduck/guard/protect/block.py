@@ -98,6 +98,9 @@ class Block:
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
             value, name = item.unalias(), item.alias_or_name
+            unit = self.scope.unit_of(value) if isinstance(value, exp.Coalesce) else None
+            if unit is not None:  # of (a JOIN b USING (unit)) AS both
+                value, item = unit, exp.alias_(unit, name, quoted=True)
             refuse_own_name(name)
             if folded(name) in roles:
                 raise Refused("SDC031", name)

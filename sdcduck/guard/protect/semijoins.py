@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, typed
+from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, typed, whole_number
 
 _KEY = "_k"
 _NEVER_NULL = "never NULL"
@@ -138,7 +138,12 @@ def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] |
 def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
     """Compare public rows and answers with the values of records that are published, as SELECT DISTINCT has them.
 
-    EXISTS becomes IN, where equalities tie it.
+    EXISTS becomes IN, where equalities tie it. Where nothing does, it says whether their published number is above 0::
+
+        SELECT EXISTS (SELECT 1 FROM people WHERE age > 90), 'North' IN (SELECT region FROM people)
+
+        SELECT coalesce((SELECT count(*) > 0 FROM people WHERE age > 90), false),
+            'North' IN (SELECT DISTINCT region FROM people)
 
     Args:
         select: over no records, changed in place.
@@ -146,15 +151,49 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     """
 
     def plain(query: exp.Expr) -> bool:
-        if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
-            return False
-        return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+        return _has_records(query, holds_records)
 
     without_correlation(select, plain)
+    for exists in exists_of(select):
+        query = exists.this
+        limit = query.args.get("limit") if isinstance(query, exp.Select) else None
+        if limit is not None and (whole_number(limit.expression) or 0) > 0:
+            query.set("limit", None)  # one row is enough
+        if plain(query):
+            some = exp.GT(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Literal.number(0))
+            query.set("distinct", None)
+            query.set("expressions", [exp.alias_(some, _KEY, quoted=True)])
+            exists.replace(exp.Coalesce(this=exp.Subquery(this=query), expressions=[exp.false()]))
     for found in select.find_all(exp.In):
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
         if query is not None and found.find_ancestor(exp.Select) is select and plain(query):
             query.set("distinct", exp.Distinct())
+
+
+def _has_records(query: exp.Expr, holds_records: Callable[[exp.Expr], bool]) -> bool:
+    """Whether a query has the rows of its relations, among which are records."""
+    if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
+        return False
+    return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+
+
+def publish_sides(
+    node: exp.SetOperation, holds_records: Callable[[exp.Expr], bool], is_unit: Callable[[exp.Expr], bool]
+) -> None:
+    """Have the sides of UNION, INTERSECT and EXCEPT the values of records that are published, in place.
+
+    ::
+
+        SELECT region FROM people UNION SELECT region FROM firms
+        SELECT DISTINCT region FROM people UNION SELECT DISTINCT region FROM firms
+
+    Where rows have their unit they stay records, of which no row of one decides whether one of another is there.
+    """
+    if not node.args.get("distinct"):
+        return
+    for side in (node.this, node.expression):
+        if _has_records(side, holds_records) and not any(is_unit(item.unalias()) for item in side.expressions):
+            side.set("distinct", exp.Distinct())
 
 
 def exists_of(select: exp.Select) -> list[exp.Exists]:

@@ -137,7 +137,7 @@ def _first_known(scope: Scope, node: exp.Coalesce, scale: str) -> list[Term] | N
         raise Refused("SDC052", "coalesce among terms: a publication has sums of cells, and no records without a value")
     for column in columns:
         scope.refuse_filled(column)
-    needed = () if has_zero else (tuple([*columns, *filter(None, [nought])]),)
+    needed = () if has_zero else ((*columns, *filter(None, [nought])),)
     return [Term(scale, column, tuple(columns[:place]), needed) for place, column in enumerate(columns)]
 
 
@@ -362,9 +362,8 @@ def sum_of_terms(scope: Scope, terms: Sequence[Term], condition: str, numbers: N
                 among = both(among, f"{text(column)} IS NULL")
             total, _ = total_of(scope, term.value, among, numbers)
             filled = f"({numbers.or_zero(total.sql, numbers.some(rows), rows)})"
-            parts.append(
-                f"{filled} / nullif({numbers.count(rows)}, 0){term.scale}" if mean else f"{filled}{term.scale}"
-            )
+            among_them = f" / nullif({numbers.count(rows)}, 0)" if mean else ""
+            parts.append(f"{filled}{among_them}{term.scale}")
             continue
         total, added = total_of(scope, term.value, rows, numbers)
         sql = total.mean(numbers.known(added, rows), numbers.method.steps) if mean else total.sql
