@@ -38,6 +38,7 @@ from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.groups import without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
+from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.recursion import is_recursive, recursive
@@ -138,6 +139,7 @@ class Protection:
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
+        without_narrowing_joins(select, holds)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
         sources: dict[str, Relation] = {}

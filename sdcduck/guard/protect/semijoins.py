@@ -79,7 +79,7 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     if not pairs:
         return None
     query = exp.Select(expressions=[], from_=exp.From(this=join.this))
-    return exp.Not(this=_in(pairs, query, narrowing)) if join.kind == "ANTI" else _in(pairs, query, narrowing)
+    return exp.Not(this=in_rows(pairs, query, narrowing)) if join.kind == "ANTI" else in_rows(pairs, query, narrowing)
 
 
 def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
@@ -88,7 +88,7 @@ def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
     if pair is None:
         return None
     mine, other = pair
-    same = _in([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
+    same = in_rows([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
     none = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this))
     none.set("where", exp.Where(this=exp.Is(this=mine, expression=exp.Null())))
     missing = exp.and_(exp.Is(this=other.copy(), expression=exp.Null()), exp.Exists(this=none), copy=False)
@@ -132,7 +132,7 @@ def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] |
         if tied is not None:
             pairs, others = tied
             query.set("distinct", None)
-            exists.replace(_in(pairs, query, others))
+            exists.replace(in_rows(pairs, query, others))
 
 
 def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
@@ -240,7 +240,7 @@ def _sides(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.C
     return (mine[0], other[0]) if len(mine) == len(other) == 1 else None
 
 
-def _in(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, conditions: list[exp.Expr]) -> exp.Expr:
+def in_rows(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, conditions: list[exp.Expr]) -> exp.Expr:
     """``(a, b) IN (SELECT x, y ..)`` that is never NULL."""
     items, known = [], []
     for place, (mine, _) in enumerate(pairs):
