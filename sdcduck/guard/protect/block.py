@@ -25,6 +25,7 @@ from sdcduck.guard.protect.groups import (
     group_keys,
     grouped,
     groups_records,
+    has_one_row,
     identifying,
     is_per_unit,
     of_records,
@@ -178,6 +179,7 @@ class Block:
         if select.args.get("kind") or select.args.get("hint"):
             raise Refused("SDC005", "an unusual clause")
         refuse_unknown_aggregates(select)
+        one_row = has_one_row(select)
         keys = group_keys(self.scope)
         identified_by = identifying(self.scope, keys)
         numbers = _numbers(self.scope)
@@ -227,7 +229,9 @@ class Block:
             f"{self.scope.policy.method}{brought}"
         )
         hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
-        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
+        return Relation(
+            Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few, one_row=one_row
+        )
 
 
 def _numbers(scope: Scope) -> OfUnits | OfRecords:

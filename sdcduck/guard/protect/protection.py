@@ -36,7 +36,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
-from sdcduck.guard.protect.groups import without_order
+from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
@@ -172,7 +172,8 @@ class Protection:
         if not units:
             as_written(select)
             labels = {relation.label for relation in sources.values()}
-            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
+            label = Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC
+            return Relation(label, column_names(select), one_row=has_one_row(select))
         narrow_joins(self.progress, select, sources, known)
         block = Block(self.progress, select, sources, units, known, original)
         if id(select) != self._result and (not block.is_aggregate or block.is_per_unit):
