@@ -39,18 +39,20 @@ def without_narrowing_joins(select: exp.Select, holds_records: Callable[[exp.Exp
     if any((join.side, join.kind, join.method) not in _INNER or join.args.get("using") for join in joins):
         return
     tables = {table.alias_or_name: table for table in tables_of(select)}
+    if len(tables) < 2 or not any(map(holds_records, tables.values())):
+        return
     conditions = [
         part
         for clause in (*(join.args.get("on") for join in joins), *(where.this for where in _parts(select, "where")))
         if clause is not None
-        for part in conjuncts(factored(clause))
+        for part in conjuncts(factored(clause.copy()))  # as it was, where nothing is to be done
     ]
     kept = {alias for alias, table in tables.items() if holds_records(table)}
     kept |= {column.table for part in shown for column in part.find_all(exp.Column)}
     kept |= {column.table for one in conditions if one.find(exp.Query) for column in one.find_all(exp.Column)}
     groups = _groups([alias for alias in tables if alias not in kept], conditions)
     looked_in = [(found, ties) for found in groups if (ties := _ties(found, conditions))]
-    if not looked_in or not any(map(holds_records, tables.values())):
+    if not looked_in:
         return
     for aliases, pairs in looked_in:
         mine = [one for one in conditions if _of(one) & set(aliases)]
