@@ -19,7 +19,7 @@ EQUAL = [
     "SELECT region FROM patients p JOIN ages a ON a.age = p.age AND a.w = 3 GROUP BY region HAVING region > 'e'",
     "SELECT DISTINCT region FROM patients p, ages a, ages b WHERE p.age = a.age AND b.w = a.w AND b.age = a.age",
     "SELECT DISTINCT region FROM patients p, ages a WHERE p.age = a.age AND a.w < a.class",
-    "SELECT DISTINCT w FROM ages a WHERE age > 30 AND (SELECT count(*) FROM ages b WHERE (b.class = a.class AND (b.w = 1 OR b.age = 40)) OR (b.class = a.class AND b.w = 2)) > 12",
+    "SELECT DISTINCT w FROM ages a WHERE age > 30 AND (SELECT count(*) FROM ages b WHERE (b.class = a.class AND (b.w = 1 OR b.age = 40)) OR (b.class = a.class AND b.w = 2)) > 2",
     "SELECT DISTINCT p.region FROM patients p, ages a WHERE (p.age = a.age AND a.w = 1 AND p.region = 'n') OR (p.age = a.age AND a.w = 2)",
 ]  # fmt: skip
 

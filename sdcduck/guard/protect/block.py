@@ -100,7 +100,7 @@ class Block:
         for item in self.scope.select.expressions:
             value, name = item.unalias(), item.alias_or_name
             unit = self.scope.unit_of(value) if isinstance(value, exp.Coalesce) else None
-            if unit is not None:  # of (a JOIN b USING (unit)) AS both
+            if unit is not None:  # of (a JOIN b USING (unit)) AS q
                 value, item = unit, exp.alias_(unit, name, quoted=True)
             refuse_own_name(name)
             if folded(name) in roles:
