@@ -116,8 +116,8 @@ def _together(node: exp.SetOperation, visible: Mapping[str, _Columns], *, is_sou
             found.measures.update((folded(name), called) for name, (_, called) in parts.names.items())
         elif parts.called[0] is not None and set(parts.called) == {parts.called[0]}:
             found.measures[folded(first.alias_or_name)] = parts.called[0]
-        for side, item in enumerate(items):
-            written[side] += parts.of_side(side) if parts.are_several else [item]
+        for nth, item in enumerate(items):
+            written[nth] += parts.of_side(nth) if parts.are_several else [item]
     for select, columns in zip(selects, written, strict=True):
         select.set("expressions", columns)
     return found
@@ -185,7 +185,9 @@ class _Parts:
 
     def whole(self) -> exp.Expr:
         """The column, of its parts."""
-        parts = [typed(exp.column(name, "_", quoted=True), value) for name, (value, _) in self.names.items()]
+        parts: list[exp.Expr] = [
+            typed(exp.column(name, "_", quoted=True), value) for name, (value, _) in self.names.items()
+        ]
         if self._has_zero:  # 0 in the rows that are marked, NULL in others
             mark = typed(exp.column(self._nought, "_", quoted=True), _WHOLE)
             parts.append(typed(exp.Mul(this=exp.Literal.number(0), expression=mark), _WHOLE))

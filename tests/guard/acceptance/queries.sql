@@ -757,4 +757,4 @@ SELECT region, count(*) AS n FROM people CROSS JOIN (SELECT max(age) - 20 AS old
 SELECT DISTINCT sex FROM people p, (SELECT 'North' AS r UNION ALL SELECT 'North') x WHERE p.region = x.r;
 
 -- a join in brackets with a name
-SELECT region, count(*) AS n FROM (people JOIN stays USING (person_id)) AS q GROUP BY region;
+SELECT region, count(*) AS n FROM (people JOIN (SELECT person_id, ward FROM stays) s USING (person_id)) AS q GROUP BY region;
