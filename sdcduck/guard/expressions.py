@@ -125,8 +125,8 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
-    """What count(DISTINCT v), min(v), mode(v) and their kin look at; None: it is no aggregate of values that occur."""
-    if not isinstance(node, (exp.Count, *_OF_VALUES, *_LISTS)):
+    """What count(DISTINCT v), sum(DISTINCT v), min(v) and their kin look at; None: it is none of values that occur."""
+    if not isinstance(node, (exp.Count, exp.Sum, exp.Avg, *_OF_VALUES, *_LISTS)):
         return None
     if any(value and part not in ("this", "big_int", "separator") for part, value in node.args.items()):
         return None
@@ -320,9 +320,23 @@ def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
 
 
 def keeps_numbers(cast: exp.Cast) -> bool:
-    """Whether what is cast keeps its value: anything to floating-point numbers, and whole numbers to any others."""
+    """Whether what is cast keeps its value.
+
+    Anything to floating-point numbers, whole numbers to any others, and decimal ones to those with no fewer places
+    before and behind the point.
+    """
     of, to = family(cast.this), family(cast)
+    if of == to == "decimal":
+        (before, behind), (places_before, places_behind) = _places(cast.this), _places(cast)
+        return 0 < before <= places_before and behind <= places_behind
     return (to == "real" and of in ("whole", "real", "decimal")) or (of == "whole" and to in ("whole", "decimal"))
+
+
+def _places(node: exp.Expr) -> tuple[int, int]:
+    """How many places a decimal number has before and behind the point; none: that is not known."""
+    kind = node.unalias().type
+    behind = kind.expressions[1].name if kind is not None and len(kind.expressions) > 1 else "0"
+    return (digits(node) - int(behind), int(behind)) if behind.isdecimal() else (0, 0)
 
 
 def whole_number(node: exp.Expr | None) -> int | None:

@@ -70,6 +70,7 @@ class Relation:
         missing: columns of units that have none in some rows, as behind LEFT JOIN.
         identified_by: columns that tell its rows apart, where it is released and that is known: its group keys.
         hides_few: whether groups of few units are missing in it like those of nobody, where it is released.
+        one_row: whether it has one row, whatever the records are: an answer without GROUP BY.
         source: SQL that stands for it in a query of its own, if it is public and needs nothing around it.
         counts: columns that say how many rows of its unit a row stands for. No row is behind two of them, so that a
             sum of them is a number of rows.
@@ -89,6 +90,7 @@ class Relation:
     source: str | None = None
     identified_by: frozenset[str] = frozenset()
     hides_few: bool = False
+    one_row: bool = False
     measures: dict[str, str] = field(default_factory=dict)
     added: dict[str, Added] = field(default_factory=dict)
     counts: frozenset[str] = frozenset()

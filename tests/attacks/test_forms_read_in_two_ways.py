@@ -154,6 +154,13 @@ QUERIES = (
     "SELECT t.a + 1, t.s + c.k FROM t JOIN c ON c.age = t.a) SELECT a, s FROM t",
     "SELECT region, unnest(range(n // 200)) AS i FROM (SELECT region, count(*) AS n FROM people GROUP BY 1)",
     "SELECT histogram(age)::VARCHAR AS h, mad(age) AS m, entropy(region) AS e FROM (SELECT region, age FROM people GROUP BY ALL)",
+    # values that are published, and what is known first
+    "SELECT EXISTS (SELECT 1 FROM people WHERE region = 'marked') AS a, 'marked' IN (SELECT region FROM people) AS b",
+    "SELECT 777001 IN (SELECT age FROM people) AS a, EXISTS (SELECT region FROM people WHERE age > 700000 LIMIT 1) AS b",
+    "SELECT region, age FROM people EXCEPT SELECT region, 30 FROM regions",
+    "SELECT region FROM people INTERSECT SELECT region FROM people WHERE age > 700000 UNION SELECT sex FROM people",
+    "SELECT sum(DISTINCT age) AS a, avg(DISTINCT age / 7) AS b FROM people",
+    "SELECT region, count(coalesce(income, 0 * age)) AS n FROM people GROUP BY region",
     # a relation and a column, or a field, of one name
     "SELECT st.region, count(*) FROM people st GROUP BY 1",
     "SELECT st.st.region, count(*) FROM people st GROUP BY 1",

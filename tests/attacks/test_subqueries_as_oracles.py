@@ -134,7 +134,7 @@ ISOLATING = [
     "SELECT EXISTS (FROM people q WHERE q.age = p.age AND q.region <> p.region) AS k, count(*) FROM people p GROUP BY k",
     "SELECT count(*) FROM people p WHERE age IN (SELECT age FROM people q WHERE q.id = 17)",
     "SELECT region IN (SELECT diagnosis FROM visits) AS k, count(*) FROM people GROUP BY k",
-    "SELECT count(*) FROM (SELECT region FROM people WHERE age > 70 EXCEPT SELECT region FROM people WHERE id IN (SELECT id FROM visits))",
+    "SELECT count(*) FROM (SELECT region FROM people WHERE age > 70 EXCEPT ALL SELECT region FROM people WHERE id IN (SELECT id FROM visits))",
     "SELECT count(*) FROM visits v WHERE id IN (SELECT id + 1 FROM people)",
     "SELECT count(*) FROM people WHERE id + 0 IN (SELECT id FROM visits)",
     "SELECT id IN (17) AS k, count(*) FROM people GROUP BY k",

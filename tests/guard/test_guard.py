@@ -229,7 +229,7 @@ REFUSED = {
     "SELECT count(*) FROM people JOIN (SELECT region AS r FROM people GROUP BY ROLLUP (region)) t ON region = r": "SDC034",
     "SELECT count(*) FROM people JOIN (SELECT income AS i FROM people GROUP BY income) t ON income = i": "SDC041",
     "SELECT count(*) FROM people JOIN (VALUES ('North'), ('North')) x(region) USING (region)": "SDC034",
-    "SELECT region FROM people UNION SELECT region FROM regions": "SDC043",
+    "SELECT region FROM people UNION ALL SELECT region FROM regions": "SDC043",
     "SELECT count(*) FROM (SELECT * FROM people LIMIT 1)": "SDC045",
     "SELECT count(*) FROM (SELECT * FROM people ORDER BY age LIMIT 3)": "SDC045",
     "SELECT error(region) FROM people": "SDC010",

@@ -45,6 +45,13 @@ LINEAR = {
     "sum(income - 10) FILTER (WHERE region = 'n')": "sum(income) FILTER (WHERE region = 'n') - 10 * count(income) FILTER (WHERE region = 'n')",
     "sum(coalesce(income + bonus, 0))": "sum(income) + sum(bonus) FILTER (WHERE income IS NOT NULL)",
     "sum(CASE WHEN region = 'n' THEN income - bonus ELSE 0 END)": "coalesce(sum(income) FILTER (WHERE region = 'n') - sum(bonus) FILTER (WHERE region = 'n' AND income IS NOT NULL), 0)",
+    "sum(bonus - coalesce(income, 0))": "sum(bonus) - sum(income)",
+    "sum(coalesce(income, bonus))": "sum(income) + sum(bonus) FILTER (WHERE income IS NULL)",
+    "count(coalesce(income, bonus))": "count(bonus)",
+    "sum(coalesce(income, won, 0) * 3)": "3 * sum(income) + 3 * sum(won) FILTER (WHERE income IS NULL)",
+    "avg(coalesce(income, bonus))": "(sum(income) + sum(bonus) FILTER (WHERE income IS NULL)) / count(*)",
+    "sum(CASE WHEN region = 'n' THEN bonus - coalesce(income, 0) ELSE 0 END)": "coalesce(sum(bonus) FILTER (WHERE region = 'n') - sum(income) FILTER (WHERE region = 'n'), 0)",
+    "avg(CAST(income::DECIMAL(9, 2) AS DECIMAL(12, 3)))": "avg(income)",
     "sum(log10(income))": "sum(ln(income)) / ln(10)",
     "avg(log2(income + 1))": "avg(ln(1 + income)) / ln(2)",
     "sum(bonus * bonus)": "sum(power(bonus, 2))",
@@ -117,7 +124,8 @@ REFUSED_FUNCTIONS = [
     "sqrt(income + 1)", "sqrt(abs(won))", "income & 1", "xor(income, 1)", "bit_count(income)",
     "CASE WHEN income < 9999 THEN income ELSE 0 END", "CASE WHEN income % 2 = 0 THEN 1 ELSE 0 END", "nullif(income, 10000)",
     "coalesce(nullif(income, 10000), 1)", "(income > bonus)::INTEGER", "length(income::VARCHAR)", "hash(income)", "ln(won)", "sqrt(won)", "ln(bonus)",
-    "income / 0", "income / (1 - 1)",
+    "income / 0", "income / (1 - 1)", "coalesce(income, 10000)", "coalesce(income, bonus, 1)", "coalesce(income, region = 's', 0)",
+    "coalesce(income, length(region), 0)", "bonus - coalesce(income, 1)", "income::DECIMAL(9, 2)::DECIMAL(4, 0)",
 ]  # fmt: skip
 """What would make a condition of a measure, or as many draws of noise as one likes."""
 
@@ -203,6 +211,7 @@ def test_a_subquery_that_works_a_measure_out_is_another_way_to_write_it(
         "SELECT v FROM (SELECT income * 2 AS v FROM people)",
         "SELECT count(*) AS n FROM (SELECT income * 2 AS v FROM people) WHERE v >= 20000",
         "SELECT sum(v) AS x FROM (SELECT income * 2 AS v FROM people UNION ALL SELECT bonus FROM people)",
+        "SELECT v, count(*) AS n FROM (SELECT coalesce(income, bonus) AS v FROM people) GROUP BY v",
         "SELECT avg(v) AS x FROM (SELECT DISTINCT income * 2 AS v FROM people)",
         "SELECT avg(v) AS x FROM (SELECT income * 2 AS v FROM people LIMIT 5)",
         "SELECT avg(v) AS x FROM (SELECT income * 2 AS v FROM people ORDER BY income)",

@@ -29,6 +29,19 @@ EQUAL = [
     "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM (SELECT id, diagnosis FROM visits UNION ALL SELECT id, region FROM patients) GROUP BY id) GROUP BY n",
     "WITH t AS (SELECT id, diagnosis FROM visits UNION ALL SELECT id, region FROM patients) SELECT diagnosis, count(*) FROM t GROUP BY diagnosis",
     "SELECT min(diagnosis), count(DISTINCT diagnosis) FROM (SELECT id, diagnosis FROM visits UNION ALL SELECT id, region FROM patients) t",
+    # Several measures in one column
+    "SELECT what, sum(v), count(v), count(*) FROM (SELECT 'v' AS what, cost AS v FROM visits UNION ALL SELECT 'p', income FROM patients UNION ALL SELECT 'f', fee FROM visits) GROUP BY what",
+    "SELECT sum(v), sum(v) / count(v), sum(2 * v + 1), sum(CASE WHEN what < 'e' THEN v END) FROM (SELECT diagnosis AS what, cost AS v FROM visits UNION ALL SELECT region, income FROM patients)",
+    "WITH t AS (SELECT what AS w, v AS x FROM (SELECT diagnosis AS what, cost AS v FROM visits UNION ALL SELECT region, income FROM patients) q) SELECT w, sum(x) FROM t WHERE w <> 'flu' GROUP BY w",
+    "SELECT what, sum(a), sum(b), sum(CASE WHEN what = 'n' THEN a END), sum(a - b), count(a), avg(b) FROM (SELECT diagnosis AS what, cost AS a, 0 AS b FROM visits UNION ALL SELECT region, CAST(0 AS SMALLINT), income FROM patients) GROUP BY what",
+    "SELECT what, sum(a), avg(b) FROM (SELECT diagnosis AS what, cost AS a, NULL AS b FROM visits UNION ALL SELECT region, NULL, income FROM patients) GROUP BY what",
+    # Values without their unit are those that are published
+    "SELECT diagnosis FROM visits WHERE day < DATE '2024-02-01' UNION SELECT region FROM patients EXCEPT SELECT 'n'",
+    "SELECT count(*), max(age) FROM (SELECT region, age FROM patients INTERSECT SELECT region, age FROM patients WHERE age > 70)",
+    "SELECT region, count(*) FROM patients WHERE age IN (SELECT month(day) + 20 FROM visits INTERSECT SELECT age FROM ages) GROUP BY region",
+    "SELECT 'n' IN (SELECT region FROM patients), 'flu' IN (SELECT region FROM patients), 'n' NOT IN (SELECT region FROM patients WHERE age > 30)",
+    "SELECT EXISTS (SELECT * FROM patients WHERE age > 78), EXISTS (SELECT DISTINCT region FROM patients WHERE age > 900 LIMIT 1), NOT EXISTS (FROM visits)",
+    "SELECT count(*) FROM kinds WHERE EXISTS (SELECT 1 FROM visits WHERE diagnosis = 'flu')",
     # Groups of public rows
     "SELECT k.diagnosis, count(v.id) FROM kinds k LEFT JOIN visits v ON v.diagnosis = k.diagnosis AND v.day < DATE '2024-01-02' GROUP BY k.diagnosis",
     "SELECT kind, count(v.id), sum(cost), avg(fee) FROM kinds LEFT JOIN visits v USING (diagnosis) GROUP BY kind",
@@ -46,13 +59,23 @@ def test_with_nothing_to_hide_it_is_what_duckdb_says(same_as_duckdb: Callable[[s
 
 
 REFUSED = [
-    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION ALL SELECT income FROM patients)", "SDC043", "a measure"),
-    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION ALL SELECT fee FROM visits)", "SDC043", "a measure"),
+    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION ALL SELECT fee FROM visits)", "SDC043", "visits: records that may be there twice"),
+    ("SELECT cost, count(*) FROM (SELECT cost FROM visits UNION ALL SELECT income FROM patients) GROUP BY cost", "SDC041", ""),
+    ("SELECT count(*) FROM (SELECT cost FROM visits UNION ALL SELECT income FROM patients) WHERE cost > 500", "SDC041", ""),
+    ("SELECT max(cost) FROM (SELECT cost FROM visits UNION ALL SELECT income FROM patients)", "SDC050", "max"),
+    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION ALL SELECT 7 FROM patients)", "SDC043", "a measure"),
+    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION ALL SELECT age FROM patients)", "SDC043", "a measure"),
+    ("SELECT sum(cost) FROM (SELECT cost FROM visits UNION SELECT income FROM patients)", "SDC041", "cost"),
+    ("SELECT cost FROM visits EXCEPT SELECT 7", "SDC041", "cost"),
+    ("SELECT id FROM visits UNION SELECT 7", "SDC043", "beside what is none"),
+    ("SELECT EXISTS (SELECT 1 FROM visits WHERE cost > 5)", "SDC041", "cost"),
+    ("SELECT 7 IN (SELECT id FROM visits)", "SDC044", ""),
+    ("SELECT 7 IN (SELECT cost FROM visits)", "SDC041", "cost"),
+    ("SELECT sum(v) FROM (SELECT NULL AS v FROM visits UNION ALL SELECT CASE WHEN age = 30 THEN 1000000 END FROM patients UNION ALL SELECT cost FROM visits)", "SDC043", "a measure"),
     ("SELECT count(*) FROM (SELECT cost AS c FROM visits UNION ALL SELECT month(day) FROM visits)", "SDC043", "a measure"),
     ("SELECT sum(cost) FROM (SELECT id, cost FROM visits UNION SELECT id, cost FROM visits)", "SDC043", "by measures"),
     ("SELECT count(*) FROM (SELECT id, cost FROM visits EXCEPT SELECT id, cost FROM visits)", "SDC043", "by measures"),
-    ("SELECT count(*) FROM (SELECT diagnosis FROM visits UNION SELECT diagnosis FROM visits)", "SDC043", "without their unit"),
-    ("SELECT count(*) FROM (SELECT region FROM patients INTERSECT SELECT region FROM patients WHERE age > 70)", "SDC043", "without their unit"),
+    ("SELECT count(*) FROM (SELECT region FROM patients INTERSECT ALL SELECT region FROM patients WHERE age > 70)", "SDC043", "INTERSECT ALL"),
     ("SELECT count(*) FROM (SELECT id FROM patients EXCEPT ALL SELECT id FROM visits)", "SDC043", "EXCEPT ALL"),
     ("SELECT count(*) FROM (SELECT region FROM patients UNION ALL SELECT kind FROM kinds)", "SDC043", "beside what is none"),
     ("SELECT count(*) FROM (SELECT region FROM patients UNION ALL SELECT region FROM patients GROUP BY region)", "SDC043", "beside what is none"),
@@ -123,6 +146,27 @@ def test_a_table_in_two_parts_has_the_numbers_of_the_table(
         (f"SELECT count(*) AS n FROM ({_FLU} UNION {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU}) OR id IN ({_CUT})"),
         (f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU} UNION ALL {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id IN ({_FLU} UNION {_CUT})"),
         (f"SELECT count(*) AS n FROM (SELECT id FROM patients EXCEPT {_CUT})", f"SELECT count(*) AS n FROM patients WHERE id NOT IN ({_CUT})"),
+        # One table and nobody of the other, or both: no noise but that of each
+        (
+            "SELECT what, sum(v) AS n FROM (SELECT diagnosis AS what, cost AS v FROM visits UNION ALL SELECT region, income FROM patients WHERE age > 900) GROUP BY what",
+            "SELECT diagnosis AS what, sum(cost) AS n FROM visits GROUP BY diagnosis",
+        ),
+        (
+            "SELECT sum(v) AS n FROM (SELECT cost AS v FROM visits UNION ALL SELECT income FROM patients)",
+            "SELECT (SELECT sum(cost) FROM visits) + (SELECT sum(income) FROM patients) AS n",
+        ),
+        (
+            "SELECT sum(v) AS n FROM (SELECT income AS v FROM patients UNION ALL SELECT cost FROM visits)",
+            "SELECT sum(a + b) AS n FROM (SELECT (SELECT sum(cost) FROM visits) AS a, (SELECT sum(income) FROM patients) AS b)",
+        ),
+        (
+            "SELECT region, age FROM patients WHERE age < 30 UNION SELECT region, age FROM patients WHERE region = 'n' AND age < 40",
+            "SELECT DISTINCT region, age FROM patients WHERE age < 30 UNION SELECT DISTINCT region, age FROM patients WHERE region = 'n' AND age < 40",
+        ),
+        (
+            "SELECT EXISTS (SELECT region FROM patients WHERE age = 41 AND region = 'n') AS n",
+            "SELECT coalesce(count(*) > 0, false) AS n FROM patients WHERE age = 41 AND region = 'n'",
+        ),
         (
             "SELECT k.diagnosis, count(v.id) AS n FROM kinds k LEFT JOIN visits v ON v.diagnosis = k.diagnosis GROUP BY ALL",
             "SELECT diagnosis, count(*) AS n FROM visits GROUP BY diagnosis",
@@ -130,7 +174,12 @@ def test_a_table_in_two_parts_has_the_numbers_of_the_table(
     ],
 )  # fmt: skip
 def test_two_ways_to_ask_have_one_answer(guarded: tuple[str, Guard], query: str, other: str) -> None:
-    assert answer(guarded[1], query) == answer(guarded[1], other)
+    method, guard = guarded
+    if method == "rounding" and "sum(" in query:
+        with pytest.raises(Refused, match=r"SDC0(43|52)"):
+            guard.sql(query)
+        return
+    assert answer(guard, query) == answer(guard, other)
 
 
 def test_records_of_other_populations_are_not_put_together() -> None:

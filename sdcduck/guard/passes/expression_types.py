@@ -46,6 +46,9 @@ def _of_this(annotator: Any, node: exp.Nullif) -> exp.Nullif:
 
 
 def _of_call(annotator: Any, node: exp.Anonymous) -> exp.Anonymous:
+    if folded(node.name) == "strlen":
+        annotator._set_type(node, exp.DataType.Type.BIGINT)
+        return node
     if folded(node.name) in _MAKE_INTERVALS:
         annotator._set_type(node, exp.DataType.Type.INTERVAL)
         return node

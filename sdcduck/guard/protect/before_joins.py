@@ -109,6 +109,8 @@ def _tied_by(scope: Scope, units: exp.Select, alias: str) -> exp.Column | None:
     """The unit of a table that is joined by it alone, and to whole numbers: then equal ones are one group, too."""
     found: exp.Column | None = None
     for join in units.args.get("joins") or []:
+        if join.args.get("on") is None:  # an answer of one row
+            return None
         for condition in conjuncts(join.args["on"]):
             if alias not in _tables(condition):
                 continue

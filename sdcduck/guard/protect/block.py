@@ -25,6 +25,7 @@ from sdcduck.guard.protect.groups import (
     group_keys,
     grouped,
     groups_records,
+    has_one_row,
     identifying,
     is_per_unit,
     of_records,
@@ -98,6 +99,9 @@ class Block:
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
             value, name = item.unalias(), item.alias_or_name
+            unit = self.scope.unit_of(value) if isinstance(value, exp.Coalesce) else None
+            if unit is not None:  # of (a JOIN b USING (unit)) AS q
+                value, item = unit, exp.alias_(unit, name, quoted=True)
             refuse_own_name(name)
             if folded(name) in roles:
                 raise Refused("SDC031", name)
@@ -124,6 +128,9 @@ class Block:
                 if roles[folded(name)] is Role.UNIT and self.scope.method.from_cells:
                     item = exp.alias_(exp.Null(), name, quoted=True)  # cells have no unit; it can still be counted
                 projections.append(item)
+            elif isinstance(value, exp.Null):
+                roles[folded(name)] = Role.COMPUTED
+                projections.append(exp.alias_(value, name, quoted=True))
             elif value.find(exp.Query) is not None:
                 roles[folded(name)] = Role.COMPUTED
                 called = exp.to_identifier(name, quoted=True)
@@ -172,6 +179,7 @@ class Block:
         if select.args.get("kind") or select.args.get("hint"):
             raise Refused("SDC005", "an unusual clause")
         refuse_unknown_aggregates(select)
+        one_row = has_one_row(select)
         keys = group_keys(self.scope)
         identified_by = identifying(self.scope, keys)
         numbers = _numbers(self.scope)
@@ -221,7 +229,9 @@ class Block:
             f"{self.scope.policy.method}{brought}"
         )
         hides_few = self.scope.policy.min_units > 1 and not self.scope.method.from_cells
-        return Relation(Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few)
+        return Relation(
+            Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few, one_row=one_row
+        )
 
 
 def _numbers(scope: Scope) -> OfUnits | OfRecords:

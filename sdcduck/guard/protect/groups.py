@@ -95,6 +95,18 @@ def settle_group_by_all(select: exp.Select) -> None:
     select.set("group", None)
 
 
+def has_one_row(select: exp.Select) -> bool:
+    """Whether a SELECT has one row, however many there are in what it reads: aggregates, and nothing but these."""
+    if any(select.args.get(clause) for clause in ("group", "having", "qualify", "limit", "offset", "distinct")):
+        return False
+    if any(item.find(*_MAKE_ROWS) is not None for item in select.expressions):
+        return False
+    return all(map(aggregates, select.expressions))
+
+
+_MAKE_ROWS = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Anonymous)
+
+
 def without_order(select: exp.Select) -> None:
     """Take ORDER BY off a subquery of records without LIMIT, in place: whoever reads it reads rows without an order."""
     order = select.args.get("order")

@@ -43,7 +43,7 @@ def order_joins(scope: Scope) -> None:
             conditions.extend(conjuncts(factored(join.args["on"])))
     tables = {table.alias_or_name: table for table in [scope.select.args["from_"].this, *(join.this for join in joins)]}
     waiting = {alias: table for alias, table in tables.items() if alias != scope.alias}
-    ordered, conditions = _tied([scope.alias], waiting, conditions)
+    ordered, conditions = _tied(scope, [scope.alias], waiting, conditions)
     scope.select.set("from_", exp.From(this=tables[scope.alias]))
     scope.select.set("joins", [*ordered, *(join for join in every if join not in joins)])
     scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
@@ -68,16 +68,18 @@ def _tie_behind(scope: Scope, every: Sequence[exp.Join], joins: Sequence[exp.Joi
     before = [join.this.alias_or_name for join in joins if all(join is not other for other in behind)]
     placed = [scope.select.args["from_"].this.alias_or_name, *before]
     waiting = {join.this.alias_or_name: join.this for join in behind}
-    ordered, conditions = _tied(placed, waiting, [*conjuncts(factored(where.this))])
+    ordered, conditions = _tied(scope, placed, waiting, [*conjuncts(factored(where.this))])
     kept = [join for join in joins if all(join is not other for other in behind)]
     scope.select.set("joins", [*kept, *ordered, *(join for join in every if all(join is not one for one in joins))])
     scope.select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
 
 
 def _tied(
-    placed: list[str], waiting: dict[str, exp.Expr], conditions: list[exp.Expr]
+    scope: Scope, placed: list[str], waiting: dict[str, exp.Expr], conditions: list[exp.Expr]
 ) -> tuple[list[exp.Join], list[exp.Expr]]:
     """Relations as joins, each by the equalities that tie it to those before; and the conditions that are left.
+
+    An answer of one row needs none.
 
     Raises:
         Refused: one is tied to none.
@@ -86,6 +88,11 @@ def _tied(
     while waiting:
         tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
         alias = next((alias for alias in waiting if tied[alias]), None)
+        beside = next((alias for alias in waiting if scope.sources[alias].one_row), None)
+        if alias is None and beside is not None:
+            ordered.append(exp.Join(this=waiting.pop(beside), kind="CROSS"))
+            placed.append(beside)
+            continue
         if alias is None:
             first = next(iter(waiting))
             raise Refused("SDC034", f"{first}: {_TIES if not _in_or(conditions, list(waiting)) else _EACH}")
@@ -113,10 +120,13 @@ def check_joins(scope: Scope) -> None:
         raise Refused("SDC033", "start FROM with the unit-level table")
     for join in scope.select.args.get("joins") or []:
         kind = (join.side or "", join.kind or "", join.method or "")
-        if kind not in (("", "", ""), ("", "INNER", ""), ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+        if kind not in (*_INNER, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
+        if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
+            join.set("this", _apart(scope, join.this))
+            continue
         if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
             raise Refused("SDC034", alias)
         pairs = []

@@ -36,13 +36,14 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
-from sdcduck.guard.protect.groups import without_order
+from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
+from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
-from sdcduck.guard.protect.semijoins import publish_values, without_correlation, without_semi_joins
+from sdcduck.guard.protect.semijoins import publish_sides, publish_values, without_correlation, without_semi_joins
 from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
 from sdcduck.guard.protect.total import shorten_searches
@@ -118,6 +119,7 @@ class Protection:
                 _refuse_more(node)
             return relation
         if isinstance(node, exp.SetOperation):
+            publish_sides(node, partial(self._holds_records, visible), self._is_unit)
             sides = [self.query(side, visible) for side in (node.this, node.expression)]
             labels = [side.label for side in sides]
             if Label.UNIT in labels:
@@ -137,6 +139,7 @@ class Protection:
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
+        without_narrowing_joins(select, holds)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None
         sources: dict[str, Relation] = {}
@@ -151,7 +154,7 @@ class Protection:
             without_distinct_on(select)
             without_correlation(select)
             self.progress.ties.update(without_ties(select, self.progress.number))
-        elif tables_of(select):
+        else:
             publish_values(select, holds)
         joins = without_correlated_values(select, self.progress.number, None if units else holds)
         self._label([join.this for join in joins], known, sources)
@@ -169,7 +172,8 @@ class Protection:
         if not units:
             as_written(select)
             labels = {relation.label for relation in sources.values()}
-            return Relation(Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC, column_names(select))
+            label = Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC
+            return Relation(label, column_names(select), one_row=has_one_row(select))
         narrow_joins(self.progress, select, sources, known)
         block = Block(self.progress, select, sources, units, known, original)
         if id(select) != self._result and (not block.is_aggregate or block.is_per_unit):
@@ -203,6 +207,11 @@ class Protection:
             return known[name].label is Label.UNIT if name in known else name in names
 
         return holds_records(source, is_record, units)
+
+    def _is_unit(self, column: exp.Expr) -> bool:
+        """Whether a column has the name of a unit."""
+        units = {folded(unit) for policy in self.progress.policies.values() for unit in policy.identifiers}
+        return isinstance(column, exp.Column) and folded(column.name) in units
 
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, typed
+from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of, typed, whole_number
 
 _KEY = "_k"
 _NEVER_NULL = "never NULL"
@@ -79,7 +79,7 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     if not pairs:
         return None
     query = exp.Select(expressions=[], from_=exp.From(this=join.this))
-    return exp.Not(this=_in(pairs, query, narrowing)) if join.kind == "ANTI" else _in(pairs, query, narrowing)
+    return exp.Not(this=in_rows(pairs, query, narrowing)) if join.kind == "ANTI" else in_rows(pairs, query, narrowing)
 
 
 def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
@@ -88,7 +88,7 @@ def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
     if pair is None:
         return None
     mine, other = pair
-    same = _in([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
+    same = in_rows([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
     none = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this))
     none.set("where", exp.Where(this=exp.Is(this=mine, expression=exp.Null())))
     missing = exp.and_(exp.Is(this=other.copy(), expression=exp.Null()), exp.Exists(this=none), copy=False)
@@ -132,13 +132,18 @@ def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] |
         if tied is not None:
             pairs, others = tied
             query.set("distinct", None)
-            exists.replace(_in(pairs, query, others))
+            exists.replace(in_rows(pairs, query, others))
 
 
 def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
     """Compare public rows and answers with the values of records that are published, as SELECT DISTINCT has them.
 
-    EXISTS becomes IN, where equalities tie it.
+    EXISTS becomes IN, where equalities tie it. Where nothing does, it says whether their published number is above 0::
+
+        SELECT EXISTS (SELECT 1 FROM people WHERE age > 90), 'North' IN (SELECT region FROM people)
+
+        SELECT coalesce((SELECT count(*) > 0 FROM people WHERE age > 90), false),
+            'North' IN (SELECT DISTINCT region FROM people)
 
     Args:
         select: over no records, changed in place.
@@ -146,15 +151,49 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     """
 
     def plain(query: exp.Expr) -> bool:
-        if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
-            return False
-        return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+        return _has_records(query, holds_records)
 
     without_correlation(select, plain)
+    for exists in exists_of(select):
+        query = exists.this
+        limit = query.args.get("limit") if isinstance(query, exp.Select) else None
+        if limit is not None and (whole_number(limit.expression) or 0) > 0:
+            query.set("limit", None)  # one row is enough
+        if plain(query):
+            some = exp.GT(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Literal.number(0))
+            query.set("distinct", None)
+            query.set("expressions", [exp.alias_(some, _KEY, quoted=True)])
+            exists.replace(exp.Coalesce(this=exp.Subquery(this=query), expressions=[exp.false()]))
     for found in select.find_all(exp.In):
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
         if query is not None and found.find_ancestor(exp.Select) is select and plain(query):
             query.set("distinct", exp.Distinct())
+
+
+def _has_records(query: exp.Expr, holds_records: Callable[[exp.Expr], bool]) -> bool:
+    """Whether a query has the rows of its relations, among which are records."""
+    if not isinstance(query, exp.Select) or any(query.args.get(part) for part in _OF_GROUPS):
+        return False
+    return not any(map(has_aggregate, query.expressions)) and any(map(holds_records, tables_of(query)))
+
+
+def publish_sides(
+    node: exp.SetOperation, holds_records: Callable[[exp.Expr], bool], is_unit: Callable[[exp.Expr], bool]
+) -> None:
+    """Have the sides of UNION, INTERSECT and EXCEPT the values of records that are published, in place.
+
+    ::
+
+        SELECT region FROM people UNION SELECT region FROM firms
+        SELECT DISTINCT region FROM people UNION SELECT DISTINCT region FROM firms
+
+    Where rows have their unit they stay records, of which no row of one decides whether one of another is there.
+    """
+    if not node.args.get("distinct"):
+        return
+    for side in (node.this, node.expression):
+        if _has_records(side, holds_records) and not any(is_unit(item.unalias()) for item in side.expressions):
+            side.set("distinct", exp.Distinct())
 
 
 def exists_of(select: exp.Select) -> list[exp.Exists]:
@@ -201,7 +240,7 @@ def _sides(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.C
     return (mine[0], other[0]) if len(mine) == len(other) == 1 else None
 
 
-def _in(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, conditions: list[exp.Expr]) -> exp.Expr:
+def in_rows(pairs: list[tuple[exp.Column, exp.Column]], query: exp.Select, conditions: list[exp.Expr]) -> exp.Expr:
     """``(a, b) IN (SELECT x, y ..)`` that is never NULL."""
     items, known = [], []
     for place, (mine, _) in enumerate(pairs):

@@ -62,10 +62,14 @@ class Term:
 
     Attributes:
         scale: what its published number is multiplied by, as SQL to be written behind it.
+        instead_of: measures in whose place it is taken, where these are missing: ``coalesce(income, bonus)``.
+        needed: of each of these one measure has to be there for a row to be added up; None: all of its own.
     """
 
     scale: str
     value: exp.Column | Function | None
+    instead_of: tuple[exp.Column, ...] = ()
+    needed: tuple[tuple[exp.Column, ...], ...] | None = None
 
     @property
     def columns(self) -> tuple[exp.Column, ...]:
@@ -73,6 +77,11 @@ class Term:
         if isinstance(self.value, Function):
             return self.value.columns
         return () if self.value is None else (self.value,)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it is 0 in some of the rows that are added up: something else is there, or the analyst wrote 0."""
+        return self.needed is not None
 
 
 def terms_of(scope: Scope, node: exp.Expr) -> list[Term] | None:
@@ -92,6 +101,8 @@ def _terms(scope: Scope, node: exp.Expr, scale: str) -> list[Term] | None:
         return None if constant_value(node) is None else [Term(f"{scale} * {_written(node)}", None)]
     if isinstance(node, exp.Column):
         return [Term(scale, node)]
+    if isinstance(node, exp.Coalesce):
+        return _first_known(scope, node, scale)
     found = function_of_measures(scope, node)
     if found is not None:
         return [Term(f"{scale}{found.scale}", found.value)]
@@ -109,6 +120,36 @@ def _terms(scope: Scope, node: exp.Expr, scale: str) -> list[Term] | None:
         if constant is not None and (sign == "*" or constant != 0):
             return _terms(scope, with_measure, f"{scale} {sign} {_written(factor)}")
     return None
+
+
+def _first_known(scope: Scope, node: exp.Coalesce, scale: str) -> list[Term] | None:
+    """The terms of ``coalesce(one, other, .., 0)``: each measure of the rows in which those before it are missing.
+
+    In place of 0 there may be ``0 * dimension``, which is NULL where the dimension is.
+    """
+    parts = [node.this, *node.expressions]
+    has_zero, nought = constant_value(parts[-1]) == 0, _nought_where(scope, parts[-1])
+    measures = parts[:-1] if has_zero or nought is not None else parts
+    columns = [column for part in measures if (column := _measure(scope, part)) is not None]
+    if len(columns) < len(measures):
+        return None
+    if scope.method.from_cells:
+        raise Refused("SDC052", "coalesce among terms: a publication has sums of cells, and no records without a value")
+    for column in columns:
+        scope.refuse_filled(column)
+    needed = () if has_zero else ((*columns, *filter(None, [nought])),)
+    return [Term(scale, column, tuple(columns[:place]), needed) for place, column in enumerate(columns)]
+
+
+def _nought_where(scope: Scope, node: exp.Expr) -> exp.Column | None:
+    """The column of ``0 * column``, a dimension of whole numbers; None: it is something else."""
+    if not isinstance(node, exp.Mul) or constant_value(node.this) != 0:
+        return None
+    column = node.expression
+    if not isinstance(column, exp.Column) or family(column) != "whole" or scope.has_measure(column):
+        return None
+    scope.check(column)
+    return column
 
 
 def constant_value(node: exp.Expr) -> Fraction | None:
@@ -287,14 +328,21 @@ def known_rows(scope: Scope, terms: Sequence[Term], condition: str, numbers: Num
     Raises:
         Refused: the method does not know.
     """
-    columns = {text(column): column for term in terms for column in term.columns}
-    for column in columns.values():
+    needed: dict[str, tuple[exp.Column, ...]] = {}
+    for term in terms:
+        some_of = [(column,) for column in term.columns] if term.needed is None else term.needed
+        needed.update((" ".join(map(text, columns)), columns) for columns in some_of)
+    for columns in needed.values():
         if len(terms) > 1 or isinstance(terms[0].value, Function):
-            scope.refuse_filled(column)
+            for column in columns:
+                scope.refuse_filled(column)
         if scope.method.from_cells:
-            numbers.known(text(column), condition)
+            numbers.known(text(columns[0]), condition)
+        elif len(columns) == 1:
+            condition = where_known(scope, columns[0], None, condition)
         else:
-            condition = where_known(scope, column, None, condition)
+            some = " OR ".join(f"{text(column)} IS NOT NULL" for column in columns)
+            condition = both(condition, f"({some})")
     return condition
 
 
@@ -307,6 +355,15 @@ def sum_of_terms(scope: Scope, terms: Sequence[Term], condition: str, numbers: N
     for term in terms:
         if term.value is None:
             parts.append(f"1{term.scale}" if mean else f"{numbers.count(rows)}{term.scale}")
+            continue
+        if term.is_filled:
+            among = rows
+            for column in term.instead_of:
+                among = both(among, f"{text(column)} IS NULL")
+            total, _ = total_of(scope, term.value, among, numbers)
+            filled = f"({numbers.or_zero(total.sql, numbers.some(rows), rows)})"
+            among_them = f" / nullif({numbers.count(rows)}, 0)" if mean else ""
+            parts.append(f"{filled}{among_them}{term.scale}")
             continue
         total, added = total_of(scope, term.value, rows, numbers)
         sql = total.mean(numbers.known(added, rows), numbers.method.steps) if mean else total.sql

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -80,13 +81,14 @@ def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relatio
     roles: dict[str, Role] = {}
     measures: dict[str, str] = {}
     missing: set[str] = set()
-    for one, other in zip(*sides, strict=True):
+    for place, (one, other) in enumerate(zip(*sides, strict=True)):
         name, beside = folded(one.alias_or_name), folded(other.alias_or_name)
-        roles[name] = _role(left, name, right, beside)
-        if not _are_of_one_type(one.unalias(), other.unalias()):
+        ours, theirs = (_values(side, place) for side in (node.this, node.expression))
+        roles[name] = _role(left, name if ours else None, right, beside if theirs else None)
+        if not all(_are_of_one_type(*pair) for pair in pairwise([*ours, *theirs])):
             raise Refused("SDC043", f"{name}: columns of different types; cast one")
         if roles[name] is Role.MEASURE:
-            measures[name] = left.measures[name]
+            measures[name] = left.measures[name] if ours else right.measures[beside]
         if name in left.missing or beside in right.missing:
             missing.add(name)
     rows_of = max(left.rows_of, right.rows_of, key=len) or (folded(policy.name),)
@@ -106,18 +108,32 @@ def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relatio
     )  # fmt: skip
 
 
-def _role(left: Relation, name: str, right: Relation, beside: str) -> Role:
-    roles = {left.roles[name], right.roles[beside]}
+def _values(side: exp.Expr, place: int) -> list[exp.Expr]:
+    """What one column of a set operation is in each of its sides; where it is NULL, it is nothing."""
+    if isinstance(side, exp.SetOperation):
+        return _values(side.this, place) + _values(side.expression, place)
+    inner = side.unnest()
+    if isinstance(inner, exp.SetOperation):
+        return _values(inner, place)
+    value = inner.selects[place].unalias() if isinstance(inner, exp.Query) else inner
+    return [] if isinstance(value, exp.Null) else [value]
+
+
+def _role(left: Relation, name: str | None, right: Relation, beside: str | None) -> Role:
+    """The role of a column; a name that is None: it is NULL in all rows of that side."""
+    found = [(left, name), (right, beside)]
+    roles = {relation.roles[column] for relation, column in found if column is not None}
     if Role.MEASURE in roles:
         # One measure has one noise: what has another name is another one.
-        if roles != {Role.MEASURE} or left.measures[name] != right.measures[beside]:
-            raise Refused("SDC043", f"{name}: a measure, and something else: add up each by itself")
+        called = {relation.measures.get(column) for relation, column in found if column is not None}
+        if roles != {Role.MEASURE} or len(called) > 1:
+            raise Refused("SDC043", f"{name or beside}: a measure, and something else: add up each by itself")
         return Role.MEASURE
     if Role.UNIT in roles:
-        if roles != {Role.UNIT}:
-            raise Refused("SDC043", f"{name}: the unit, and something else")
+        if roles != {Role.UNIT} or name is None or beside is None:
+            raise Refused("SDC043", f"{name or beside}: the unit, and something else")
         return Role.UNIT
-    return Role.DIMENSION if roles == {Role.DIMENSION} else Role.COMPUTED
+    return Role.DIMENSION if roles == {Role.DIMENSION} and name and beside else Role.COMPUTED
 
 
 def _is_looked_in(node: exp.Expr) -> bool:
@@ -154,8 +170,6 @@ def _refuse_compared(node: exp.SetOperation, roles: dict[str, Role], missing: se
 
 def _are_of_one_type(one: exp.Expr, other: exp.Expr) -> bool:
     """Whether the columns become one without a cast that could fail."""
-    if isinstance(one, exp.Null) or isinstance(other, exp.Null):
-        return True
     kinds = (family(one), family(other))
     if None in kinds or kinds[0] != kinds[1]:
         return False

@@ -30,14 +30,14 @@ from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
 
 _MOST_TERMS = 10
-_MOST_COUNTED = 20
+_MOST_COUNTED = 60
 _MOST_SUBTOTALS = 64
 
 
 def is_of_values(scope: Scope, node: exp.Expr) -> bool:
-    """Whether this is count(DISTINCT ..), min or max of dimensions, and not of units or measures."""
+    """Whether this is count(DISTINCT ..), sum(DISTINCT ..), min or max of dimensions, and not of units or measures."""
     value = value_of(node)
-    if value is None:
+    if value is None or (isinstance(node, (exp.Sum, exp.Avg)) and family(value) not in ("whole", "decimal", "real")):
         return False
     if isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) and family(value) != "truth":
         return False
@@ -63,6 +63,13 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     published = exp.column("_value", VALUES, quoted=True)
     if isinstance(node, exp.Count):
         shown: exp.Expr = exp.Count(this=published, big_int=True)
+    elif isinstance(node, (exp.Sum, exp.Avg)):
+        # In one order, so that the last digits of numbers that are not whole do not depend on it.
+        shown = (
+            exp.Anonymous(this="fsum" if isinstance(node, exp.Sum) else "favg", expressions=[published])
+            if family(value) == "real"
+            else type(node)(this=published)
+        )
     elif isinstance(node, exp.Mode):
         known = f"FILTER (WHERE {VALUES}._value IS NOT NULL)"
         shown = parse_one(f"first({VALUES}._value ORDER BY {VALUES}._n DESC, {VALUES}._value) {known}", read="duckdb")

@@ -720,3 +720,41 @@ SELECT count(*) AS n FROM people WHERE income >= 2500;
 
 -- a part of a measure
 SELECT sum(greatest(income - 2500, 0)) AS x FROM people;
+
+-- a measure less another where there is one
+SELECT region, sum(income - coalesce(days, 0)) AS x FROM people LEFT JOIN stays USING (person_id) GROUP BY region;
+
+-- what is known first
+SELECT sum(coalesce(income, days)) AS x, avg(coalesce(income, days)) AS y FROM people JOIN stays USING (person_id);
+
+-- several measures in one column
+SELECT what, sum(v) AS x FROM (SELECT region AS what, income AS v FROM people UNION ALL SELECT ward, days FROM stays) GROUP BY what;
+
+-- a measure beside 0
+SELECT region, sum(a) AS a, sum(b) AS b FROM (SELECT region, income AS a, 0 AS b FROM people UNION ALL SELECT ward, 0, days FROM stays) GROUP BY region;
+
+--| Values that are published, and answers beside records
+
+-- whether there are such records
+SELECT EXISTS (SELECT 1 FROM people WHERE age > 60) AS some, 'North' IN (SELECT region FROM people) AS north;
+
+-- values of two tables
+SELECT region FROM people UNION SELECT ward FROM stays;
+
+-- values that only one has
+SELECT month FROM people EXCEPT SELECT month FROM stays;
+
+-- the sum of different values
+SELECT region, sum(DISTINCT age) AS x, avg(DISTINCT age) AS y FROM people GROUP BY region;
+
+-- the mean length of a text
+SELECT sex, avg(strlen(region)) AS x FROM people GROUP BY sex;
+
+-- an answer of one row beside records
+SELECT region, count(*) AS n FROM people CROSS JOIN (SELECT max(age) - 20 AS old FROM people) t WHERE age > old GROUP BY region;
+
+-- groups of records that are found in a public table, several times
+SELECT DISTINCT sex FROM people p, (SELECT 'North' AS r UNION ALL SELECT 'North') x WHERE p.region = x.r;
+
+-- a join in brackets with a name
+SELECT region, count(*) AS n FROM (people JOIN (SELECT person_id, ward FROM stays) s USING (person_id)) AS q GROUP BY region;
