@@ -48,6 +48,7 @@ OF_NO_DATABASE = frozenset(
         "guard/test_end_of_audit_log.py",
         "guard/test_size_of_audit_log.py",
         "perturbation/test_ptable.py",
+        "masking/test_local_suppression_kernel.py",
         "pictures/test_pictures.py",
         "pictures/test_releases.py",
         "risk/test_attacks_kernels.py",
