@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.masking import anonymization, loss, microaggregation
+from sdcduck.udfs.masking import (
+    added_noise,
+    anonymization,
+    local_groups,
+    local_suppression,
+    loss,
+    microaggregation,
+    pram,
+    recoding,
+    swaps,
+)
 
 PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS, *anonymization.PLANNERS)
-FAMILIES = (Family(name="masking", temporary=("masking_tables.sql", "anonymize_tables.sql"), planners=PLANNERS),)
-from sdcduck.udfs.masking import local_suppression, microaggregation, recoding
-
 FAMILIES = (
-    Family(name="masking", temporary=("masking_tables.sql",), planners=microaggregation.PLANNERS),
-    Family(name="masking", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
-    Family(name="masking", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
-from sdcduck.udfs.masking import added_noise, local_groups, loss, microaggregation, pram, swaps
-
-PLANNERS = (*microaggregation.PLANNERS, *loss.PLANNERS)
-FAMILIES = (
-    Family(name="masking", temporary=("masking_tables.sql",), planners=PLANNERS),
+    Family(name="masking", temporary=("masking_tables.sql", "anonymize_tables.sql"), planners=PLANNERS),
+    Family(name="local_suppression", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
+    Family(name="recoding", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
     Family(
         name="k_noise",
         temporary=("k_noise_tables.sql",),
