@@ -8,7 +8,7 @@
 --|
 --| | method | which values | how many |
 --| |---|---|---|
---| | `best` | the fewest without which the record agrees with `k` as they came; less, if what others lose helps; exact for up to 24 rare records | never more than `sdcmicro` |
+--| | `best` | the fewest without which the record agrees with `k` as they came; less, if what others lose helps; by integer programming for up to 24 rare records | never more than `sdcmicro` |
 --| | `sdcmicro` | those of the R function localSuppression: all rare records lose one value, the rarest first, and again, as long as there are rare ones | |
 --|
 --| The order in which equally rare records have their turn is that of `id`, or of their values: with a number of the row as `id` the

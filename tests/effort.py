@@ -50,6 +50,7 @@ OF_NO_DATABASE = frozenset(
         "masking/test_groups.py",
         "masking/test_local_suppression_kernel.py",
         "perturbation/test_ptable.py",
+        "masking/test_local_suppression_kernel.py",
         "pictures/test_pictures.py",
         "pictures/test_releases.py",
         "risk/test_attacks_kernels.py",
