@@ -16,7 +16,6 @@ from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, Fr
 from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.postgres import errors, protocol, statements
 from sdcduck.gateway.postgres.copying import copy_text
-from sdcduck.gateway.postgres.dialect import with_blanks
 from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.kept import Kept, Transaction
 from sdcduck.gateway.postgres.names import names_of
@@ -39,6 +38,7 @@ from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_o
 from sdcduck.gateway.postgres.working import Work
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused
+from sdcduck.guard.passes.words import with_blanks
 
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]

@@ -11,7 +11,7 @@ from sdcduck.guard.expressions import (
     text,
     without_nulls,
 )
-from sdcduck.guard.protect.aggregates import number
+from sdcduck.guard.protect.aggregates import number, quantiles
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
@@ -86,6 +86,9 @@ class Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        several = quantiles(node)
+        if several:
+            return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
