@@ -15,9 +15,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sdcduck.catalog import Policy
-from sdcduck.errors import unknown
 from sdcduck.guard.passes.words import words_of
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, unknown_relation
 from sdcduck.guard.relations import about, use_of
 from sdcduck.guard.summaries import COLUMNS_OF_SUMMARY, summary
 from sdcduck.quoting import folded, identifier, literal
@@ -196,8 +195,7 @@ def found(known: Known, name: str) -> tuple[Policy, dict[str, str]]:
     for policy, columns in relations:
         if folded(policy.name) == folded(name):
             return policy, columns
-    hint = str(unknown("table", name, [policy.name for policy, _ in relations])).split("; ", 1)[1]
-    raise Refused("SDC020", f"'{name}'; {hint}")
+    raise unknown_relation(name, [policy.name for policy, _ in relations])
 
 
 def _name(words: Sequence[Token]) -> str:

@@ -16,7 +16,7 @@ from sdcduck.guard.calls import is_plain
 from sdcduck.guard.passes.draft import Draft, TableName, Written
 from sdcduck.guard.passes.reading import Reading, readings
 from sdcduck.guard.passes.relation_names import unknown_tables
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, near_function
 from sdcduck.quoting import folded
 
 _CLASSES = words_in(
@@ -188,6 +188,6 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     if name == "list_value" and not elsewhere and not (item.get("arguments") or item.get("children")):
         return  # an end of a slice that is left out
     if name not in known or elsewhere or item.get("catalog"):
-        instead = f": {INSTEAD[name]}" if name in INSTEAD else ""
+        instead = f": {INSTEAD[name]}" if name in INSTEAD else "" if name in FUNCTIONS else near_function(name, FUNCTIONS)
         # A list is shorter for records: that it is answered over numbers would else read as a contradiction.
         raise Refused("SDC010", f"{name}{' of single records' if name in FUNCTIONS and not elsewhere else ''}{instead}")
