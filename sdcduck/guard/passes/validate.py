@@ -66,7 +66,7 @@ def check_query(
 
     Args:
         macros: functions that the guard itself put into the query.
-        pivots: whether there may be PIVOT, UNPIVOT, and series in FROM; they do not stay.
+        pivots: whether there may be PIVOT, UNPIVOT, samples, and series in FROM; they do not stay.
         recursive: whether there may be WITH RECURSIVE; it is none of records.
     """
     if reading.problem:
@@ -151,7 +151,7 @@ def _listed(reading: Reading) -> int:
 def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool, recursive: bool) -> None:
     for item in items:
         kind = item.get("class")
-        if item.get("sample"):
+        if item.get("sample") and not pivots:
             raise Refused("SDC005", "sample")
         if item.get("at_clause"):
             raise Refused("SDC005", "a table as it was at another time")
