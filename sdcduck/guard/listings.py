@@ -40,7 +40,7 @@ _BEFORE = frozenset([TokenType.FROM, TokenType.JOIN, TokenType.COMMA])
 _GIVEN = frozenset([TokenType.PARAMETER, TokenType.PLACEHOLDER])
 _ALIASED = frozenset([TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER])
 
-_DESCRIBED = {name: "VARCHAR" for name in ("column_name", "column_type", "null", "key", "default", "extra")}
+_DESCRIBED = dict.fromkeys(["column_name", "column_type", "null", "key", "default", "extra"], "VARCHAR")
 _TABLES = {
     "database": "VARCHAR", "schema": "VARCHAR", "name": "VARCHAR", "column_names": "VARCHAR[]",
     "column_types": "VARCHAR[]", "temporary": "BOOLEAN",
@@ -260,9 +260,7 @@ def rows_of(columns: dict[str, str], rows: Sequence[Sequence[Cell]], *, order: S
         f"({', '.join([str(number), *(_constant(row[place]) for place in told)])})" for number, row in enumerate(rows)
     )
     named = ", ".join(['"place"', *(f"c{place}" for place in told)])
-    return _List(
-        listed_names, f'SELECT "place", {", ".join(shown)} FROM (VALUES {values}) AS rows_({named})', ordered
-    )
+    return _List(listed_names, f'SELECT "place", {", ".join(shown)} FROM (VALUES {values}) AS rows_({named})', ordered)
 
 
 def _constant(value: Cell) -> str:
@@ -429,19 +427,30 @@ def _columns_of_standard(known: Known) -> _List:
     return _filled(_COLUMNS_OF_STANDARD, rows)
 
 
+def _views_of_duckdb(known: Known) -> _List:
+    """None: what analysts may ask about is a table for them."""
+    return rows_of(_DUCKDB_VIEWS, [])
+
+
+def _schemas_of_duckdb(known: Known) -> _List:
+    return _filled(_DUCKDB_SCHEMAS, [{"database_name": known.database(), "schema_name": "main", "internal": False}])
+
+
+def _databases_of_duckdb(known: Known) -> _List:
+    return _filled(
+        _DUCKDB_DATABASES,
+        [{"database_name": known.database(), "internal": False, "type": "duckdb", "readonly": True}],
+    )
+
+
+def _schemata_of_standard(known: Known) -> _List:
+    return _filled(_SCHEMATA, [{"catalog_name": known.database(), "schema_name": "main"}])
+
+
 _FUNCTIONS = {
-    "duckdb_tables": _tables_of_duckdb,
-    "duckdb_views": lambda known: rows_of(_DUCKDB_VIEWS, []),
-    "duckdb_columns": _columns_of_duckdb,
-    "duckdb_schemas": lambda known: _filled(
-        _DUCKDB_SCHEMAS, [{"database_name": known.database(), "schema_name": "main", "internal": False}]
-    ),
-    "duckdb_databases": lambda known: _filled(
-        _DUCKDB_DATABASES, [{"database_name": known.database(), "internal": False, "type": "duckdb", "readonly": True}]
-    ),
-}
+    "duckdb_tables": _tables_of_duckdb, "duckdb_views": _views_of_duckdb, "duckdb_columns": _columns_of_duckdb,
+    "duckdb_schemas": _schemas_of_duckdb, "duckdb_databases": _databases_of_duckdb,
+}  # fmt: skip
 _INFORMATION = {
-    "tables": _tables_of_standard,
-    "columns": _columns_of_standard,
-    "schemata": lambda known: _filled(_SCHEMATA, [{"catalog_name": known.database(), "schema_name": "main"}]),
-}
+    "tables": _tables_of_standard, "columns": _columns_of_standard, "schemata": _schemata_of_standard,
+}  # fmt: skip

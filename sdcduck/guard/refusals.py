@@ -12,7 +12,10 @@ REASONS = {
     "SDC001": ("not valid SQL", "Correct the statement."),
     "SDC002": ("too long or too deeply nested", "Send a shorter statement."),
     "SDC003": ("not exactly one statement", "Send one SELECT at a time."),
-    "SDC004": ("not a query", "SELECT is answered, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE; nothing can be changed, set or loaded."),
+    "SDC004": (
+        "not a query",
+        "SELECT is answered, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE; nothing can be changed, set or loaded.",
+    ),
     "SDC005": ("a form of SQL that the guard does not know", "Write it with plain SELECT, JOIN, GROUP BY and WITH."),
     "SDC010": (
         "a function that is not on the list",

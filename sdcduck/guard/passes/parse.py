@@ -32,7 +32,7 @@ def read_text(draft: Draft) -> None:
 
 
 def number_parameters(draft: Draft) -> None:
-    """Write $1 for ?, as parts of a query may be copied or change places; with a blank behind it where sqlglot needs one.
+    """Write $1 for ?, as parts of a query may be copied or change places, and blanks where sqlglot needs them.
 
     >>> after(number_parameters, "SELECT count(*) FROM people WHERE age = ? AND region <> '?'")
     SELECT count(*) FROM people WHERE age = $1 AND region <> '?'

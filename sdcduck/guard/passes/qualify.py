@@ -105,11 +105,13 @@ def _own_names(tree: exp.Expr) -> set[str]:
 
 def _relations(tree: exp.Expr) -> list[str]:
     """What relations are called in the query."""
-    return sorted({source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery) if source.alias_or_name})
+    named = {source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery)}
+    return sorted(named - {""})
 
 
 _AFTER = re.compile(
-    r"(?:Unknown column|Unknown output column|Unknown table|Alias already used|Cannot automatically join): (?P<name>.+)",
+    r"(?:Unknown column|Unknown output column|Unknown table|Alias already used|Cannot automatically join)"
+    r": (?P<name>.+)",
     re.S,
 )
 

@@ -1,4 +1,4 @@
-"""Comparisons with ANY, SOME and ALL of a list that is written out: as IN, or as comparisons with each of its values."""
+"""Comparisons with ANY, SOME and ALL of a list that is written out: as IN, or as one comparison for each value."""
 
 from __future__ import annotations
 

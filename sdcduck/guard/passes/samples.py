@@ -28,8 +28,6 @@ def expand_samples(draft: Draft) -> None:
     >>> after(expand_samples, "SELECT region FROM regions TABLESAMPLE 50%")
     SELECT region FROM (SELECT * FROM regions QUALIFY LEFT(MD5(CAST(0 AS TEXT) || '/' || CAST(ROW_NUMBER() OVER () AS
     TEXT)), 8) < '80000000') AS "regions"
-    >>> after(expand_samples, "SELECT count(*) FROM people TABLESAMPLE 50%")[:68]
-    refused: SDC045: LIMIT, DISTINCT, ORDER BY or a window over unit-lev
     """
     for sample in list(draft.tree.find_all(exp.TableSample)):
         relation = sample.parent
@@ -85,8 +83,8 @@ def _drawn(sample: exp.TableSample) -> exp.Select:
         return _first(select, hashed, parse_one("SELECT 1 LIMIT 1%", read="duckdb").args["limit"].copy(), several)
     if share < 100:
         border = exp.Literal.string(f"{int(share / 100 * 2**32):08x}")
-        part = exp.Left(this=hashed, expression=exp.Literal.number(8))
-        select.set("qualify", exp.Qualify(this=exp.LT(this=part, expression=border)))
+        first = exp.Left(this=hashed, expression=exp.Literal.number(8))
+        select.set("qualify", exp.Qualify(this=exp.LT(this=first, expression=border)))
     return select
 
 
@@ -102,7 +100,6 @@ def _first(select: exp.Select, by: exp.Expr, limit: exp.Expr, percent: exp.Expr 
 
 
 def _number(value: exp.Expr | None, *, whole: bool = False) -> str:
-    plain = isinstance(value, exp.Literal) and not value.is_string
-    if not plain or (whole and not value.is_int):
+    if not isinstance(value, exp.Literal) or value.is_string or (whole and not value.is_int):
         raise Refused("SDC005", "a sample of anything but a number of rows or percent: TABLESAMPLE 10%")
     return str(value.this)

@@ -188,6 +188,8 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     if name == "list_value" and not elsewhere and not (item.get("arguments") or item.get("children")):
         return  # an end of a slice that is left out
     if name not in known or elsewhere or item.get("catalog"):
-        instead = f": {INSTEAD[name]}" if name in INSTEAD else "" if name in FUNCTIONS else near_function(name, FUNCTIONS)
+        instead = (
+            f": {INSTEAD[name]}" if name in INSTEAD else "" if name in FUNCTIONS else near_function(name, FUNCTIONS)
+        )
         # A list is shorter for records: that it is answered over numbers would else read as a contradiction.
         raise Refused("SDC010", f"{name}{' of single records' if name in FUNCTIONS and not elsewhere else ''}{instead}")

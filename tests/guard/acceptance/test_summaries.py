@@ -80,7 +80,9 @@ def test_few_are_hidden_in_a_summary_too() -> None:
             )
 
 
-@pytest.mark.parametrize("of", ["people", "stays", "regions", "SELECT region, count(*) AS n FROM people GROUP BY region"])
+@pytest.mark.parametrize(
+    "of", ["people", "stays", "regions", "SELECT region, count(*) AS n FROM people GROUP BY region"]
+)
 def test_what_is_told_with_nothing_to_hide_is_what_duckdb_tells(exact: Guard, of: str) -> None:
     found = summary(exact, of)
     plain = exact._con.cursor().sql(f"SUMMARIZE {of}").to_arrow_table()
@@ -198,7 +200,7 @@ def test_what_is_no_list_is_read_as_ever(exact: Guard) -> None:
     assert (a, b, n) == ("(DESCRIBE people)", "FROM duckdb_columns()", 1200)
     with pytest.raises(Refused, match="SDC003"):
         exact.sql("DESCRIBE people; SELECT 1")
-    with pytest.raises(Refused, match="SDC005.*parameters"):
+    with pytest.raises(Refused, match=r"SDC005.*parameters"):
         exact.sql("SUMMARIZE SELECT * FROM people WHERE age > ?", [3])
     with pytest.raises(Refused, match=r"SDC002.*name some"):
         exact.sql("SUMMARIZE SELECT " + ", ".join(f"age + {i} AS a{i}" for i in range(61)) + " FROM people")
@@ -219,5 +221,3 @@ def test_tables_with_odd_names_are_listed() -> None:
             quoted = '"' + name.replace('"', '""') + '"'
             assert one.sql(f"DESCRIBE {quoted}").to_pylist()[0]["column_name"] == name
             assert one.sql(f"SUMMARIZE {quoted}").to_pylist()[0]["column_name"] == name
-
-
