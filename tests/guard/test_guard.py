@@ -195,7 +195,7 @@ REFUSED = {
     "SELECT count(*) FROM memory.main.people": "SDC020",
     "SELECT count(*) FROM sdc.people": "SDC020",
     "WITH people AS (SELECT 1 AS n) SELECT n FROM main.people": "SDC020",
-    "SELECT count(*) FROM duckdb_tables()": "SDC021",
+    "SELECT count(*) FROM duckdb_settings()": "SDC021",
     "SELECT count(*) FROM 'people.csv'": "SDC020",
     "SELECT count(*) FROM read_csv('people.csv')": "SDC021",
     "SELECT regoin, count(*) FROM people GROUP BY regoin": "SDC030",
