@@ -235,7 +235,7 @@ REFUSED = {
     "SELECT error(region) FROM people": "SDC010",
     "SELECT sdc_count(record_key) FROM people": "SDC010",
     "SELECT getenv('HOME')": "SDC010",
-    "SELECT count(*) FROM people TABLESAMPLE 10%": "SDC005",
+    "SELECT count(*) FROM people TABLESAMPLE 10%": "SDC045",
     "WITH RECURSIVE r AS (SELECT 1 AS i EXCEPT SELECT i + 1 FROM r) SELECT * FROM r": "SDC005",
     "SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM regions r WHERE r.code > people.age)": "SDC044",
     "SELECT count(*) FROM people p SEMI JOIN people q ON p.region = q.region": "SDC044",
