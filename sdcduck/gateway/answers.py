@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -327,6 +327,10 @@ class Role:
     def schema(self) -> dict[str, Mapping[str, str]]:
         """The columns of all relations, also those of the system catalog."""
         return {**self.catalog.schema, **self.own}
+
+    def shows(self, name: str, setting: Callable[[str], str | None]) -> bool:
+        """Whether SHOW is about a table: there is no such setting."""
+        return name != "all" and setting(name) is None and name.rpartition(".")[2] in self.own
 
     def is_system(self, sql: str) -> bool:
         """Whether a question is about the database itself."""

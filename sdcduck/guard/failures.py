@@ -19,8 +19,14 @@ _NAME = r"(?!_)(?P<name>[a-z][a-z_0-9]{0,40}|[-+*/%|<>=!~^&]{1,3})"
 _LISTED = rf"(?:{_TYPE}(?:, |(?=\)))){{0,9}}"
 _FORMS = (
     (
-        rf"No function matches the given name and argument types '{_NAME}\((?P<types>{_LISTED})\)'",
+        r"(?:No matching aggregate function\s+Binder Error: )?No function matches the given name and argument types "
+        rf"'{_NAME}\((?P<types>{_LISTED})\)'",
         "no function {name}({types}): a cast helps, as x::DOUBLE or x::VARCHAR",
+    ),
+    (
+        r"Could not choose a best candidate function for the function call "
+        rf"\"{_NAME}\((?P<types>{_LISTED})\)\"",
+        "several functions {name}({types}): a cast helps, as x::DOUBLE or x::VARCHAR",
     ),
     (
         rf"Cannot compare values of type (?P<a>{_TYPE}) and (?:values of )?type (?P<b>{_TYPE})",

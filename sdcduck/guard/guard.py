@@ -18,6 +18,7 @@ from sdcduck.errors import SDCError
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
+from sdcduck.guard.listings import Described, listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
@@ -352,6 +353,7 @@ class Guard:
                 return self._values(question, user, left, first)
 
             query = with_noise(written_out(query, values), lambda table: self._noise_of(table, version))
+            query = listed(query, _Told(self, version, user, first))
         rewritten = self._rewritings.of(query, version)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
@@ -363,6 +365,40 @@ class Guard:
             self._schema.check_unique(unique)
         return rewritten
 
+    @in_memory()
+    def _database(self) -> str:
+        with self._alone:
+            return self._schema.database()
+
+    @in_memory()
+    def _answers(self, query: str, version: str) -> bool:
+        """Whether a question would be answered; nothing is remembered of it."""
+        try:
+            with self._alone, self._schema.shapes.once():
+                self._rewriter.made(query, self._schema.policies(version))
+        except Refused as refused:
+            if refused.code not in _WITHOUT_ANSWER:
+                raise
+            return False
+        return True
+
+    def _described(
+        self, query: str, version: str, user: str, first: Callable[[Question], None] | None
+    ) -> list[Described]:
+        """The columns of the answer to a query; of one that asks for records, those that it would have."""
+        try:
+            rewritten = self._rewrite(query, version, user, first)
+        except Refused as refused:
+            if refused.code not in _WITHOUT_ANSWER:
+                raise
+            try:
+                rewritten = self._rewrite(f"SELECT * FROM ({query}\n) LIMIT 0", version, user, first)
+            except Refused:
+                raise refused from None
+        worth = {folded(one.column): one.statistic for one in self._laws.worth(rewritten)}
+        columns = self._limited.ask(lambda cursor: columns_of(cursor, rewritten.sql, ()))
+        return [(name, kind, worth.get(folded(name), "")) for name, kind in columns]
+
     def _noise_of(self, table: str, version: str) -> Sequence[Row]:
         """The rows of `sdc_noise` for a table that whoever asks may see."""
         with self._alone:
@@ -373,3 +409,30 @@ class Guard:
             return []
         self._schema.check_facts(policy)
         return self._laws.rows(policy)
+
+
+_WITHOUT_ANSWER = frozenset(["SDC040", "SDC041", "SDC042", "SDC043", "SDC044", "SDC045", "SDC050", "SDC051", "SDC052"])
+"""What questions are refused with that have no protected answer, whatever their words."""
+
+
+class _Told:
+    """What a guard tells of its database to whoever asks (`sdcduck.guard.listings.Known`)."""
+
+    def __init__(self, guard: Guard, version: str, user: str, first: Callable[[Question], None] | None) -> None:
+        self._guard, self._version, self._user, self._first = guard, version, user, first
+
+    def relations(self) -> list[tuple[Policy, dict[str, str]]]:
+        """The relations that can be asked about."""
+        return self._guard.relations()
+
+    def database(self) -> str:
+        """What the database is called."""
+        return self._guard._database()
+
+    def described(self, query: str) -> list[Described]:
+        """The columns of an answer."""
+        return self._guard._described(query, self._version, self._user, self._first)
+
+    def answers(self, query: str) -> bool:
+        """Whether a query would be answered."""
+        return self._guard._answers(query, self._version)

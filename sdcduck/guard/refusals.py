@@ -5,14 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from sdcduck.errors import SDCError
+from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded
 
 REASONS = {
     "SDC001": ("not valid SQL", "Correct the statement."),
     "SDC002": ("too long or too deeply nested", "Send a shorter statement."),
     "SDC003": ("not exactly one statement", "Send one SELECT at a time."),
-    "SDC004": ("not a query", "Only SELECT is answered, and EXPLAIN SELECT; nothing can be changed, set or loaded."),
+    "SDC004": (
+        "not a query",
+        "SELECT is answered, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE; nothing can be changed, set or loaded.",
+    ),
     "SDC005": ("a form of SQL that the guard does not know", "Write it with plain SELECT, JOIN, GROUP BY and WITH."),
     "SDC010": (
         "a function that is not on the list",
@@ -86,8 +89,25 @@ def unknown_column(name: str, visible: Iterable[str]) -> Refused:
     >>> str(unknown_column("regoin", ["region", "age"])).split(". ")[0]
     "SDC030: an unknown column ('regoin'; did you mean 'region'?)"
     """
-    near = difflib.get_close_matches(folded(name), sorted(visible), n=1)
+    others = {one for one in visible if folded(one) != folded(name)}  # columns without a name are called so by now
+    near = difflib.get_close_matches(folded(name), sorted(others), n=1)
     return Refused("SDC030", f"'{name}'; did you mean '{near[0]}'?" if near else name)
+
+
+def unknown_relation(name: str, visible: Iterable[str]) -> Refused:
+    """The refusal of a relation that does not exist, with those that there are.
+
+    >>> str(unknown_relation("peple", ["people", "regions"])).split(". ")[0]
+    "SDC020: an unknown table ('peple'; did you mean 'people'?)"
+    """
+    hint = str(unknown("table", name, visible)).split("; ", 1)[1]
+    return Refused("SDC020", f"'{name}'; {hint}")
+
+
+def near_function(name: str, known: Iterable[str]) -> str:
+    """What a function that is on no list may have been meant to be, behind its name; empty: nothing is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def refuse_own_name(name: str) -> None:

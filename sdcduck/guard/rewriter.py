@@ -27,6 +27,7 @@ from sdcduck.guard.passes.relation_names import describe_tables, name_relations,
 from sdcduck.guard.passes.render import render
 from sdcduck.guard.passes.row_order import order_rows
 from sdcduck.guard.passes.same_reading import same_reading
+from sdcduck.guard.passes.samples import expand_samples
 from sdcduck.guard.passes.series import expand_series
 from sdcduck.guard.passes.validate import validate, validate_rewritten
 from sdcduck.guard.passes.zones import check_zones
@@ -40,7 +41,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     # A text that DuckDB and sqlglot read alike, of what is on the lists.
     read_text, number_parameters, parse, validate, same_reading,
     # One form for what has several.
-    expand_pivots, expand_series, check_amounts, check_zones, check_words, resolve_tables, normalize,
+    expand_pivots, expand_samples, expand_series, check_amounts, check_zones, check_words, resolve_tables, normalize,
     # Every name in full.
     describe_tables, name_outputs, expand_columns, resolve_aliases, qualify, read_fields, spell_names,
     # What needs no record.

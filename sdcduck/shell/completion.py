@@ -18,14 +18,14 @@ _WORDS = (
     "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "EXISTS", "BETWEEN", "LIKE", "ILIKE", "IS", "NULL", "TRUE",
     "FALSE", "ASC", "DESC", "NULLS FIRST", "NULLS LAST", "FILTER", "OVER", "PARTITION BY", "ROWS", "QUALIFY", "WINDOW",
     "CUBE", "ROLLUP", "GROUPING SETS", "PIVOT", "UNPIVOT", "VALUES", "CAST", "DATE", "INTERVAL", "EXPLAIN",
-    "DESCRIBE", "SHOW TABLES",
+    "DESCRIBE", "SHOW TABLES", "SUMMARIZE",
 )  # fmt: skip
 _FIRST_WORDS = {word.split()[0] for word in _WORDS}
 _NAMES = sorted(name for name in FUNCTIONS if re.fullmatch(r"[a-z]\w+", name))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD = re.compile(r"\w*\Z")
 _OWNER = re.compile(r"(\w+)\.\w*\Z")
-_TABLE_NEXT = re.compile(r"\b(from|join|describe)\s+(?:\w+\s*,\s*)*\w*\Z", re.I)
+_TABLE_NEXT = re.compile(r"\b(from|join|describe|summarize)\s+(?:\w+\s*,\s*)*\w*\Z", re.I)
 _IN_TEXT = re.compile(r"(?:[^'\"]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")*(['\"])(?:(?!\1).)*\Z", re.S)
 _MENTIONED = re.compile(r"\b(?:from|join|,)\s+\"?(\w+)\"?(?:\s+(?:as\s+)?(\w+))?", re.I)
 _COMMAND = re.compile(r"\s*\.(\w*)(\s+)?(.*)\Z", re.S)

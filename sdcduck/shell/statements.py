@@ -13,7 +13,7 @@ _PART = re.compile(
     r"|\w+|(?P<end>;)|.",
     re.S,
 )
-_QUESTION = re.compile(r"(?:select|with|from|values|table|pivot|unpivot|\()", re.I)
+_QUESTION = re.compile(r"(?:select|with|from|values|table|pivot|unpivot|summarize|\()", re.I)
 _COMMAND = re.compile(r"[.\\][^\n]*|(?:help|quit|exit)(?=\s*(?:;|\n|\Z))", re.I)
 _SHOW_TABLES = re.compile(r"show\s+(all\s+)?tables\s*", re.I)
 _DESCRIBE = re.compile(r"desc(?:ribe)?\s+((?:[\w.]|\"[^\"]+\")+)\s*", re.I)

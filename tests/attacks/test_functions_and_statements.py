@@ -146,14 +146,25 @@ def test_table_functions_are_refused(attacked: Attacked) -> None:
             f"SELECT * FROM {_quoted(name)}()",
             f"CALL {_quoted(name)}('people')",
         ):
-            assert isinstance(attacked.attempt(query), Refused), query
+            got = attacked.attempt(query)
+            assert isinstance(got, Refused) or (name in LISTS and tells_nothing(attacked, got)), query
+
+
+LISTS = ("duckdb_columns", "duckdb_databases", "duckdb_schemas", "duckdb_tables", "duckdb_views", "pragma_table_info")
+"""What DuckDB tells of a database, and the guard of what may be seen."""
+
+
+def tells_nothing(attacked: Attacked, rows: list[dict[str, object]]) -> bool:
+    """Whether rows have neither values of records nor a name that analysts do not see."""
+    hidden = ("record_key", "nobody", "secret", "settings", "ptables", "_sdc", "hobby", "/")
+    return not attacked.leaks(rows) and not any(name in str(rows) for name in hidden)
 
 
 STATEMENTS = """
 COPY people TO '/tmp/stolen.csv'|COPY (SELECT * FROM people) TO '/tmp/stolen.csv'|COPY people FROM '/etc/passwd'|ATTACH ':memory:' AS m|DETACH memory
-PRAGMA database_list|PRAGMA storage_info('people')|PRAGMA table_info('people')|SET threads = 1|SET VARIABLE x = (SELECT max(income) FROM people)|RESET threads
+PRAGMA database_list|PRAGMA storage_info('people')|SET threads = 1|SET VARIABLE x = (SELECT max(income) FROM people)|RESET threads
 CALL pragma_storage_info('people')|EXPLAIN SELECT * FROM people|EXPLAIN ANALYZE SELECT count(*) FROM people|PREPARE p AS SELECT * FROM people|EXECUTE p
-DEALLOCATE p|DESCRIBE people|DESCRIBE SELECT * FROM people|SUMMARIZE people|SUMMARIZE SELECT * FROM people|SHOW TABLES|SHOW ALL TABLES|SHOW people
+DEALLOCATE p
 CREATE TABLE s AS SELECT * FROM people|CREATE VIEW s AS SELECT * FROM people|CREATE MACRO s() AS TABLE SELECT * FROM people|CREATE TEMP TABLE s AS FROM people
 CREATE SCHEMA s|CREATE SEQUENCE s|CREATE TYPE s AS ENUM (SELECT region FROM people)|CREATE INDEX s ON people (income)|CREATE SECRET s (TYPE s3)
 INSERT INTO people SELECT * FROM people|INSERT INTO regions SELECT region, income, 1 FROM people RETURNING *|UPDATE people SET income = 1|DELETE FROM people
@@ -166,9 +177,9 @@ PIVOT people ON region IN ('N') USING sum((SELECT max(income) FROM people))|PIVO
 PIVOT people ON region IN (region) USING count(*) GROUP BY age|PIVOT people ON people IN ('N') USING count(*) GROUP BY age|PIVOT people ON region IN ((SELECT max(income) FROM people)) USING count(*) GROUP BY age
 WITH c AS (UNPIVOT people ON income) SELECT value, count(*) FROM c GROUP BY value|SELECT v, count(*) FROM people UNPIVOT (v FOR n IN (income)) GROUP BY v|UNPIVOT people ON * INTO NAME n VALUE v
 UNPIVOT people ON COLUMNS(*) INTO NAME n VALUE v|SELECT value, count(*) FROM (UNPIVOT (SELECT region, income FROM people) ON income) GROUP BY value|UNPIVOT (SELECT income FROM people) ON income
-UNPIVOT regions ON (SELECT max(income) FROM people) INTO NAME n VALUE v|PIVOT regions ON label IN ('North') USING sum((SELECT max(income) FROM people))|FROM people PIVOT (count(*) FOR income IN (1, 2) GROUP BY age)|SELECT * FROM people UNPIVOT (v FOR n IN (income, age))|FROM (DESCRIBE people)|FROM (SUMMARIZE people)
-FROM (SHOW TABLES)|SELECT * FROM (DESCRIBE people)|SELECT count(*) FROM people USING SAMPLE 10%|SELECT count(*) FROM people TABLESAMPLE RESERVOIR (1)
-SELECT * FROM 'people.parquet'|SELECT * FROM '/etc/passwd'|SELECT * FROM "people.csv"|SELECT * FROM people.csv|SELECT * FROM duckdb_tables|SELECT * FROM information_schema.tables
+UNPIVOT regions ON (SELECT max(income) FROM people) INTO NAME n VALUE v|PIVOT regions ON label IN ('North') USING sum((SELECT max(income) FROM people))|FROM people PIVOT (count(*) FOR income IN (1, 2) GROUP BY age)|SELECT * FROM people UNPIVOT (v FOR n IN (income, age))
+SELECT count(*) FROM people USING SAMPLE 10%|SELECT count(*) FROM people TABLESAMPLE RESERVOIR (1)
+SELECT * FROM 'people.parquet'|SELECT * FROM '/etc/passwd'|SELECT * FROM "people.csv"|SELECT * FROM people.csv|SELECT * FROM duckdb_tables
 SELECT * FROM pg_catalog.pg_class|SELECT * FROM sqlite_master|SELECT * FROM sdc.settings|SELECT * FROM sdc.ptables|TABLE people|VALUES (1)|VALUES ((SELECT max(income) FROM people))
 BEGIN|COMMIT|ROLLBACK|CHECKPOINT|FORCE CHECKPOINT|VACUUM|ANALYZE|USE memory|INSTALL httpfs|LOAD httpfs|EXPORT DATABASE '/tmp/stolen'|IMPORT DATABASE '/tmp/stolen'|COMMENT ON TABLE people IS 'x'
 SELECT 1; SELECT 2|SELECT 1;; DROP TABLE people|SELECT count(*) FROM people; COPY people TO '/tmp/stolen.csv'|SELECT current_setting('threads')|SELECT getenv('HOME')
@@ -178,6 +189,38 @@ SELECT list_transform([1], lambda x: x + 1)|SELECT list_filter([1], lambda x: x 
 WITH x AS (DELETE FROM people RETURNING *) SELECT * FROM x|WITH x AS (INSERT INTO regions VALUES ('a', 'b', 1) RETURNING *) SELECT * FROM x|SELECT * INTO s FROM people
 SELECT * FROM people FOR UPDATE|FROM people LIMIT 1|SELECT * FROM people AT (VERSION => 1)|SELECT region.income FROM people AS region|SELECT #1 FROM people|SELECT count(*) FROM people WINDOW w AS (ORDER BY income)
 """.strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+LISTED = """
+PRAGMA table_info('people')|DESCRIBE people|DESCRIBE SELECT * FROM people|SUMMARIZE people|SUMMARIZE SELECT * FROM people|SHOW TABLES|SHOW ALL TABLES|SHOW people
+FROM (DESCRIBE people)|FROM (SUMMARIZE people)|FROM (SHOW TABLES)|SELECT * FROM (DESCRIBE people)|SELECT * FROM information_schema.tables|DESCRIBE few
+SELECT * FROM information_schema.columns|SELECT * FROM duckdb_columns()|SELECT * FROM duckdb_tables() t, duckdb_columns() c|SUMMARIZE thresholded|SUMMARIZE visits
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+NOT_LISTED = """
+DESCRIBE nobody|SHOW nobody|SUMMARIZE nobody|PRAGMA table_info('nobody')|FROM pragma_table_info('nobody')|FROM (DESCRIBE nobody)|DESCRIBE SELECT x FROM nobody
+DESCRIBE SELECT record_key FROM people|SUMMARIZE SELECT record_key FROM people|SUMMARIZE SELECT income, record_key FROM people|DESCRIBE sdc.settings|SUMMARIZE sdc.settings
+PRAGMA table_info('sdc.settings')|PRAGMA table_info((SELECT 'people'))|SHOW TABLES FROM sdc|DESCRIBE SELECT error(income) FROM people|DESCRIBE read_text('/etc/passwd')
+DESCRIBE '/etc/passwd'|SUMMARIZE '/etc/passwd'|SUMMARIZE SELECT * FROM read_text('/etc/passwd')|SUMMARIZE people; DROP TABLE people|DESCRIBE DROP TABLE people
+SUMMARIZE FROM people LIMIT 1|SUMMARIZE SELECT max(income) AS m FROM people|SUMMARIZE DESCRIBE nobody
+SHOW VARIABLES|SHOW sdc|FROM duckdb_settings()|FROM duckdb_secrets()|FROM duckdb_functions()|FROM duckdb_constraints()|FROM duckdb_types()
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", LISTED)
+def test_lists_have_what_may_be_seen(attacked: Attacked, statement: str) -> None:
+    got = attacked.attempt(statement)
+    assert not isinstance(got, Refused)
+    assert tells_nothing(attacked, got)
+
+
+@pytest.mark.parametrize("statement", NOT_LISTED)
+def test_lists_of_what_is_hidden_are_refused(attacked: Attacked, statement: str) -> None:
+    """As what is not there at all: in the same words but for the name that was asked for."""
+    got = attacked.attempt(statement)
+    assert isinstance(got, Refused)
+    absent = attacked.attempt(statement.replace("nobody", "xxxxxx").replace("record_key", "xxxxxxxxxx"))
+    assert str(absent).replace("xxxxxxxxxx", "record_key").replace("xxxxxx", "nobody") == str(got)
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

@@ -30,7 +30,7 @@ def _tree(text: str) -> Any:
 
 
 def test_duckdb_reads_the_same_in_the_same_words() -> None:
-    texts = [text.split(";")[0] for text in _TEXTS]
+    texts = [text.split(";")[0] for text in _TEXTS if text.startswith(("SELECT", "FROM", "WITH", "("))]
     written = [(text, parsed(text).sql("duckdb", comments=False)) for text in texts if "--" not in text]
     alike = [pair for pair in written if same_words(*pair)]
     assert len(alike) > len(written) / 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
@@ -29,26 +27,6 @@ def semicolons(text: str) -> list[int] | None:
     except UNREADABLE:
         return None
     return found
-
-
-_CLOSE = re.compile(r"\$\d+(?=[^\s\w$][^\s$]*\$)")
-_APART = re.compile(
-    r"""E'(?:[^'\\]|\\.|'')*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$[^\W\d]\w*\$|\$\$).*?\1|(\$\d+)(?=[^\s\w$])""",
-    re.I | re.S,
-)
-
-
-def with_blanks(text: str) -> str:
-    """A text in which a blank follows each parameter, where sqlglot takes what is between two for the tag of a text.
-
-    >>> with_blanks("SELECT count(*) FROM t WHERE a IN ($1,$2) AND b <> '$3,$4'")
-    "SELECT count(*) FROM t WHERE a IN ($1 ,$2 ) AND b <> '$3,$4'"
-    >>> with_blanks("SELECT count(*) FROM t WHERE a IN ($1, $2)")
-    'SELECT count(*) FROM t WHERE a IN ($1, $2)'
-    """
-    if not _CLOSE.search(text):
-        return text
-    return _APART.sub(lambda found: f"{found[2]} " if found[2] else found[0], text)
 
 
 _CLAUSES = frozenset([

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sdcduck.gateway.postgres.patterns import OPEN_END
@@ -38,6 +40,31 @@ def of_refusal(refused: Refused) -> PostgresError:
     if refused.detail == OPEN_END:
         return PostgresError("22025", OPEN_END, text)
     return PostgresError(_STATES.get(refused.code, _PROTECTED), text, f"Refused by the guard: {refused.code}.")
+
+
+_BEGINNING = 60  # characters
+
+
+@contextmanager
+def named(statement: str, place: int, of: int) -> Iterator[None]:
+    """Say in which statement of several in one text an error is.
+
+    >>> try:
+    ...     with named("SELECT max(income)\\n  FROM people", 2, 3):
+    ...         raise PostgresError("42501", "refused", "SDC050.")
+    ... except PostgresError as error:
+    ...     error.detail
+    'SDC050. In statement 2 of 3: SELECT max(income) FROM people'
+    """
+    try:
+        yield
+    except PostgresError as error:
+        if of > 1 and not error.fatal:
+            words = " ".join(statement.split())
+            told = words if len(words) <= _BEGINNING else f"{words[:_BEGINNING]}.."
+            where = f"In statement {place} of {of}: {told}"
+            error = PostgresError(error.code, error.message, f"{error.detail} {where}".strip(), error.hint)
+        raise error from None
 
 
 CANCELLED = PostgresError("57014", "canceling statement due to user request")

@@ -16,7 +16,6 @@ from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, Fr
 from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.postgres import errors, protocol, statements
 from sdcduck.gateway.postgres.copying import copy_text
-from sdcduck.gateway.postgres.dialect import with_blanks
 from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.kept import Kept, Transaction
 from sdcduck.gateway.postgres.names import names_of
@@ -39,6 +38,7 @@ from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_o
 from sdcduck.gateway.postgres.working import Work
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused
+from sdcduck.guard.passes.words import with_blanks
 
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]
@@ -183,12 +183,14 @@ class Session:
     async def _query(self, sql: str) -> None:
         self._kept.forget_portal("")
         try:
-            for text in await self._aside(len(sql), partial(statements.split, sql)):
-                portal = Portal(await self._prepared(text, ()))
-                try:
-                    await self._run(portal, 0, describe=True)
-                finally:
-                    self._kept.dispose(portal)
+            texts = await self._aside(len(sql), partial(statements.split, sql))
+            for place, text in enumerate(texts, 1):
+                with errors.named(text, place, len(texts)):
+                    portal = Portal(await self._prepared(text, ()))
+                    try:
+                        await self._run(portal, 0, describe=True)
+                    finally:
+                        self._kept.dispose(portal)
                 # There may be thousands of them in one message: who reads none of the answers has to wait here, too.
                 await self._wire.room()
         finally:
@@ -209,13 +211,15 @@ class Session:
         self._wire.write(protocol.PARSE_COMPLETE)
 
     async def _prepared(self, text: str, types: Sequence[int]) -> Prepared:
-        statement = await self._aside(len(text), partial(_read, text))
+        statement = await self._aside(len(text), partial(statements.attempted, text))
         if isinstance(statement, Unsupported):
             if statement.code in _NO_QUESTIONS:
                 await self._work.do(None, partial(self._write_down, text, time.perf_counter()))
             raise PostgresError(statement.code, str(statement))
+        if isinstance(statement, statements.Show) and self._client.role.shows(statement.name, self._setting):
+            statement = statements.Ask(text)
         self._transaction.check(statement)
-        sql = _question_of(statement)
+        sql = statements.question_of(statement)
         if sql is None:
             return Prepared(statement, types=tuple(BY_OID.get(oid, TEXT) for oid in types))
         known, key = self._client.role.read, (sql, tuple(types))
@@ -559,20 +563,6 @@ class Session:
 def _size(sql: str, types: Sequence[object]) -> int:
     """What a statement takes of the room that a session has."""
     return len(sql) + _TYPE * len(types)
-
-
-def _question_of(statement: Statement) -> str | None:
-    if isinstance(statement, statements.Ask | statements.Explain | statements.Declare | statements.Copy):
-        return statement.sql
-    return None
-
-
-def _read(text: str) -> Statement | Unsupported:
-    """The statement that a text is, or why it is none that is answered."""
-    try:
-        return statements.read(text)
-    except Unsupported as problem:
-        return problem
 
 
 def _values(read: Callable[[], list[object]]) -> list[object]:

@@ -163,6 +163,21 @@ def read(text: str) -> Statement:
     return reader(text[found.start(1) :].strip().rstrip(";").strip()) if reader is not None else Ask(text)
 
 
+def attempted(text: str) -> Statement | Unsupported:
+    """The statement that a text is, or why it is none that is answered."""
+    try:
+        return read(text)
+    except Unsupported as problem:
+        return problem
+
+
+def question_of(statement: Statement) -> str | None:
+    """What a statement asks of the guard, if it does."""
+    if isinstance(statement, Ask | Explain | Declare | Copy):
+        return statement.sql
+    return None
+
+
 def name_of(written: str) -> str:
     """A name as SQL means it: in lower case unless quoted."""
     return written[1:-1].replace('""', '"') if written.startswith('"') else folded(written)
@@ -251,10 +266,16 @@ _SHOWN_AS = {
 }
 
 
+_ODD_NAME = re.compile(r'show\s+"(?=[^"]*[^\w."])(?:[^"]|"")+"', re.I)
+"""The name of a table, and not of a setting."""
+
+
 def _show(text: str) -> Statement:
     words = " ".join(text.lower().split()).removeprefix("show ")
     if words in _SHOWN_AS:
         return Show(_SHOWN_AS[words])
+    if re.fullmatch(r"(all )?tables|tables from .*|databases|schemas", words) or _ODD_NAME.fullmatch(text):
+        return Ask(text)  # the guard lists what there is
     found = _match(r'show\s+"?([\w.]+)"?', text)
     return Show(found[1].lower())
 
@@ -361,6 +382,12 @@ def _copy_options(text: str) -> dict[str, str]:
     return options
 
 
+def _pragma(text: str) -> Statement:
+    if not re.match(r"pragma\s+(table_info\s*\(|show_tables(_expanded)?\b)", text, re.I):
+        raise Unsupported("25006", "cannot execute PRAGMA here: only questions are answered")
+    return Ask(text)
+
+
 def _text(value: str) -> str:
     if value[:2] in ("E'", "e'"):
         return value[2:-1].replace("\\t", "\t").replace("\\\\", "\\")
@@ -378,10 +405,10 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "BEGIN": _begin, "START": _begin, "COMMIT": _commit, "END": _commit, "ROLLBACK": _rollback, "ABORT": _rollback,
     "SAVEPOINT": _savepoint, "RELEASE": _release, "SET": _set, "RESET": _reset, "SHOW": _show, "DECLARE": _declare,
     "FETCH": _fetch, "MOVE": _fetch, "CLOSE": _close, "DEALLOCATE": _deallocate, "DISCARD": _discard,
-    "EXPLAIN": _explain, "COPY": _copy, "UNLISTEN": lambda text: Nothing("UNLISTEN"),
+    "EXPLAIN": _explain, "COPY": _copy, "PRAGMA": _pragma, "UNLISTEN": lambda text: Nothing("UNLISTEN"),
     **{word: _refused(word) for word in (
         "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "GRANT", "REVOKE", "ATTACH",
-        "DETACH", "USE", "INSTALL", "LOAD", "PRAGMA", "CALL", "EXPORT", "IMPORT", "CHECKPOINT", "VACUUM", "ANALYZE",
+        "DETACH", "USE", "INSTALL", "LOAD", "CALL", "EXPORT", "IMPORT", "CHECKPOINT", "VACUUM", "ANALYZE",
         "LISTEN", "NOTIFY", "LOCK", "DO", "REINDEX", "CLUSTER", "COMMENT", "REFRESH", "PREPARE", "EXECUTE",
     )},
 }  # fmt: skip

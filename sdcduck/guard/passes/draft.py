@@ -87,6 +87,7 @@ class Draft:
         words: of time, which must not be the name of a column.
         sql: what runs.
         answer: the end; no further pass is needed.
+        sampled: whether some rows are drawn from others.
     """
 
     query: str
@@ -119,6 +120,7 @@ class Draft:
     words: frozenset[str] = field(init=False)
     sql: str = field(init=False)
     answer: Rewritten | None = None
+    sampled: bool = False
 
     def __post_init__(self) -> None:
         self.asked = self.query

@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sdcduck.guard.allowed import TYPES
 from sdcduck.guard.expressions import is_query, refuse_many_sets
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.quantified import settle_quantified
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
@@ -209,6 +210,7 @@ def normalize(draft: Draft) -> None:
     age > 9 THEN 'a' ELSE 'b' END)
     """
     _normalize(draft.tree)
+    settle_quantified(draft.tree)
     _check_limits(draft.tree)
     draft.subscripts = settle_subscripts(draft.tree)
 

@@ -11,8 +11,9 @@ from sqlglot.errors import SqlglotError
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.normalize import settle_readings, with_bracketed_keys
 from sdcduck.guard.passes.reading import read
+from sdcduck.guard.passes.same_reading import refuse_two_readings
 from sdcduck.guard.passes.subscripts import refuse_other_readings, settle_subscripts
-from sdcduck.guard.passes.words import words_of
+from sdcduck.guard.passes.words import with_blanks, words_of
 from sdcduck.guard.refusals import Refused
 
 _LONGEST = 100_000  # characters
@@ -31,18 +32,21 @@ def read_text(draft: Draft) -> None:
 
 
 def number_parameters(draft: Draft) -> None:
-    """Write $1 for ?, as parts of a query may be copied or change places.
+    """Write $1 for ?, as parts of a query may be copied or change places, and blanks where sqlglot needs them.
 
     >>> after(number_parameters, "SELECT count(*) FROM people WHERE age = ? AND region <> '?'")
     SELECT count(*) FROM people WHERE age = $1 AND region <> '?'
     """
     numbered = with_numbers(draft.query)
-    if numbered == draft.query:
+    apart = with_blanks(numbered)
+    if apart == draft.query:
         return
-    reading = read(draft.con, numbered)
+    reading = read(draft.con, apart)
     if reading.parameters() != draft.reading.parameters():
         raise Refused("SDC005", "? that reads in two ways: write $1, $2, ..")
-    draft.query, draft.reading = numbered, reading
+    if apart != numbered:  # where a text begins and ends is told by DuckDB
+        refuse_two_readings(draft.con, draft.reading, apart)
+    draft.query, draft.reading = apart, reading
 
 
 def parse(draft: Draft) -> None:

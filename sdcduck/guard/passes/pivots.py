@@ -6,13 +6,14 @@ written out here: `sdcduck.guard.passes.pivot_values` asks for those that are no
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 
 from sqlglot import exp
 
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.normalize import without_brackets
-from sdcduck.guard.passes.output_names import default_name, number_repeated
+from sdcduck.guard.passes.output_names import default_name, number_repeated, output_names
 from sdcduck.guard.passes.parse import check_size
 from sdcduck.guard.passes.pivot_values import MOST_COLUMNS
 from sdcduck.guard.refusals import Refused, refuse_own_name
@@ -20,6 +21,9 @@ from sdcduck.quoting import folded
 
 _PIVOT = frozenset(["this", "expressions", "fields", "using", "group", "alias", "with_"])
 _UNPIVOT = frozenset(["this", "expressions", "fields", "into", "include_nulls", "alias", "with_"])
+_NamesOf = Callable[[exp.Expr], list[str] | None]
+"""The columns of a relation; None: they are not known yet."""
+
 _SAID = frozenset(
     ["unpivot", "columns", "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
      "value_columns_first", "default_on_null"]
@@ -27,23 +31,30 @@ _SAID = frozenset(
 """What sqlglot notes beside that."""
 
 
-def without_pivots(tree: exp.Expr) -> exp.Expr:
+def without_pivots(tree: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.Expr:
     """The tree with every PIVOT and UNPIVOT written as a SELECT.
 
     >>> from sqlglot import parse_one
     >>> query = "PIVOT t ON sex IN ('f', 'm') USING sum(n) GROUP BY region"
-    >>> print(without_pivots(parse_one(query, "duckdb")).sql("duckdb"))
+    >>> print(without_pivots(parse_one(query, "duckdb"), {}).sql("duckdb"))
     SELECT region, SUM(n) FILTER(WHERE CAST(sex AS TEXT) = 'f') AS "f",
     SUM(n) FILTER(WHERE CAST(sex AS TEXT) = 'm') AS "m" FROM t GROUP BY region
 
-    >>> print(without_pivots(parse_one("FROM t UNPIVOT (v FOR k IN (a, b))", "duckdb")).sql("duckdb"))
+    >>> print(without_pivots(parse_one("FROM t UNPIVOT (v FOR k IN (a, b))", "duckdb"), {}).sql("duckdb"))
     SELECT * FROM (WITH "_sdc_unpivoted0" AS (SELECT * FROM t) SELECT * EXCLUDE ("a", "b"), 'a' AS "k", "a" AS "v" FROM
     "_sdc_unpivoted0" WHERE NOT "a" IS NULL UNION ALL SELECT * EXCLUDE ("a", "b"), 'b' AS "k", "b" AS "v" FROM
     "_sdc_unpivoted0" WHERE NOT "b" IS NULL)
 
+    Args:
+        columns: of the relations that whoever asks sees, by folded name.
+
     Raises:
         Refused: a form of PIVOT or UNPIVOT that has no such SELECT.
     """
+
+    def of(source: exp.Expr) -> list[str] | None:
+        return _columns_of(source, tree, columns)
+
     number = count()
     for pivot in sorted(tree.find_all(exp.Pivot), key=lambda found: -found.depth):
         unpivot = bool(pivot.args.get("unpivot"))
@@ -51,7 +62,7 @@ def without_pivots(tree: exp.Expr) -> exp.Expr:
             if value and part not in (_UNPIVOT if unpivot else _PIVOT) | _SAID:
                 raise Refused("SDC005", "an unusual PIVOT")
         source, place = _source(pivot)
-        made = _unpivoted(pivot, source, f"_sdc_unpivoted{next(number)}") if unpivot else _pivoted(pivot, source)
+        made = _unpivoted(pivot, source, f"_sdc_unpivoted{next(number)}", of) if unpivot else _pivoted(pivot, source)
         with_ = pivot.args.get("with_")
         if with_ is not None:
             inner = made.args.get("with_")
@@ -147,28 +158,29 @@ def _called(on: exp.Expr) -> str:
     return on.name if isinstance(on, exp.Column) else "column"
 
 
-def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str) -> exp.Query:
-    listed, name, value = _names(pivot)
-    columns: list[tuple[exp.Column, str]] = []
-    for item in listed:
-        column = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
-        if not isinstance(column, exp.Column) or column.is_star or column.table:
-            raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
-        label = item.alias or column.name
-        columns.append((exp.column(column.name, quoted=True), label))
+_TAKES = "UNPIVOT takes the names of columns, as many in each bracket as there are after VALUE"
+
+
+def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str, of: _NamesOf) -> exp.Query:
+    listed, name, values = _names(pivot)
+    sets = [one for item in listed for one in _stacked(item, source, of)]
+    if not sets or any(len(columns) != len(values) for columns, _ in sets):
+        raise Refused("SDC005", _TAKES)
+    every = [column for columns, _ in sets for column in columns]
     sides: list[exp.Query] = []
-    for column, label in columns:
+    for columns, label in sets:
+        stacked = zip(columns, values, strict=True)
         side = exp.Select(
             expressions=[
-                _all_but([column for column, _ in columns]),
+                _all_but(every),
                 exp.alias_(exp.Literal.string(label), name, quoted=True),
-                exp.alias_(column.copy(), value, quoted=True),
+                *(exp.alias_(column.copy(), value, quoted=True) for column, value in stacked),
             ],
             from_=exp.From(this=exp.Table(this=exp.to_identifier(called, quoted=True))),
         )
         if not pivot.args.get("include_nulls"):
-            known = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-            side.set("where", exp.Where(this=known))
+            known = [exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null())) for column in columns]
+            side.set("where", exp.Where(this=exp.and_(*known, copy=False)))
         sides.append(side)
     whole = sides[0]
     for other in sides[1:]:
@@ -180,19 +192,52 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str) -> exp.Query:
     return whole
 
 
-def _names(pivot: exp.Pivot) -> tuple[list[exp.Expr], str, str]:
+def _stacked(item: exp.Expr, source: exp.Expr, of: _NamesOf) -> list[tuple[list[exp.Column], str]]:
+    """The columns that one row has beside each other, with what is said of them; of a star, each column for itself."""
+    star = item.this if isinstance(item, exp.Columns) else item
+    if isinstance(star, exp.Star):
+        if any(value and part != "except_" for part, value in star.args.items()):
+            raise Refused("SDC005", _TAKES)
+        left_out = {folded(one.name) for one in star.args.get("except_") or []}
+        names = of(source)
+        if names is None:
+            raise Refused("SDC005", "UNPIVOT of a star over a query with another star: write the names of the columns")
+        return [([exp.column(name, quoted=True)], name) for name in names if folded(name) not in left_out]
+    columns = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
+    found = [part.unnest() for part in (columns.expressions if isinstance(columns, exp.Tuple) else [columns])]
+    if not all(isinstance(column, exp.Column) and not column.is_star and not column.table for column in found):
+        raise Refused("SDC005", _TAKES)
+    label = item.alias or "_".join(column.name for column in found)
+    return [([exp.column(column.name, quoted=True) for column in found], label)]
+
+
+def _names(pivot: exp.Pivot) -> tuple[list[exp.Expr], str, list[str]]:
     """The columns that an UNPIVOT stacks, and what it calls their names and their values."""
     if pivot.arg_key == "pivots":
         fields = pivot.args.get("fields") or []
         if len(fields) != 1 or len(pivot.expressions) != 1:
-            raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
-        return fields[0].expressions, fields[0].this.name, pivot.expressions[0].name
+            raise Refused("SDC005", _TAKES)
+        values = pivot.expressions[0]
+        several = values.expressions if isinstance(values, exp.Tuple) else [values]
+        return fields[0].expressions, fields[0].this.name, [value.name for value in several]
     into = pivot.args.get("into")
     if into is None:
-        return pivot.expressions, "name", "value"
-    if len(into.expressions) != 1:
-        raise Refused("SDC005", "UNPIVOT takes the names of columns, one for each value")
-    return pivot.expressions, into.this.name, into.expressions[0].name
+        return pivot.expressions, "name", ["value"]
+    return pivot.expressions, into.this.name, [value.name for value in into.expressions]
+
+
+def _columns_of(source: exp.Expr, tree: exp.Expr, columns: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """The columns of what stands in FROM."""
+    if isinstance(source, exp.Subquery):
+        return output_names(source.this)
+    if not isinstance(source, exp.Table) or source.args.get("alias") or source.args.get("joins"):
+        return None
+    made = [cte for cte in tree.find_all(exp.CTE) if folded(cte.alias) == folded(source.name)]
+    if not made:
+        found = columns.get(folded(source.name))
+        return None if found is None else list(found)
+    plain = len(made) == 1 and not made[0].args["alias"].columns
+    return output_names(made[0].this) if plain else None
 
 
 def _all_but(columns: list[exp.Column]) -> exp.Star:
@@ -209,11 +254,12 @@ def expand_pivots(draft: Draft) -> None:
     SELECT age, COUNT(*) FILTER(WHERE CAST(region AS TEXT) = 'north') AS "north", COUNT(*) FILTER(WHERE CAST(region
     AS TEXT) = 'south') AS "south" FROM people GROUP BY age
     """
-    draft.tree = _in_one_form(draft.tree)
+    draft.tree = _in_one_form(draft)
 
 
-def _in_one_form(tree: exp.Expr) -> exp.Expr:
+def _in_one_form(draft: Draft) -> exp.Expr:
     """A tree with one form for what has several: joins in brackets, PIVOT; and without what stands beside the words."""
+    tree = draft.tree
     without_brackets(tree)
     for node in tree.walk():
         node.comments = None  # they would be part of an expression's text, by which group keys are known
@@ -221,6 +267,14 @@ def _in_one_form(tree: exp.Expr) -> exp.Expr:
     for name in tree.find_all(exp.Identifier):
         refuse_own_name(name.name)
     if tree.find(exp.Pivot) is not None:
-        tree = without_pivots(tree)
+        starred = any(pivot.find(exp.Star) is not None for pivot in tree.find_all(exp.Pivot))
+        tree = without_pivots(tree, _visible(draft) if starred else {})
         check_size(tree)
     return tree
+
+
+def _visible(draft: Draft) -> dict[str, list[str]]:
+    """The columns of the relations that are named, as they are spelled."""
+    asked = {folded(table.name) for table in draft.tree.find_all(exp.Table)}
+    policies = [draft.policies[name] for name in sorted(asked & set(draft.policies))]
+    return {folded(policy.name): list(draft.schema.columns(policy).spelled.values()) for policy in policies}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.products import refuse_values_of_products
+from sdcduck.guard.passes.samples import OF_RECORDS
 from sdcduck.guard.passes.sizes import refuse_lists_of_windows
 from sdcduck.guard.protect.protection import Protection
+from sdcduck.guard.refusals import Refused
 
 
 def protect(draft: Draft) -> None:
@@ -15,6 +17,11 @@ def protect(draft: Draft) -> None:
     SELECT "_sdc"."_g0" AS "region", "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc" WHERE "_sdc"."_a0" > 5
     """
     draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables_among(draft.named))
-    draft.protection.protect(draft.tree)
+    try:
+        draft.protection.protect(draft.tree)
+    except Refused as refused:
+        if refused.code == "SDC045" and draft.sampled:
+            raise Refused("SDC045", OF_RECORDS) from None
+        raise
     refuse_lists_of_windows(draft.tree)
     refuse_values_of_products(draft.tree, draft.schema.rows_of(draft.policies))

@@ -22,7 +22,7 @@ from sdcduck.guard.passes.sizes import bound
 from sdcduck.guard.passes.subscripts import settle_fields
 from sdcduck.guard.passes.using import note_using, refuse_other_using, take_left
 from sdcduck.guard.protect.recursion import is_recursive
-from sdcduck.guard.refusals import Refused, unknown_column
+from sdcduck.guard.refusals import Refused, unknown_column, unknown_relation
 from sdcduck.quoting import folded
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
@@ -88,16 +88,32 @@ def _qualified(
         having = sum(folded(name) in columns for table, columns in schema.items() if table in asked)
         table = _OF_TABLE.search(text)
         if table is not None or text.startswith("Unknown table"):
-            raise Refused("SDC020", table["name"] if table is not None else name) from None
+            raise unknown_relation(table["name"] if table is not None else name, _relations(tree)) from None
         if "mbiguous" in text or text.startswith("Alias already used") or having > 1:
             raise Refused("SDC031", name) from None
         visible = {column for table in asked for column in schema.get(table, ())}
         if folded(name) in visible:
             raise Refused("SDC030", f"'{name}' is not in the FROM of its SELECT") from None
-        raise unknown_column(name, visible) from None
+        raise unknown_column(name, visible | _own_names(tree)) from None
 
 
-_AFTER = re.compile(r"(?:Unknown column|Unknown output column|Unknown table|Alias already used): (?P<name>.+)", re.S)
+def _own_names(tree: exp.Expr) -> set[str]:
+    """What the query itself calls columns."""
+    aliases = {folded(item.alias) for item in tree.find_all(exp.Alias)}
+    return aliases | {folded(name.name) for found in tree.find_all(exp.TableAlias) for name in found.columns}
+
+
+def _relations(tree: exp.Expr) -> list[str]:
+    """What relations are called in the query."""
+    named = {source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery)}
+    return sorted(named - {""})
+
+
+_AFTER = re.compile(
+    r"(?:Unknown column|Unknown output column|Unknown table|Alias already used|Cannot automatically join)"
+    r": (?P<name>.+)",
+    re.S,
+)
 
 _OF_TABLE = re.compile(r"could not be resolved for table: '(?P<name>.*)'\.")
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sdcduck.catalog import Policy
-from sdcduck.errors import unknown
 from sdcduck.guard.calls import Numbered
 from sdcduck.guard.passes.draft import Draft, TableName
 from sdcduck.guard.protect.recursion import is_recursive
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, unknown_relation
 from sdcduck.quoting import folded
 
 _WITH = "_sdc_with_"
@@ -163,5 +162,5 @@ def _check_tables(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
         if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
             raise Refused("SDC020", ".".join(part.name for part in table.parts))
         if folded(table.name) not in ctes | set(policies):
-            hint = str(unknown("table", table.name, [policy.name for policy in policies.values()])).split("; ")[1]
-            raise Refused("SDC020", f"'{table.name}'; {hint}")
+            made = [cte.alias for cte in tree.find_all(exp.CTE)]
+            raise unknown_relation(table.name, [*made, *(policy.name for policy in policies.values())])

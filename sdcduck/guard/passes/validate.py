@@ -16,7 +16,7 @@ from sdcduck.guard.calls import is_plain
 from sdcduck.guard.passes.draft import Draft, TableName, Written
 from sdcduck.guard.passes.reading import Reading, readings
 from sdcduck.guard.passes.relation_names import unknown_tables
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, near_function
 from sdcduck.quoting import folded
 
 _CLASSES = words_in(
@@ -66,7 +66,7 @@ def check_query(
 
     Args:
         macros: functions that the guard itself put into the query.
-        pivots: whether there may be PIVOT, UNPIVOT, and series in FROM; they do not stay.
+        pivots: whether there may be PIVOT, UNPIVOT, samples, and series in FROM; they do not stay.
         recursive: whether there may be WITH RECURSIVE; it is none of records.
     """
     if reading.problem:
@@ -151,7 +151,7 @@ def _listed(reading: Reading) -> int:
 def _check_items(items: list[dict[str, Any]], known: frozenset[str], *, pivots: bool, recursive: bool) -> None:
     for item in items:
         kind = item.get("class")
-        if item.get("sample"):
+        if item.get("sample") and not pivots:
             raise Refused("SDC005", "sample")
         if item.get("at_clause"):
             raise Refused("SDC005", "a table as it was at another time")
@@ -188,6 +188,8 @@ def _check_function(item: dict[str, Any], known: frozenset[str]) -> None:
     if name == "list_value" and not elsewhere and not (item.get("arguments") or item.get("children")):
         return  # an end of a slice that is left out
     if name not in known or elsewhere or item.get("catalog"):
-        instead = f": {INSTEAD[name]}" if name in INSTEAD else ""
+        instead = (
+            f": {INSTEAD[name]}" if name in INSTEAD else "" if name in FUNCTIONS else near_function(name, FUNCTIONS)
+        )
         # A list is shorter for records: that it is answered over numbers would else read as a contradiction.
         raise Refused("SDC010", f"{name}{' of single records' if name in FUNCTIONS and not elsewhere else ''}{instead}")

@@ -197,6 +197,28 @@ def _unless(scope: Scope, chosen: exp.Expr, measure: exp.Column, there: str | No
     return both(filtered, f"(({scope.condition_sql(chosen)}) IS NOT TRUE OR {known})")
 
 
+def quantiles(node: exp.Expr) -> list[exp.Expr]:
+    """Each of the quantiles of a list, as quantile_cont(x, [0.25, 0.75]) asks for them; none where it is no list."""
+    of_list = isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2
+    if of_list:
+        shares, part = node.expressions[1], ""
+    elif isinstance(node, (exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
+        part = "quantile" if node.args.get("quantile") is not None else "expression"
+        shares = node.args.get(part)
+    else:
+        return []
+    each: list[exp.Expr] = []
+    for share in shares.expressions if isinstance(shares, exp.Array) else ():
+        one = node.copy()
+        if of_list:
+            one.set("expressions", [node.expressions[0].copy(), share.copy()])
+        else:
+            one.set(part, share.copy())
+        one.type = exp.DataType.build("DOUBLE")
+        each.append(one)
+    return each
+
+
 def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
     """A median or another quantile of a measure or a numeric dimension."""
     half: exp.Expr = exp.Literal.number("0.5")

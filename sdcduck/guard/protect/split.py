@@ -11,13 +11,14 @@ from sdcduck.guard.expressions import (
     text,
     without_nulls,
 )
-from sdcduck.guard.protect.aggregates import number
+from sdcduck.guard.protect.aggregates import number, quantiles
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.statistics import statistic
 from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import Refused, unknown_column
+from sdcduck.quoting import folded
 
 
 class Split:
@@ -46,6 +47,9 @@ class Split:
         if isinstance(node, exp.Window):
             return self.window(node)
         if isinstance(node, exp.Column):
+            if not node.table:  # in HAVING, where sqlglot leaves what it does not know
+                called = {folded(item.alias) for item in self.scope.select.expressions if item.alias}
+                raise unknown_column(node.name, called.union(*(of.columns for of in self.scope.sources.values())))
             raise Refused("SDC042", node.name)
         return self._children(node)
 
@@ -86,6 +90,9 @@ class Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        several = quantiles(node)
+        if several:
+            return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)

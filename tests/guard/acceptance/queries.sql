@@ -136,6 +136,15 @@ SELECT epoch(month) AS e, date_trunc('month', month::TIMESTAMP AT TIME ZONE 'UTC
 -- one of a list, by ANY
 SELECT count(*) AS n FROM people WHERE region = ANY(ARRAY['North', 'South']);
 
+-- none of a list, by ALL
+SELECT count(*) AS n FROM people WHERE region <> ALL(ARRAY['North', 'South']);
+
+-- one of a list, by SOME, and not all of one
+SELECT count(*) AS n FROM people WHERE region = SOME(['North', 'South']) AND age <> ANY([10, 20]);
+
+-- above all of a list, below one
+SELECT sex, count(*) AS n FROM people WHERE age > ALL(ARRAY[10, 20]) AND age <= ANY([30, 50]) GROUP BY sex;
+
 --| Sums, means, shares
 
 -- sums and means
@@ -185,6 +194,9 @@ SELECT region, sum(coalesce(income, 0)) AS total FROM people GROUP BY region;
 
 -- median, variance
 SELECT region, median(income) AS middle, stddev(income) AS spread FROM people GROUP BY region;
+
+-- several quantiles at once
+SELECT region, quantile_cont(income, [0.25, 0.5, 0.75]) AS quartiles FROM people GROUP BY region;
 
 -- minima and maxima
 SELECT min(income), max(income) FROM people;
@@ -338,6 +350,18 @@ SELECT what, max(amount) AS largest FROM (SELECT region, count(*) AS n, count(*)
 
 -- UNPIVOT
 UNPIVOT (SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region) ON n, income INTO NAME what VALUE amount;
+
+-- UNPIVOT of columns side by side
+UNPIVOT (SELECT region, count(*) AS n, count(*) FILTER (sex = 'f') AS women, count(DISTINCT age) AS ages, count(DISTINCT sex) AS sexes FROM people GROUP BY region) ON (n, women) AS people, (ages, sexes) AS values INTO NAME what VALUE a, b;
+
+-- UNPIVOT of all columns but one
+UNPIVOT (SELECT region, count(*) AS n, count(*) FILTER (sex = 'f') AS women FROM people GROUP BY region) ON COLUMNS(* EXCLUDE (region)) INTO NAME what VALUE a;
+
+-- a sample of cells
+SELECT count(*) AS cells FROM (SELECT region, age, count(*) AS n FROM people GROUP BY ALL) TABLESAMPLE reservoir(5 ROWS);
+
+-- a sample of records
+SELECT count(*) AS n FROM people TABLESAMPLE 10%;
 
 -- DISTINCT over released numbers
 SELECT DISTINCT n > 100 AS large FROM (SELECT region, sex, count(*) AS n FROM people GROUP BY ALL);
@@ -680,6 +704,9 @@ SELECT sex, count(*) AS n FROM people WHERE region = $region GROUP BY sex;
 -- in a group
 SELECT age >= $1 AS old, count(*) AS n FROM people GROUP BY old;
 
+-- in a list without blanks
+SELECT count(*) FROM people WHERE region IN (?,?) AND sex <> '$1,$2';
+
 --| Measures that are worked out, and bands of them
 
 -- a measure less a constant
@@ -758,3 +785,43 @@ SELECT DISTINCT sex FROM people p, (SELECT 'North' AS r UNION ALL SELECT 'North'
 
 -- a join in brackets with a name
 SELECT region, count(*) AS n FROM (people JOIN (SELECT person_id, ward FROM stays) s USING (person_id)) AS q GROUP BY region;
+--| What there is
+
+-- the tables
+SHOW TABLES;
+
+-- the tables with their columns
+SHOW ALL TABLES;
+
+-- the columns of a table, and what they are for
+DESCRIBE people;
+
+-- the same by SHOW
+SHOW people;
+
+-- the columns of an answer
+DESCRIBE SELECT region, count(*) AS n FROM people GROUP BY region;
+
+-- the columns as programs ask for them
+PRAGMA table_info('people');
+
+-- the columns by DuckDB's catalog
+SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'people' ORDER BY column_index;
+
+-- the columns by information_schema
+SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'people' ORDER BY ordinal_position;
+
+-- a summary of all records
+SUMMARIZE people;
+
+-- a summary of some
+SUMMARIZE SELECT age, income FROM people WHERE sex = 'f';
+
+-- a summary of an answer
+SUMMARIZE SELECT region, count(*) AS n FROM people GROUP BY region;
+
+-- a part of a summary
+SELECT column_name, q50, count FROM (SUMMARIZE people) WHERE column_name <> 'person_id';
+
+-- a table that nobody may see
+DESCRIBE record_keys;

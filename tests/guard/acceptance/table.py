@@ -42,6 +42,7 @@ _PARAMETERS: Mapping[str, object] = {
     "by place": ["North", 30],
     "by name": {"region": "North"},
     "in a group": [60],
+    "in a list without blanks": ["North", "South"],
 }
 _COLUMNS = {
     "people": (["region", "sex", "age", "month"], "income", "(region, sex, age), (region, month), (sex, month)"),
@@ -159,8 +160,8 @@ _INTRODUCTION = """# What the guard answers
 What analysts and BI tools write, asked of the [guard](guard.md) under each method: *yes*, or the code of the refusal. Of
 {queries} queries it answers: {answered}.
 
-A query that is answered under `threshold` with nothing to hide gives what DuckDB gives for it; a test sees to that. The page
-is written by `make acceptance`, and a test keeps it in line with what the guard does.
+A query that is answered under `threshold` with nothing to hide gives what DuckDB gives for it, and lists and summaries have of it what
+may be seen; tests see to that. The page is written by `make acceptance`, and a test keeps it in line with what the guard does.
 
 The queries are over `people` (`person_id` the unit; `region`, `sex`, `age`, `month` dimensions; `income` a measure, with
 bounds from 1 to 10000 and bands at 0, 2000 and 4000 where the method has them), a view

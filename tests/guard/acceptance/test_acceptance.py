@@ -62,7 +62,7 @@ def _shown(value: object) -> object:
 
 @pytest.mark.parametrize("query", queries(), ids=lambda query: query.title)
 def test_an_answer_with_nothing_to_hide_is_that_of_duckdb(exact: Guard, query: Query) -> None:
-    if verdict(exact, query) != "yes":
+    if verdict(exact, query) != "yes" or query.heading == "What there is":  # less than DuckDB tells (test_summaries.py)
         return
     direct = exact._con.cursor().sql(query.sql, params=query.parameters).to_arrow_table()
     assert rows(exact.sql(query.sql, query.parameters)) == rows(direct)  # type: ignore[arg-type]
