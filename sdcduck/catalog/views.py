@@ -184,10 +184,10 @@ def _enums_named(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
     return {types[name] for name in _CAST_TO.findall(text) if name in types}
 
 
-def _share_files(some: Collection[str], others: Collection[str]) -> bool:
+def share_files(some: Collection[str], others: Collection[str]) -> bool:
     """Whether a file may be named among both, be it by a pattern.
 
-    >>> _share_files(["data/p*.parquet"], ["./data/people.parquet"]), _share_files(["a.csv"], ["b.csv", "x/a.csv"])
+    >>> share_files(["data/p*.parquet"], ["./data/people.parquet"]), share_files(["a.csv"], ["b.csv", "x/a.csv"])
     (True, False)
     """
     return any(
@@ -239,7 +239,7 @@ def records_behind(
         if policy.label != "unit-level":
             continue
         records = read_by(con, policy.name)
-        if read.tables & (records.tables - public) or _share_files(read.files, records.files):
+        if read.tables & (records.tables - public) or share_files(read.files, records.files):
             return policy.name
         if read.enums and _has_type(con, policy, read.enums):
             return policy.name

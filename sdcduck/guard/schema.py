@@ -69,6 +69,7 @@ class Schema:
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._previews: set[tuple[str, str]] = set()
+        self._alone: set[tuple[str, str]] = set()
         self._checks = {name: method.checks() for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -382,12 +383,14 @@ class Schema:
         if asked in self._as_declared:
             return
         name, checks = identifier(policy.name), self._checks[str(policy.method)]
+        self._check_open_twice(policy)
         rows = self.value(f"SELECT count(*) FROM {name}", GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
             with self.alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
                 try:
                     self._check_records(policy)
+                    self._refuse_open_twice(policy, records=True)
                 except _FAILS:  # which tells of a record
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
             checks.of_records(self, policy, rows)
@@ -417,6 +420,29 @@ class Schema:
             raise Refused("SDC060", other)
         if identifier(str(policy.preview)) in self._unchanging_sources:
             self._previews.add(asked)
+
+    def _check_open_twice(self, policy: Policy) -> None:
+        """Refuse a relation whose records the same people see with other noise, as in a view that was replaced.
+
+        Raises:
+            Refused: they do.
+        """
+        asked = (policy.name, policy.role)
+        if asked in self._alone:
+            return
+        with self.alone:
+            self._refuse_open_twice(policy, records=False)
+        if self.unchanging:
+            self._alone.add(asked)
+
+    def _refuse_open_twice(self, policy: Policy, *, records: bool) -> None:
+        """The same with the connection held."""
+        for held in self._policies[1].values():
+            if (held.name, held.role) == (policy.name, policy.role):
+                found = catalog.open_in_role(self.con, held, self._policies[1], records=records)
+                if found is not None:
+                    other = f"{policy.name}: its records are those of {found.other} with another {found.differs}"
+                    raise Refused("SDC060", f"{other}, sdc_protect")
 
     def _check_records(self, policy: Policy) -> None:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
