@@ -197,16 +197,20 @@ def share_files(some: Collection[str], others: Collection[str]) -> bool:
     )
 
 
-_WORDS_OF_FUNCTIONS = (
-    "range generate_series repeat repeat_row unnest json_each json_tree query query_table glob read_blob "
-    "read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
+_WORDS_OF_VALUES = "range generate_series repeat repeat_row unnest json_each json_tree query query_table"
+_WORDS_OF_FILES = (
+    "glob read_blob read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
     "read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_single_csv_file read_single_json_file "
     "read_single_parquet_file parquet_scan parquet_schema parquet_metadata parquet_file_metadata "
-    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan "
+    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan"
+)
+_WORDS_OF_OTHERS = (
     "postgres_scan postgres_scan_pushdown postgres_query mysql_scan mysql_query arrow_scan python_arrow_scan "
     "pandas_scan pg_timezone_names icu_calendar_names test_all_types test_vector_types"
 )
-_FUNCTIONS_FOR_ALL = frozenset(_WORDS_OF_FUNCTIONS.split())
+READ_NOTHING_ELSE = frozenset(f"{_WORDS_OF_VALUES} {_WORDS_OF_FILES}".split())
+"""Table functions of which it is known what they read: nothing, tables that DuckDB names, or the files of a text."""
+_FUNCTIONS_FOR_ALL = READ_NOTHING_ELSE.union(_WORDS_OF_OTHERS.split())
 """Table functions that a public view may call: they make values, or read what is outside of this database. Of ``query``
 and ``query_table`` DuckDB says which tables they read; of any other function nobody knows."""
 

@@ -69,7 +69,7 @@ class Schema:
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._previews: set[tuple[str, str]] = set()
-        self._alone: set[tuple[str, str]] = set()
+        self._one_noise: tuple[object, set[str]] = (None, set())
         self._checks = {name: method.checks() for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -192,6 +192,7 @@ class Schema:
             self._collated = any(collated for _, _, _, collated in rows)
         else:
             found = self._limited.rows(_TABLES_HERE)
+        self._tables_now = frozenset(folded(name) for name, _ in found)
         with self.alone:
             told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
         told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
@@ -383,18 +384,17 @@ class Schema:
         if asked in self._as_declared:
             return
         name, checks = identifier(policy.name), self._checks[str(policy.method)]
-        self._check_open_twice(policy)
         rows = self.value(f"SELECT count(*) FROM {name}", GONE.format(policy.name))
         if rows != self._rows.get(asked, policy.records):
             with self.alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
                 try:
                     self._check_records(policy)
-                    self._refuse_open_twice(policy, records=True)
                 except _FAILS:  # which tells of a record
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
             checks.of_records(self, policy, rows)
             self._rows[asked] = rows
+            self._one_noise[1].discard(policy.name)
         checks.each_time(self, policy)
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
@@ -421,28 +421,36 @@ class Schema:
         if identifier(str(policy.preview)) in self._unchanging_sources:
             self._previews.add(asked)
 
-    def _check_open_twice(self, policy: Policy) -> None:
-        """Refuse a relation whose records the same people see with other noise, as in a view that was replaced.
+    def check_one_noise(self, policies: Sequence[Policy]) -> None:
+        """Refuse relations whose records the same people see with other noise too, as in a view that was replaced.
+
+        Looked at once, and again when a policy or a view changes, or the number of records. Call it after
+        `check_names` and `check_facts`.
 
         Raises:
             Refused: they do.
         """
-        asked = (policy.name, policy.role)
-        if asked in self._alone:
-            return
         with self.alone:
-            self._refuse_open_twice(policy, records=False)
-        if self.unchanging:
-            self._alone.add(asked)
-
-    def _refuse_open_twice(self, policy: Policy, *, records: bool) -> None:
-        """The same with the connection held."""
-        for held in self._policies[1].values():
-            if (held.name, held.role) == (policy.name, policy.role):
-                found = catalog.open_in_role(self.con, held, self._policies[1], records=records)
+            held = self._policies[1]
+            protected = {name for name, policy in held.items() if policy.label == "unit-level"}
+            tables = self._tables_here() if self.unchanging or self._tables_now is None else self._tables_now
+            if len(protected) < 2 or protected <= tables:
+                return  # no two tables have a record in common
+            views = [] if self.unchanging else self.con.execute(_VIEWS).fetchall()
+            if self._one_noise[0] != (self._policies[0], views):
+                self._one_noise = ((self._policies[0], views), set())
+            for policy in policies:
+                own = held.get(folded(policy.name))
+                if own is None or own.label != "unit-level" or own.name in self._one_noise[1]:
+                    continue
+                try:
+                    found = catalog.open_in_role(self.con, own, held)
+                except _FAILS:
+                    raise Refused("SDC060", _FAILING.format(own.name)) from None
                 if found is not None:
-                    other = f"{policy.name}: its records are those of {found.other} with another {found.differs}"
-                    raise Refused("SDC060", f"{other}, sdc_protect")
+                    other = f"{found.other} has the same records with another policy or other keys, sdc_protect"
+                    raise Refused("SDC060", f"{own.name}: {other}")
+                self._one_noise[1].add(own.name)
 
     def _check_records(self, policy: Policy) -> None:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
@@ -584,6 +592,7 @@ def never_zero(text: str) -> bool:
 
 _IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
 _TABLES_HERE = f"SELECT table_name, table_oid FROM duckdb_tables() WHERE {_IS_HERE}"
+_VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"
 _ALL_TABLES = f"""SELECT table_name, table_oid, {_IS_HERE},
     coalesce(contains(lower(sql), 'collate'), false) OR current_setting('default_collation') <> ''
 FROM duckdb_tables()"""

@@ -245,10 +245,10 @@ def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
         is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
         if other.population != policy.population or other.record_key is None or is_replaced:
             continue
-        found = catalog.different_keys(cursor, policy, other)  # None: it was removed, or its columns were
-        if found is not None and found[1]:
+        different = catalog.different_keys(cursor, policy, other)
+        if different:
             raise SDCError(
-                f"{found[1]} units have other record keys in '{other.name}', of the same population "
+                f"{different} units have other record keys in '{other.name}', of the same population "
                 f"'{policy.population}': the same people need the same keys (sdc_add_record_key)"
             )
 
@@ -261,9 +261,9 @@ def _check_open_twice(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
     of_others = folded(found.shared) not in (folded(policy.name), folded(found.other))
     lookup = f"; if '{found.shared}' only looks something up, make it public first (sdc_declare_public)"
     raise SDCError(
-        f"'{policy.name}' and '{found.other}' both have the records of '{found.shared}', and who asks both sees what "
-        f"neither tells alone, for they differ in their {found.differs}: protect both in the same way, or one of them "
-        f"for another role (role := ..), or take one back (sdc_unprotect){lookup if of_others else ''}"
+        f"'{policy.name}' and '{found.other}' both have records of '{found.shared}', and who asks both sees what "
+        f"neither tells alone, for they differ in their {found.differs}: make that the same in both, or protect one of "
+        f"them for another role (role := ..), or take one back (sdc_unprotect){lookup if of_others else ''}"
     )
 
 
