@@ -9,6 +9,7 @@ from itertools import product
 import duckdb
 
 from sdcduck.catalog.database import current_database, first_row
+from sdcduck.catalog.lineage import stored_column
 from sdcduck.catalog.relations import Kind, Policy
 from sdcduck.catalog.views import READ_NOTHING_ELSE, Read, read_by, share_files
 from sdcduck.quoting import folded, identifier
@@ -161,6 +162,9 @@ def _units_differ(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy, sh
             )
         if mine.record_key is None and not same_names:
             return different
+        stored = [stored_column(con, name, kind.unit) for name, kind in ((one.name, mine), (other.name, its))]
+        if stored[0] and stored[1] and stored[0][0] == stored[1][0] and stored[0] != stored[1]:
+            return f"unit ('{stored[0][1]}' and '{stored[1][1]}' of '{stored[0][0]}')"
         found = _compared(con, (one.name, mine), (other.name, its))
         if found is None:
             continue
