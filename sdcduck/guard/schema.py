@@ -19,6 +19,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
+from sdcduck.guard.one_noise import OneNoise
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -69,7 +70,7 @@ class Schema:
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._previews: set[tuple[str, str]] = set()
-        self._one_noise: tuple[object, set[str]] = (None, set())
+        self._one_noise = OneNoise(con, unchanging=unchanging)
         self._checks = {name: method.checks() for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -394,7 +395,7 @@ class Schema:
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
             checks.of_records(self, policy, rows)
             self._rows[asked] = rows
-            self._one_noise[1].discard(policy.name)
+            self._one_noise.forget(policy.name)
         checks.each_time(self, policy)
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
@@ -422,35 +423,17 @@ class Schema:
             self._previews.add(asked)
 
     def check_one_noise(self, policies: Sequence[Policy]) -> None:
-        """Refuse relations whose records the same people see with other noise too, as in a view that was replaced.
-
-        Looked at once, and again when a policy or a view changes, or the number of records. Call it after
-        `check_names` and `check_facts`.
+        """Refuse relations whose records the same people see with other noise; after `check_names` and `check_facts`.
 
         Raises:
-            Refused: they do.
+            Refused: they do, or a view of them fails.
         """
         with self.alone:
-            held = self._policies[1]
-            protected = {name for name, policy in held.items() if policy.label == "unit-level"}
             tables = self._tables_here() if self.unchanging or self._tables_now is None else self._tables_now
-            if len(protected) < 2 or protected <= tables:
-                return  # no two tables have a record in common
-            views = [] if self.unchanging else self.con.execute(_VIEWS).fetchall()
-            if self._one_noise[0] != (self._policies[0], views):
-                self._one_noise = ((self._policies[0], views), set())
-            for policy in policies:
-                own = held.get(folded(policy.name))
-                if own is None or own.label != "unit-level" or own.name in self._one_noise[1]:
-                    continue
-                try:
-                    found = catalog.open_in_role(self.con, own, held)
-                except _FAILS:
-                    raise Refused("SDC060", _FAILING.format(own.name)) from None
-                if found is not None:
-                    other = f"{found.other} has the same records with another policy or other keys, sdc_protect"
-                    raise Refused("SDC060", f"{own.name}: {other}")
-                self._one_noise[1].add(own.name)
+            try:
+                self._one_noise.check(policies, self._policies[1], self._policies[0], tables)
+            except _FAILS:
+                raise Refused("SDC060", _FAILING.format(policies[0].name)) from None
 
     def _check_records(self, policy: Policy) -> None:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
@@ -592,7 +575,6 @@ def never_zero(text: str) -> bool:
 
 _IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
 _TABLES_HERE = f"SELECT table_name, table_oid FROM duckdb_tables() WHERE {_IS_HERE}"
-_VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"
 _ALL_TABLES = f"""SELECT table_name, table_oid, {_IS_HERE},
     coalesce(contains(lower(sql), 'collate'), false) OR current_setting('default_collation') <> ''
 FROM duckdb_tables()"""
