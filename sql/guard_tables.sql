@@ -5,8 +5,8 @@
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
 --| dimensions and measures only, and get protected numbers only. Whatever can be wrong is looked for now: columns that are
---| not there, NULL units, keys that are missing or out of range, a view that fails for some of its rows. Replaces an
---| earlier policy of the table.
+--| not there, NULL units, keys that are missing or out of range, a view that fails for some of its rows, records that the
+--| same role sees under another policy with other noise. Replaces an earlier policy of the table.
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg unit VARCHAR: column that identifies the unit (person, firm)

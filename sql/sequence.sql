@@ -83,7 +83,7 @@ CREATE OR REPLACE MACRO sdc_dist_taxonomy(a, b, taxonomy) AS (
         UNION ALL
         SELECT n.node, list_append(p.path, n.node) FROM nodes n JOIN paths p ON n.above = p.node
     )
-    SELECT (len(one.path) + len(other.path) - 2 * len(list_filter(one.path, lambda node, i: node = other.path[i])))
+    SELECT (len(one.path) + len(other.path) - 2 * len(list_intersect(one.path, other.path)))
         / (len(one.path) + len(other.path))
     FROM paths one, paths other WHERE one.node = a::VARCHAR AND other.node = b::VARCHAR
 )::DOUBLE;

@@ -101,6 +101,12 @@ from sdcduck.catalog.rule_sets import (
     rule_sets,
     store_rule_set,
 )
+from sdcduck.catalog.same_records import (
+    Twice,
+    different_keys,
+    open_in_role,
+    open_twice,
+)
 from sdcduck.catalog.settings import (
     set_setting,
     setting,
@@ -137,6 +143,7 @@ __all__ = [
     "StoredPTable",
     "StoredPublication",
     "SynthModel",
+    "Twice",
     "User",
     "cells_table",
     "charge_private_release",
@@ -146,6 +153,7 @@ __all__ = [
     "decide_output",
     "declared",
     "declared_preview",
+    "different_keys",
     "drop_output",
     "drop_policy",
     "drop_ptable",
@@ -164,6 +172,8 @@ __all__ = [
     "measure_of_keys",
     "note_columns",
     "note_stencil",
+    "open_in_role",
+    "open_twice",
     "output",
     "outputs",
     "policies",

@@ -215,10 +215,10 @@ def _enums_named(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
     return {types[name] for name in _CAST_TO.findall(text) if name in types}
 
 
-def _share_files(some: Collection[str], others: Collection[str]) -> bool:
+def share_files(some: Collection[str], others: Collection[str]) -> bool:
     """Whether a file may be named among both, be it by a pattern.
 
-    >>> _share_files(["data/p*.parquet"], ["./data/people.parquet"]), _share_files(["a.csv"], ["b.csv", "x/a.csv"])
+    >>> share_files(["data/p*.parquet"], ["./data/people.parquet"]), share_files(["a.csv"], ["b.csv", "x/a.csv"])
     (True, False)
     """
     return any(
@@ -228,16 +228,20 @@ def _share_files(some: Collection[str], others: Collection[str]) -> bool:
     )
 
 
-_WORDS_OF_FUNCTIONS = (
-    "range generate_series repeat repeat_row unnest json_each json_tree query query_table glob read_blob "
-    "read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
+_WORDS_OF_VALUES = "range generate_series repeat repeat_row unnest json_each json_tree query query_table"
+_WORDS_OF_FILES = (
+    "glob read_blob read_text read_csv read_csv_auto read_json read_json_auto read_json_objects read_json_objects_auto "
     "read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_single_csv_file read_single_json_file "
     "read_single_parquet_file parquet_scan parquet_schema parquet_metadata parquet_file_metadata "
-    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan "
+    "parquet_full_metadata parquet_kv_metadata sniff_csv read_xlsx read_avro st_read iceberg_scan delta_scan"
+)
+_WORDS_OF_OTHERS = (
     "postgres_scan postgres_scan_pushdown postgres_query mysql_scan mysql_query arrow_scan python_arrow_scan "
     "pandas_scan pg_timezone_names icu_calendar_names test_all_types test_vector_types"
 )
-_FUNCTIONS_FOR_ALL = frozenset(_WORDS_OF_FUNCTIONS.split())
+READ_NOTHING_ELSE = frozenset(f"{_WORDS_OF_VALUES} {_WORDS_OF_FILES}".split())
+"""Table functions of which it is known what they read: nothing, tables that DuckDB names, or the files of a text."""
+_FUNCTIONS_FOR_ALL = READ_NOTHING_ELSE.union(_WORDS_OF_OTHERS.split())
 """Table functions that a public view may call: they make values, or read what is outside of this database. Of ``query``
 and ``query_table`` DuckDB says which tables they read; of any other function nobody knows."""
 
@@ -272,7 +276,7 @@ def records_behind(
         if policy.label != "unit-level":
             continue
         records = read_by(con, policy.name)
-        if read.tables & (records.tables - public) or _share_files(read.files, records.files):
+        if read.tables & (records.tables - public) or share_files(read.files, records.files):
             return policy.name
         if read.enums and _has_type(con, policy, read.enums):
             return policy.name

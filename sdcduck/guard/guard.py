@@ -359,6 +359,7 @@ class Guard:
         self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
         for policy in rewritten.policies:
             self._schema.check_facts(policy)
+        self._schema.check_one_noise(rewritten.policies)
         if rewritten.preview is not None:
             self._schema.check_preview(rewritten.preview)
         for unique in rewritten.unique:
@@ -408,6 +409,7 @@ class Guard:
         if policy.label != "unit-level":
             return []
         self._schema.check_facts(policy)
+        self._schema.check_one_noise([policy])
         return self._laws.rows(policy)
 
 

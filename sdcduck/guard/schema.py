@@ -19,6 +19,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
+from sdcduck.guard.one_noise import OneNoise
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
@@ -69,6 +70,7 @@ class Schema:
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
         self._previews: set[tuple[str, str]] = set()
+        self._one_noise = OneNoise(con, unchanging=unchanging)
         self._checks = {name: method.checks() for name, method in METHODS.items()}
         # A view may show other rows tomorrow, of a database that nobody changes.
         self._unchanging_sources = frozenset[str]()
@@ -191,6 +193,7 @@ class Schema:
             self._collated = any(collated for _, _, _, collated in rows)
         else:
             found = self._limited.rows(_TABLES_HERE)
+        self._tables_now = frozenset(folded(name) for name, _ in found)
         with self.alone:
             told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
         told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
@@ -395,6 +398,7 @@ class Schema:
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
             checks.of_records(self, policy, rows)
             self._rows[asked] = rows
+            self._one_noise.forget(policy.name)
         checks.each_time(self, policy)
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
@@ -420,6 +424,19 @@ class Schema:
             raise Refused("SDC060", other)
         if identifier(str(policy.preview)) in self._unchanging_sources:
             self._previews.add(asked)
+
+    def check_one_noise(self, policies: Sequence[Policy]) -> None:
+        """Refuse relations whose records the same people see with other noise; after `check_names` and `check_facts`.
+
+        Raises:
+            Refused: they do, or a view of them fails.
+        """
+        with self.alone:
+            tables = self._tables_here() if self.unchanging or self._tables_now is None else self._tables_now
+            try:
+                self._one_noise.check(policies, self._policies[1], self._policies[0], tables)
+            except _FAILS:
+                raise Refused("SDC060", _FAILING.format(policies[0].name)) from None
 
     def _check_records(self, policy: Policy) -> None:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.

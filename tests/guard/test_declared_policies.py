@@ -62,7 +62,7 @@ def test_keys_of_the_scale_of_the_ptable(people: duckdb.DuckDBPyConnection) -> N
 
 def test_a_few_people_may_have_any_keys(people: duckdb.DuckDBPyConnection) -> None:
     people.execute(
-        "CREATE OR REPLACE VIEW few AS FROM people WHERE number < 3; CREATE OR REPLACE VIEW none AS FROM people LIMIT 0"
+        "CREATE OR REPLACE VIEW few AS FROM visits WHERE number < 3; CREATE OR REPLACE VIEW none AS FROM visits LIMIT 0"
     )
     for table in ("few", "none"):
         people.execute(PROTECT.replace("people", table).format("number", METHODS[0])).fetchall()

@@ -350,12 +350,12 @@ def test_a_refusal_says_what_it_is_about_and_what_to_write(guarded: Guard, query
 
 @pytest.mark.parametrize("method", ["method := 'threshold', min_units := 3", "method := 'rounding'"])
 def test_sums_of_dimensions_are_not_called_sums_of_measures(con: duckdb.DuckDBPyConnection, method: str) -> None:
-    con.execute("CREATE OR REPLACE VIEW few AS FROM people")
     con.execute(
-        f"FROM sdc_protect('few', unit := 'person_id', dimensions := ['age'], measures := ['income'], {method})"
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['age'], measures := ['income'], "
+        f"{method}, role := 'few')"
     )
     with pytest.raises(Refused, match="a sum of dimensions"):
-        guard(con).sql("SELECT avg(age) FROM few")
+        guard(con, role="few").sql("SELECT avg(age) FROM people")
 
 
 def test_whole_years_between_two_dates(guarded: Guard, con: duckdb.DuckDBPyConnection) -> None:
@@ -443,42 +443,41 @@ def test_a_changed_policy_is_seen_at_once(con: duckdb.DuckDBPyConnection) -> Non
 
 
 def test_threshold_and_rounding(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW people_t AS FROM people; CREATE OR REPLACE VIEW people_r AS FROM people")
     common = "unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']"
-    con.execute(f"FROM sdc_protect('people_t', {common}, method := 'threshold', min_units := 10)").fetchall()
-    con.execute(f"FROM sdc_protect('people_r', {common}, method := 'rounding', base := 10)").fetchall()
-    guarded = guard(con)
+    con.execute(f"FROM sdc_protect('people', {common}, method := 'threshold', min_units := 10, role := 't')").fetchall()
+    con.execute(f"FROM sdc_protect('people', {common}, method := 'rounding', base := 10, role := 'r')").fetchall()
+    guarded, rounded = guard(con, role="t"), guard(con, role="r")
     same(
         guarded,
         con,
-        "SELECT age, count(*), sum(income) FROM people_t GROUP BY age",
+        "SELECT age, count(*), sum(income) FROM people GROUP BY age",
         "SELECT age, count(*), sum(income) FROM people GROUP BY age HAVING count(*) >= 10",
     )
-    same(guarded, con, "SELECT count(*) FILTER (age = 20 AND region = 'East') FROM people_t", "SELECT NULL")
+    same(guarded, con, "SELECT count(*) FILTER (age = 20 AND region = 'East') FROM people", "SELECT NULL")
     same(
-        guarded,
+        rounded,
         con,
-        "SELECT region, count(*) FROM people_r GROUP BY region",
+        "SELECT region, count(*) FROM people GROUP BY region",
         "SELECT region, (count(*) + 5) // 10 * 10 FROM people GROUP BY region",
     )
     with pytest.raises(Refused, match="SDC052"):
-        guarded.sql("SELECT median(income) FROM people_t")
+        guarded.sql("SELECT median(income) FROM people")
     for aggregate in ("sum", "avg", "stddev", "median"):
         with pytest.raises(Refused, match="SDC052"):
-            guarded.sql(f"SELECT {aggregate}(income) FROM people_r")
+            rounded.sql(f"SELECT {aggregate}(income) FROM people")
     same(
         guarded,
         con,
-        "SELECT age, var_samp(income) FROM people_t GROUP BY age",
+        "SELECT age, var_samp(income) FROM people GROUP BY age",
         "SELECT age, CASE WHEN count(income) >= 10 THEN var_samp(income ORDER BY income) END FROM people GROUP BY age HAVING count(*) >= 10",
     )
 
 
 def test_nobody_is_not_told_from_few_under_threshold(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW people_few AS FROM people")
     con.execute(
-        "FROM sdc_protect('people_few', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income'], method := 'threshold', min_units := 10)"
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income'], method := 'threshold', min_units := 10, role := 't')"
     ).fetchall()
+    guarded = guard(con, role="t")
     people = con.execute(
         "SELECT count(*) FILTER (age = 200), count(*) FILTER (age = 20 AND region = 'East') FROM people"
     )
@@ -486,18 +485,18 @@ def test_nobody_is_not_told_from_few_under_threshold(con: duckdb.DuckDBPyConnect
     assert nobody == 0 < few < 10
     for number in ("count(*)", "count(DISTINCT person_id)", "sum(income)", "avg(income)"):
         for condition in ("age = 200", "age = 20 AND region = 'East'"):
-            same(guard(con), con, f"SELECT {number} FILTER ({condition}) FROM people_few", "SELECT NULL")
-            same(guard(con), con, f"SELECT {number} FROM people_few WHERE {condition}", "SELECT NULL")
+            same(guarded, con, f"SELECT {number} FILTER ({condition}) FROM people", "SELECT NULL")
+            same(guarded, con, f"SELECT {number} FROM people WHERE {condition}", "SELECT NULL")
     same(
-        guard(con),
+        guarded,
         con,
-        "SELECT count(CASE WHEN age = 200 THEN 1 END), sum(CASE WHEN age = 200 THEN 1 ELSE 0 END) FROM people_few",
+        "SELECT count(CASE WHEN age = 200 THEN 1 END), sum(CASE WHEN age = 200 THEN 1 ELSE 0 END) FROM people",
         "SELECT NULL, NULL",
     )
 
 
 def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW published AS SELECT *, age // 30 AS generation FROM people")
+    con.execute("CREATE OR REPLACE TABLE published AS SELECT *, age // 30 AS generation FROM people")
     con.execute("""FROM sdc_publish('pub', 'SELECT region, sex, generation, count(*) AS n, sum(income) AS income, sum(age) AS age FROM published
         GROUP BY GROUPING SETS ((region, sex), (region, generation), (sex, generation))', max_count := 60)""").fetchall()
     con.execute(
@@ -527,7 +526,7 @@ def test_suppression_answers_from_the_stencil(con: duckdb.DuckDBPyConnection) ->
 
 
 def test_suppression_answers_floating_point_measures(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW weighed AS SELECT person_id, region, sex, age / 4 AS weight FROM people")
+    con.execute("CREATE OR REPLACE TABLE weighed AS SELECT person_id, region, sex, age / 4 AS weight FROM people")
     con.execute(
         "FROM sdc_publish('weights', 'SELECT region, sex, count(*) AS n, sum(weight) AS weight FROM weighed GROUP BY CUBE(region, sex)', max_count := 5)"
     ).fetchall()
@@ -614,7 +613,7 @@ def visits(con: duckdb.DuckDBPyConnection) -> Guard:
         con.execute(
             f"FROM sdc_protect('{table}', unit := 'person_id', dimensions := {columns}, population := 'persons')"
         ).fetchall()
-    con.execute("CREATE OR REPLACE VIEW others AS FROM visits")
+    con.execute("CREATE OR REPLACE TABLE others AS FROM visits")
     con.execute(
         "FROM sdc_protect('others', unit := 'person_id', dimensions := ['region'], population := 'firms')"
     ).fetchall()
@@ -644,27 +643,26 @@ def test_joins_of_units_that_are_refused(visits: Guard, query: str, code: str) -
 
 
 def test_several_rows_under_threshold_and_rounding(visits: Guard, con: duckdb.DuckDBPyConnection) -> None:
-    for name, extra in (
-        ("visits_t", "min_units := 20, method := 'threshold'"),
-        ("visits_r", "method := 'rounding', base := 5"),
+    for role, extra in (
+        ("t", "min_units := 20, method := 'threshold'"),
+        ("r", "method := 'rounding', base := 5"),
     ):
-        con.execute(f"CREATE OR REPLACE VIEW {name} AS FROM visits")
         con.execute(
-            f"FROM sdc_protect('{name}', unit := 'person_id', dimensions := ['region', 'ward'], measures := ['cost'], {extra})"
+            f"FROM sdc_protect('visits', unit := 'person_id', dimensions := ['region', 'ward'], measures := ['cost'], {extra}, role := '{role}')"
         ).fetchall()
-    guarded = guard(con)
+    guarded, rounded = guard(con, role="t"), guard(con, role="r")
     same(
-        guarded, con, "SELECT region, ward, count(*), sum(cost) FROM visits_t GROUP BY ALL",
+        guarded, con, "SELECT region, ward, count(*), sum(cost) FROM visits GROUP BY ALL",
         "SELECT region, ward, count(*), sum(cost) FROM visits GROUP BY ALL HAVING count(DISTINCT person_id) >= 20",
     )  # fmt: skip
     same(
-        guarded,
+        rounded,
         con,
-        "SELECT ward, count(*) FROM visits_r GROUP BY ALL",
+        "SELECT ward, count(*) FROM visits GROUP BY ALL",
         "SELECT ward, (count(*) + 2) // 5 * 5 FROM visits GROUP BY ALL",
     )
     with pytest.raises(Refused, match=r"SDC052.*GROUP BY the dimension"):
-        guarded.sql("SELECT sum(cost * ward) FROM visits_t")
+        guarded.sql("SELECT sum(cost * ward) FROM visits")
 
 
 def test_sums_of_measures_times_figures_of_dimensions(visits: Guard, con: duckdb.DuckDBPyConnection) -> None:
@@ -785,7 +783,7 @@ def test_the_noise_of_sums_hangs_on_a_secret() -> None:
 
 
 def test_roles_have_policies_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW wages AS FROM people")
+    con.execute("CREATE OR REPLACE TABLE wages AS FROM people")
     con.execute(
         "FROM sdc_protect('wages', unit := 'person_id', dimensions := ['region'], method := 'rounding', base := 100)"
     ).fetchall()
@@ -865,16 +863,15 @@ def test_a_sum_of_nobody_looks_like_one_of_somebody_who_is_published_as_nobody(c
 
 
 def test_rounding_answers_nobody_as_too_few(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW people_few AS FROM people")
     con.execute(
-        "FROM sdc_protect('people_few', unit := 'person_id', dimensions := ['region', 'age'], method := 'rounding', min_units := 5)"
+        "FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'age'], method := 'rounding', min_units := 5, role := 'r')"
     ).fetchall()
-    guarded = guard(con)
-    few = "SELECT count(*) AS n FROM people_few WHERE age = 20 AND region = 'East'"
+    guarded = guard(con, role="r")
+    few = "SELECT count(*) AS n FROM people WHERE age = 20 AND region = 'East'"
     assert con.execute("SELECT count(*) BETWEEN 1 AND 4 FROM people WHERE age = 20 AND region = 'East'").fetchall() == [
         (True,)
     ]
-    nobody = "SELECT count(*) AS n FROM people_few WHERE age = 120"
+    nobody = "SELECT count(*) AS n FROM people WHERE age = 120"
     assert guarded.sql(few).to_pylist() == guarded.sql(nobody).to_pylist() == [{"n": None}]
 
 

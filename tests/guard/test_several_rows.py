@@ -241,25 +241,25 @@ def test_with_one_row_a_unit_it_is_the_other_macro(con: duckdb.DuckDBPyConnectio
 
 
 def test_too_few_units_get_no_variance(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE OR REPLACE VIEW few AS FROM visits")
     con.execute(
-        "FROM sdc_protect('few', unit := 'person', dimensions := ['ward'], measures := ['cost'], min_units := 10)"
+        "FROM sdc_protect('visits', unit := 'person', dimensions := ['ward'], measures := ['cost'], min_units := 10, "
+        "role := 'few')"
     ).fetchall()
-    row: dict[str, Any] = (
-        guard(con).sql("SELECT variance(cost) AS v, median(cost) AS m FROM few WHERE ward = 9").to_pylist()[0]
-    )
+    few = guard(con, role="few")
+    row: dict[str, Any] = few.sql(
+        "SELECT variance(cost) AS v, median(cost) AS m FROM visits WHERE ward = 9"
+    ).to_pylist()[0]
     assert row == {"v": None, "m": None}
 
 
 @pytest.mark.parametrize("method", ["threshold", "rounding"])
 def test_other_methods(con: duckdb.DuckDBPyConnection, method: str) -> None:
-    con.execute("CREATE OR REPLACE VIEW other AS FROM visits")
     con.execute(
-        f"FROM sdc_protect('other', unit := 'person', dimensions := ['ward'], measures := ['cost'], method := '{method}', "
-        "min_units := 5, base := 5)"
+        f"FROM sdc_protect('visits', unit := 'person', dimensions := ['ward'], measures := ['cost'], "
+        f"method := '{method}', min_units := 5, base := 5, role := 'other')"
     ).fetchall()
-    guarded = guard(con)
-    variance = "SELECT ward, variance(cost) AS v FROM other GROUP BY ward ORDER BY ward"
+    guarded = guard(con, role="other")
+    variance = "SELECT ward, variance(cost) AS v FROM visits GROUP BY ward ORDER BY ward"
     if method == "rounding":
         with pytest.raises(Refused, match="SDC052"):
             guarded.sql(variance)
@@ -269,5 +269,5 @@ def test_other_methods(con: duckdb.DuckDBPyConnection, method: str) -> None:
             "SELECT ward, var_samp(cost ORDER BY cost) FROM visits WHERE ward <> 8 GROUP BY ward ORDER BY ward"
         ).fetchall()  # fmt: skip
     with pytest.raises(Refused, match="SDC052"):
-        guarded.sql("SELECT median(cost) FROM other")
-    con.execute("FROM sdc_unprotect('other')").fetchall()
+        guarded.sql("SELECT median(cost) FROM visits")
+    con.execute("FROM sdc_unprotect('visits', role := 'other')").fetchall()

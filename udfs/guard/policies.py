@@ -79,6 +79,7 @@ def plan_protect(
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)
     check_owned(cursor, policy)
+    _check_open_twice(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
@@ -244,21 +245,26 @@ def _check_population(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
         is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
         if other.population != policy.population or other.record_key is None or is_replaced:
             continue
-        keys = " JOIN ".join(
-            f"(SELECT {identifier(str(one.unit))}::VARCHAR AS unit, "
-            f"any_value({identifier(str(one.record_key))})::HUGEINT AS {name} "
-            f"FROM {identifier(one.name)} GROUP BY ALL)"
-            for one, name in ((policy, "a"), (other, "b"))
-        )
-        try:
-            found = catalog.first_row(cursor, f"SELECT count(*) FROM {keys} USING (unit) WHERE a <> b")
-        except (duckdb.CatalogException, duckdb.BinderException):  # it was removed, or its columns were
-            continue
-        if found is not None and found[0]:
+        different = catalog.different_keys(cursor, policy, other)
+        if different:
             raise SDCError(
-                f"{found[0]} units have other record keys in '{other.name}', of the same population "
+                f"{different} units have other record keys in '{other.name}', of the same population "
                 f"'{policy.population}': the same people need the same keys (sdc_add_record_key)"
             )
+
+
+def _check_open_twice(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse records that the same people see under another policy, with other noise: both answers together tell."""
+    found = catalog.open_twice(cursor, policy, catalog.policies(cursor))
+    if found is None:
+        return
+    of_others = folded(found.shared) not in (folded(policy.name), folded(found.other))
+    lookup = f"; if '{found.shared}' only looks something up, make it public first (sdc_declare_public)"
+    raise SDCError(
+        f"'{policy.name}' and '{found.other}' both have records of '{found.shared}', and who asks both sees what "
+        f"neither tells alone, for they differ in their {found.differs}: make that the same in both, or protect one of "
+        f"them for another role (role := ..), or take one back (sdc_unprotect){lookup if of_others else ''}"
+    )
 
 
 def _key(table: Source, name: str | None, unit: str) -> str:
