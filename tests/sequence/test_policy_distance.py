@@ -115,9 +115,9 @@ def test_distances_in_trees_are_a_metric(con: duckdb.DuckDBPyConnection) -> None
         above = [int(chance.integers(0, node)) for node in range(1, count)]
         con.execute("CREATE OR REPLACE TABLE tree(child INTEGER, parent INTEGER)")
         con.executemany("INSERT INTO tree VALUES (?, ?)", [[node, above[node - 1]] for node in range(1, count)])
-        found = con.execute(
-            f"SELECT a, b, sdc_dist_taxonomy(a, b, 'tree') FROM range({count}) x(a), range({count}) y(b) ORDER BY ALL"
-        ).fetchall()
+        # DuckDB 1.5 has an internal error for correlated columns of range() itself.
+        con.execute(f"CREATE OR REPLACE TABLE pairs AS SELECT a, b FROM range({count}) x(a), range({count}) y(b)")
+        found = con.execute("SELECT a, b, sdc_dist_taxonomy(a, b, 'tree') FROM pairs").fetchall()
 
         def way(node: int, above: list[int] = above) -> list[int]:
             return [node] if node == 0 else [*way(above[node - 1]), node]

@@ -84,8 +84,8 @@ def plan_mask_plan(
         relation.number(name, "measures")
     weighted = relation.named([weight], "weight")[0] if weight is not None else None
     for argument, others in (("measures", amounts), ("id", (known,)), ("weight", (weighted,))):
-        for name in others:
-            if name in names or (argument != "measures" and name in amounts):
+        for other in others:
+            if other in names or (argument != "measures" and other in amounts):
                 raise wrong(argument, "name other columns than 'keys' and 'measures'")
     relation.check_names(tuple(relation.columns))
     call = _Call(
