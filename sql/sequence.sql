@@ -74,7 +74,8 @@ CREATE OR REPLACE MACRO sdc_dist_interval(low, high, other_low, other_high, step
 --| ----+------+-----
 --| 0.6 |  0.2 |  0.0
 --| @source Anantharaman, Frittella and Nguyen (2022), section 5 and appendix C; Wu and Palmer (1994)
-CREATE OR REPLACE MACRO sdc_dist_taxonomy(a, b, taxonomy) AS (
+CREATE OR REPLACE MACRO _sdc_taxonomy_paths(taxonomy) AS (
+    -- A value by itself: DuckDB 1.5 has internal errors where such a query knows the nodes that are asked for.
     WITH RECURSIVE nodes AS (
         SELECT child::VARCHAR AS node, parent::VARCHAR AS above FROM query_table(taxonomy) WHERE parent IS NOT NULL
     ),
@@ -83,10 +84,12 @@ CREATE OR REPLACE MACRO sdc_dist_taxonomy(a, b, taxonomy) AS (
         UNION ALL
         SELECT n.node, list_append(p.path, n.node) FROM nodes n JOIN paths p ON n.above = p.node
     )
-    SELECT (len(one.path) + len(other.path) - 2 * len(list_intersect(one.path, other.path)))
-        / (len(one.path) + len(other.path))
-    FROM paths one, paths other WHERE one.node = a::VARCHAR AND other.node = b::VARCHAR
-)::DOUBLE;
+    SELECT map_from_entries(list({'node': node, 'path': path})) FROM paths
+);
+CREATE OR REPLACE MACRO _sdc_apart(one, other) AS
+    ((len(one) + len(other) - 2 * len(list_intersect(one, other))) / (len(one) + len(other)))::DOUBLE;
+CREATE OR REPLACE MACRO sdc_dist_taxonomy(a, b, taxonomy) AS
+    _sdc_apart(_sdc_taxonomy_paths(taxonomy)[a::VARCHAR], _sdc_taxonomy_paths(taxonomy)[b::VARCHAR]);
 
 --| sdc_eps_min(p, q, distance := 1) -> DOUBLE
 --| The smallest epsilon for which two outcomes with these probabilities cannot be told apart: |ln(p / q)| over their distance.

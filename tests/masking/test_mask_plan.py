@@ -93,7 +93,7 @@ def test_limits_and_other_masks(survey: duckdb.DuckDBPyConnection) -> None:
     assert [step["action"] for step in steps] == ["as it is", "local suppression"]
     assert steps[1]["suppressed"] == steps[1]["changed"]
     assert steps[0]["il"] is None
-    steps = plan(survey, "['sex'], measures := ['income'], mask := 'noise', hierarchies := {}")
+    steps = plan(survey, "['sex'], measures := ['income'], mask := 'noise', hierarchies := NULL")
     assert [step["action"] for step in steps] == ["as it is", "noise"]  # nobody is rare
     assert 0 < steps[1]["il"] < 20  # type: ignore[operator]
     steps = plan(survey, "['sex'], measures := ['income'], mask := 'none'")
