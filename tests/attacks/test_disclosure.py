@@ -40,7 +40,6 @@ REFUSED = {
     "frame bound": "SELECT sum(num) OVER (ORDER BY num ROWS BETWEEN (SELECT max(income) FROM people) PRECEDING AND CURRENT ROW) FROM regions",
     "join condition": "SELECT * FROM regions r JOIN codes c ON r.num = (SELECT max(income) FROM people)",
     "case": "SELECT CASE WHEN (SELECT max(income) FROM people) > 5 THEN 1 END FROM regions",
-    "exists": "SELECT EXISTS (SELECT 1 FROM people WHERE age = 99)",
     "in": "SELECT 982451653 IN (SELECT income FROM people)",
     "any": "SELECT 982451653 = ANY (SELECT income FROM people)",
     "array": "SELECT ARRAY(SELECT income FROM people)",
@@ -131,7 +130,6 @@ REFUSED = {
     "records limited": "SELECT region FROM people LIMIT 1",
     "records ordered": "SELECT region FROM people ORDER BY region",
     "records in a union": "SELECT region FROM regions UNION ALL SELECT region FROM people",
-    "records in except": "SELECT region FROM regions EXCEPT SELECT region FROM people",
     "records limited, then counted": "SELECT count(*) FROM (SELECT region FROM people LIMIT 5)",
     "records numbered": "SELECT row_number() OVER () FROM people",
     "records numbered, then grouped": "SELECT n, count(*) FROM (SELECT row_number() OVER () AS n FROM people) GROUP BY n",
@@ -214,7 +212,6 @@ REFUSED = {
     "variance of the unit": "SELECT variance(person_id) FROM visits",
     "quantile of the unit": "SELECT median(person_id) FROM visits",
     "a quantile that is a maximum": "SELECT quantile_cont(cost, 1.0) FROM visits",
-    "a list of quantiles": "SELECT quantile_cont(cost, [0.1, 0.5]) FROM visits",
     "the own macros": "SELECT _sdc_quantile_of_units([cost], record_key, 0.5, 'default', 'default_magnitude', 0, 0) FROM visits",
     "right join": "SELECT count(*) FROM people p RIGHT JOIN regions r ON p.region = r.region",
     "full join": "SELECT count(*) FROM people p FULL JOIN regions r ON p.region = r.region",
@@ -281,6 +278,14 @@ def test_refused_under_every_method(attacked: Attacked, name: str, method_table:
 N = "sdc_count(record_key)"
 S = "sum_of_income(income, record_key)"
 ANSWERED = {
+    "exists": (
+        "SELECT EXISTS (SELECT 1 FROM people WHERE age = 99)",
+        f"SELECT coalesce({N}, 0) > 0 FROM people WHERE age = 99",
+    ),
+    "records in except": (
+        "SELECT region FROM regions EXCEPT SELECT region FROM people",
+        f"SELECT region FROM regions EXCEPT SELECT region FROM people GROUP BY region HAVING {N} > 0",
+    ),
     "largest, correlated": (
         "SELECT (SELECT max(p.age) FROM people p WHERE p.region = r.region) FROM regions r",
         f"""SELECT (SELECT max(age) FROM (SELECT region, age FROM people GROUP BY ALL HAVING {N} > 0) p
@@ -796,3 +801,18 @@ def test_bad_text_is_refused_and_nothing_else(attacked: Attacked, name: str) -> 
 def test_nothing_declared() -> None:
     with pytest.raises(Refused):
         guard(sdcduck.connect(secret="the secret of the tests")).sql("SELECT * FROM anything")
+
+
+@pytest.mark.parametrize(
+    ("asked", "plainly"),
+    [
+        ("SELECT quantile_cont(cost, [0.1, 0.5]) FROM visits", "SELECT [quantile_cont(cost, 0.1), quantile_cont(cost, 0.5)] FROM visits"),
+        ("SELECT EXISTS (SELECT 1 FROM few WHERE age = 99)", "SELECT count(*) > 0 FROM (SELECT DISTINCT age FROM few WHERE age = 99)"),
+        ("SELECT EXISTS (SELECT 1 FROM rounded WHERE age = 99)", "SELECT count(*) > 0 FROM (SELECT DISTINCT age FROM rounded WHERE age = 99)"),
+        ("SELECT region FROM regions EXCEPT SELECT region FROM few", "SELECT region FROM regions EXCEPT SELECT region FROM (SELECT DISTINCT region FROM few)"),
+    ],
+)  # fmt: skip
+def test_nothing_but_what_is_published_plainly(attacked: Attacked, asked: str, plainly: str) -> None:
+    found = [[[*row.values()] for row in attacked.attempt(one)] for one in (asked, plainly)]  # type: ignore[union-attr]
+    assert sorted(found[0]) == sorted(found[1])
+    assert found[0]

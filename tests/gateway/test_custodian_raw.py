@@ -110,6 +110,15 @@ class TestCustodian:
             assert "record_key" not in [name for (name,) in con.execute(columns)]
             assert [name for (name,) in con.execute(tables)] == ["kinds", "numbers", "people"]
 
+    def test_lists_of_views_have_nothing_of_the_catalog(self, both: tuple[Any, Any]) -> None:
+        con, cursor = both
+        cursor.execute("SELECT view_name FROM duckdb_views()")
+        for found in (con.execute("SELECT view_name FROM duckdb_views()").fetchall(), cursor.fetchall()):
+            assert {name for (name,) in found} <= {"kinds", "made_up", "numbers", "people", "secrets"}
+        shown = str(con.execute("SELECT * FROM duckdb_views()").fetchall())
+        assert "verifier" not in shown
+        assert "sdc." not in shown
+
     def test_over_arrow_flight_too(self, raw: Served) -> None:
         with flight_connected(raw, "carla") as con, con.cursor() as cursor:
             reader = cursor.execute(f"{RECORDS} WHERE person_id = ?", (7,)).fetch_record_batch()
@@ -128,7 +137,7 @@ class TestCustodian:
             "FROM verifiers()", "SELECT * FROM other.hidden", "SELECT * FROM hidden", "SELECT (SELECT verifier FROM sdc.users)",
             "SELECT * FROM people WHERE region IN (SELECT verifier FROM sdc.users)", "FROM query('FROM sdc.users')",
             "FROM query_table('sdc.users')", "FROM query_table(['sdc.users'])", "SELECT * FROM duckdb_settings()",
-            "SELECT * FROM duckdb_views()", "SELECT * FROM duckdb_secrets()", "FROM pragma_storage_info('people')",
+            "SELECT * FROM duckdb_secrets()", "FROM pragma_storage_info('people')",
             "WITH u AS (FROM sdc.users) FROM u", "SELECT * FROM people UNION ALL FROM sdc.users", "FROM sdc_users()",
             "SELECT sdc_record_key('x')", "SELECT getenv('HOME')",
             "FROM read_csv('/etc/passwd')", "FROM '/etc/passwd'", "FROM read_text('/etc/passwd')", "FROM glob('/*')",

@@ -57,7 +57,6 @@ def test_a_series_without_a_name_for_its_column_has_that_of_the_table(exact: Gua
         ("SELECT main.range(5)", "SDC010"),
         ("SELECT * FROM main.range(5)", "SDC005"),
         ("SELECT * FROM range(3) WITH ORDINALITY t(i, j)", "SDC021"),
-        ("SELECT * FROM range(3) TABLESAMPLE 10%", "SDC005"),
         ("SELECT count(*) FROM patients, range(2) t(i)", "SDC034"),
     ],
 )

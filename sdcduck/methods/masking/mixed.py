@@ -66,8 +66,8 @@ def mixed_mdav(
         k: at least 1.
         check: called with how many records have a group, and how many there are.
 
-    >>> mixed_mdav(np.array([[0.0, 0], [0.1, 0], [0.9, 1], [1.0, 1]]), np.array([False, True]), 2).tolist()
-    [0, 0, 1, 1]
+    >>> mixed_mdav(np.array([[0.0, 0], [0.1, 0], [0.8, 1], [1.0, 1]]), np.array([False, True]), 2).tolist()
+    [1, 1, 0, 0]
     """
     groups, left, made = np.zeros(len(points), np.int64), np.arange(len(points)), 0
     while len(left) >= 2 * k:
