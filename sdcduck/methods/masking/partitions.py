@@ -6,6 +6,9 @@ errors; of the columns some are chosen, so that each record is in one. The relax
 chosen in part, is solved with few columns; those are added whose cost is below the prices of their records, until there
 are none. Where all possible groups have been looked at, its value is a lower bound; the optimum is among the columns
 that are dearer than their records by no more than the best known partition is than the bound.
+
+Of more records, the columns are groups of neighbours and, with those added, such as `pricing` finds: of five and more
+members the neighbours of which all groups can be looked at are too few.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sdcduck.methods.masking.microaggregation import squared_error
+from sdcduck.methods.masking.pricing import cheap_groups
 from sdcduck.methods.suppression.linear_programs import Unsolved, quiet_highs
 
 Matrix = NDArray[np.float64]
@@ -29,6 +33,8 @@ Indices = NDArray[np.int64]
 
 MOST_COLUMNS = 1_000_000
 """Possible groups that are looked at."""
+_MOST_NEAR = 100_000  # of neighbours, where others are found by their prices
+_MOST_PRICED = 3_000  # columns of those that some whole ones are chosen of then: with more, the search may not end
 _ADDED = 1000  # columns in a round
 _MOST_WHOLE = 5_000  # columns that are added at the end
 _NODES = 30  # of the search for whole columns: a limit that, unlike one of time, gives the same answer again
@@ -69,7 +75,7 @@ def best_partition(
         known: n, the groups to begin with, each of at least k: the answer is no worse.
         seconds: after which the best that is known is the answer, without a bound; it is then not reproducible.
         neighbours: groups are some of so many records, one of them and those nearest to it; None: all possible groups
-            where there are at most `MOST_COLUMNS`, and else as many neighbours as give no more than these.
+            where there are at most `MOST_COLUMNS`, and else neighbours and what `pricing` finds.
         check: called with 0 and 0 from time to time.
     """
     count = len(points)
@@ -79,23 +85,32 @@ def best_partition(
     over = np.inf if seconds is None else time.monotonic() + seconds
     whole = neighbours is None and possible_groups(count, k) <= MOST_COLUMNS
     columns = _columns_of(points, k, None if whole else neighbours or _neighbours(count, k), known)
-    master = _Master(count, columns)
+    master = _Master(count)
     first = len(columns.costs) - int(known.max()) - 1  # the known groups are the last columns
-    master.add(np.arange(first, len(columns.costs)))
+    master.add(columns, np.arange(first, len(columns.costs)))
+    priced = not whole and neighbours is None
     while True:
         check(0, 0)
         value, prices = master.relaxed()
         reduced = columns.reduced(prices)
         new = np.flatnonzero(reduced < -_TOLERANCE)
-        if not len(new):
-            break
-        if time.monotonic() > over:
+        if priced and not len(new):
+            columns, new = columns.with_cheap(points, k, prices, master.centres(points))
+            reduced = columns.reduced(prices)
+        if len(new) and time.monotonic() > over:
             return Partition(known, None)
-        master.add(new[np.argsort(reduced[new], kind="stable")[:_ADDED]])
+        if not master.add(columns, new[np.argsort(reduced[new], kind="stable")[:_ADDED]]):
+            break
+    if priced:
+        best = _better(points, known, master.whole(over, reduced, _MOST_PRICED))
+        near = int((reduced[master.added] <= squared_error(points, best) - value + _TOLERANCE).sum())
+        if _MOST_PRICED < near <= _MOST_WHOLE:
+            best = _better(points, best, master.whole(over, reduced, near))
+        return Partition(best, None)
     best = _better(points, known, master.whole(over))
     near = np.flatnonzero(reduced <= squared_error(points, best) - value + _TOLERANCE)
     check(0, 0)
-    if len(near) <= _MOST_WHOLE and master.add(near):
+    if len(near) <= _MOST_WHOLE and master.add(columns, near):
         best = _better(points, best, master.whole(over))
     return Partition(best, value if whole else None)
 
@@ -127,6 +142,16 @@ class _Columns:
             worth += padded[line]
         return np.asarray(self.costs - worth)
 
+    def with_cheap(self, points: Matrix, k: int, prices: Matrix, centres: Matrix) -> tuple[_Columns, Indices]:
+        """With groups that cost less than their records are worth; the numbers of those that are new."""
+        found = np.unique(cheap_groups(points, prices, k, centres), axis=0)
+        found = np.pad(found, ((0, 0), (0, self.members.shape[1] - found.shape[1])), constant_values=-1)
+        several = _Columns(found, _costs(np.ascontiguousarray(points), np.ascontiguousarray(found)))
+        cheap = np.flatnonzero(several.reduced(prices) < -_TOLERANCE)
+        members = np.concatenate([self.members, found[cheap]])
+        new = np.arange(len(self.costs), len(members))
+        return _Columns(members, np.concatenate([self.costs, several.costs[cheap]])), new
+
 
 def _columns_of(points: Matrix, k: int, neighbours: int | None, known: Indices) -> _Columns:
     """Possible groups, each once, and the known ones behind them."""
@@ -149,9 +174,9 @@ def _columns_of(points: Matrix, k: int, neighbours: int | None, known: Indices) 
 
 
 def _neighbours(n: int, k: int) -> int:
-    """The most neighbours that give no more groups than are looked at, and at least one more than k."""
+    """The most neighbours that give no more groups than `_MOST_NEAR`, and at least one more than k."""
     for neighbours in range(min(3 * k + 8, n), k + 1, -1):
-        if n * sum(comb(neighbours - 1, size - 1) for size in range(k, 2 * k)) <= MOST_COLUMNS:
+        if n * sum(comb(neighbours - 1, size - 1) for size in range(k, 2 * k)) <= _MOST_NEAR:
             return neighbours
     return k + 1
 
@@ -212,21 +237,30 @@ def _costs(points: Matrix, members: NDArray[np.int32]) -> Matrix:
 
 
 class _Master:
-    """The linear programme over those of the columns that have been added."""
+    """The linear programme over those of the columns that have been added.
 
-    def __init__(self, count: int, columns: _Columns) -> None:
-        self._columns, self._count = columns, count
-        self._added = np.zeros(len(columns.costs), np.bool_)
-        self._order = np.zeros(0, np.int64)
+    Attributes:
+        added: their numbers.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._columns = _Columns(np.zeros((0, 0), np.int32), np.zeros(0))
+        self.added = np.zeros(0, np.int64)
         self._highs = quiet_highs()
         empty = np.zeros(0)
         self._highs.addRows(
             count, np.ones(count), np.ones(count), 0, empty.astype(np.int32), empty.astype(np.int32), empty
         )
 
-    def add(self, columns: Indices) -> int:
-        """Take columns in that are not there yet; how many these are."""
-        new = columns[~self._added[columns]]
+    def add(self, columns: _Columns, some: Indices) -> int:
+        """Take in some of the columns, those that are not there yet; how many these are.
+
+        Args:
+            columns: those of the last call, and perhaps more behind them.
+        """
+        self._columns = columns
+        new = some[~np.isin(some, self.added)]
         members = self._columns.members[new]
         sizes = (members >= 0).sum(axis=1)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32) if len(new) else np.zeros(0, np.int32)
@@ -234,8 +268,7 @@ class _Master:
             len(new), self._columns.costs[new], np.zeros(len(new)), np.full(len(new), highspy.kHighsInf),
             int(sizes.sum()), starts, members[members >= 0], np.ones(int(sizes.sum())),
         )  # fmt: skip
-        self._added[new] = True
-        self._order = np.concatenate([self._order, new])
+        self.added = np.concatenate([self.added, new])
         return len(new)
 
     def relaxed(self) -> tuple[float, Matrix]:
@@ -245,14 +278,27 @@ class _Master:
             raise Unsolved("HiGHS did not solve the relaxation of a set partitioning problem")
         return self._highs.getObjectiveValue(), np.array(self._highs.getSolution().row_dual)
 
-    def whole(self, over: float) -> Indices | None:
-        """The best groups of the columns that have been added; None where there was no time to find any.
+    def centres(self, points: Matrix) -> Matrix:
+        """The means of the groups of which some part is taken, and the records."""
+        taken = self.added[np.array(self._highs.getSolution().col_value) > _TOLERANCE]
+        members = self._columns.members[taken]
+        inside = (members >= 0)[:, :, None]
+        means = np.where(inside, points[members], 0.0).sum(axis=1) / inside.sum(axis=1)
+        return np.concatenate([points, means])
+
+    def whole(self, over: float, reduced: Matrix | None = None, most: int = 0) -> Indices | None:
+        """The best groups of the columns that have been added; None where there was no time to find any, or are none.
 
         Args:
             over: when to stop looking.
+            reduced: what each of all columns costs more than its records are worth; None: they are chosen of all.
+            most: they are chosen of so many of the cheapest.
         """
-        highs, added = quiet_highs(), self._order
+        highs, added = quiet_highs(), self.added
         highs.passModel(self._highs.getLp())
+        if reduced is not None:
+            others = np.argsort(reduced[added], kind="stable")[most:].astype(np.int32)
+            highs.changeColsBounds(len(others), others, np.zeros(len(others)), np.zeros(len(others)))
         highs.changeColsIntegrality(len(added), np.arange(len(added), dtype=np.int32), np.ones(len(added), np.uint8))
         highs.setOptionValue("mip_rel_gap", 0.0)
         highs.setOptionValue("mip_max_nodes", _NODES)
