@@ -27,8 +27,7 @@ _FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
 _Macro = tuple[str, str, str]
 """Name, parameters, and what it stands for as DuckDB spells it."""
 
-# DuckDB lists all its functions whatever is asked of them, which takes longer than all the rest: so it does once, and as it
-# comes.
+# DuckDB lists all its functions whatever is asked of them, and that takes longest: once, and the rest is done here.
 _STORED = """
 SELECT function_name, lower(function_name), internal, CASE WHEN NOT internal THEN parameters::VARCHAR END,
     CASE WHEN internal THEN NULL WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'

@@ -7,7 +7,7 @@ import json
 import duckdb
 import numpy as np
 
-from sdcduck.catalog import StoredPTable, first_row, scales_by_digits, stored_ptable
+from sdcduck.catalog import StoredPTable, first_row, scales_by_digits
 from sdcduck.errors import SDCError
 from sdcduck.quoting import literal
 
