@@ -56,6 +56,7 @@ from sdcduck.catalog.ptables import (
     rewrite_ptable_macros,
     scales_by_digits,
     store_ptable,
+    stored_ptable,
     stored_ptables,
 )
 from sdcduck.catalog.publications import (
@@ -202,6 +203,7 @@ __all__ = [
     "store_rule_set",
     "store_synth_model",
     "store_user",
+    "stored_ptable",
     "stored_ptables",
     "synth_model",
     "synth_models",

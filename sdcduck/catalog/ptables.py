@@ -200,13 +200,19 @@ def _strips_text(lookup: Lookup) -> str:
     return f"'[{', '.join(lookup.strips())}]'"
 
 
+_STORED = "SELECT name, kind, modulus, step, repeat, origin FROM sdc.ptables"
+
+
 def stored_ptables(con: duckdb.DuckDBPyConnection) -> list[StoredPTable]:
     """Every p-table of the database, built-in ones first, then in alphabetical order."""
-    rows = con.execute(
-        "SELECT name, kind, modulus, step, repeat, origin FROM sdc.ptables "
-        "ORDER BY name NOT IN ('default', 'default_magnitude'), name"
-    ).fetchall()
+    rows = con.execute(f"{_STORED} ORDER BY name NOT IN ('default', 'default_magnitude'), name").fetchall()
     return [_read(con, *row) for row in rows]
+
+
+def stored_ptable(con: duckdb.DuckDBPyConnection, name: str) -> StoredPTable | None:
+    """One of them; None: there is none of that name."""
+    rows = con.execute(f"{_STORED} WHERE name = ?", [name]).fetchall()
+    return _read(con, *rows[0]) if rows else None
 
 
 def _read(

@@ -116,7 +116,7 @@ class Guard:
         self._schema = Schema(self._con, self._alone, self._limited, role=folded(role), raw=raw, unchanging=unchanging)
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
-        self._laws = Laws(self._limited, self._schema.stamp)
+        self._laws = Laws(self._limited, self._schema.stamp, macros.own)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,10 @@ _OF_LAW = ("statistic", "size_from", "size_to", "sd", "max", "per", "step_least"
 
 Row = tuple[Any, ...]
 
+_SAID: dict[Hashable, list[Row]] = {}
+"""The rows of `sdc_noise` by what they are made of, for all guards of a process: it looks at nothing else."""
+_MOST_SAID = 200
+
 
 class Laws:
     """What `sdc_noise` says of policies, remembered while it is made of the same.
@@ -41,10 +45,11 @@ class Laws:
     Args:
         limited: asks.
         stamp: another one when the p-tables of a policy are others.
+        macros: what the database has under our names, which includes `sdc_noise` and all that it calls.
     """
 
-    def __init__(self, limited: Limited, stamp: Callable[[Policy], object]) -> None:
-        self._limited, self._stamp = limited, stamp
+    def __init__(self, limited: Limited, stamp: Callable[[Policy], object], macros: Hashable) -> None:
+        self._limited, self._stamp, self._macros = limited, stamp, macros
         self._known: dict[tuple[str, str], tuple[Policy, object, list[Row]]] = {}
 
     def rows(self, policy: Policy) -> list[Row]:
@@ -53,15 +58,25 @@ class Laws:
         known = self._known.get(asked)
         if known is not None and known[0] == policy and known[1] == stamp:
             return known[2]
+        made_of = (self._macros, policy, stamp)
+        found = _SAID.get(made_of)
+        if found is None:
+            found = self._asked(policy)
+            if len(_SAID) >= _MOST_SAID:
+                _SAID.clear()
+            if found:  # what failed once may not fail again
+                _SAID[made_of] = found
+        self._known[asked] = (policy, stamp, found)
+        return found
+
+    def _asked(self, policy: Policy) -> list[Row]:
         asked_for = f"{_FUNCTION}({literal(policy.name)}, role := {literal(policy.role)})"
         try:
-            found = self._limited.rows(f"SELECT {', '.join(_COLUMNS)} FROM {asked_for}")
+            return self._limited.rows(f"SELECT {', '.join(_COLUMNS)} FROM {asked_for}")
         except Refused as refused:
             if refused.code != "SDC090":
                 raise
-            found = []  # a file for reading only, with the functions of an sdcduck that had none of this name
-        self._known[asked] = (policy, stamp, found)
-        return found
+            return []  # a file for reading only, with the functions of an sdcduck that had none of this name
 
     def of(self, policy: Policy, statistic: str) -> list[Law]:
         """The laws of a statistic, one for each class of sizes."""

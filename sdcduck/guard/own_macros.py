@@ -8,6 +8,7 @@ p-tables are looked at where one is used (`sdcduck.guard.ptables`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,20 +27,16 @@ _FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
 _Macro = tuple[str, str, str]
 """Name, parameters, and what it stands for as DuckDB spells it."""
 
-# One walk over all functions for both questions: it takes longer than all the rest.
+# DuckDB lists all its functions whatever is asked of them, and that takes longest: once, and the rest is done here.
 _STORED = """
-WITH f AS MATERIALIZED (FROM duckdb_functions()),
-macros AS (
-    FROM f WHERE NOT internal AND function_type IN ('macro', 'table_macro')
-        AND database_name = current_database() AND schema_name = 'main'
-)
-SELECT function_name, parameters::VARCHAR,
-    CASE WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
-        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END,
-    lower(function_name) IN (SELECT lower(function_name) FROM f WHERE internal) AS of_duckdb
-FROM macros
-WHERE of_duckdb OR regexp_matches(function_name, '^_?sdc_', 'i')
-ORDER BY ALL"""
+SELECT function_name, lower(function_name), internal, CASE WHEN NOT internal THEN parameters::VARCHAR END,
+    CASE WHEN internal THEN NULL WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
+        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
+FROM duckdb_functions()
+WHERE internal OR (
+    function_type IN ('macro', 'table_macro') AND database_name = current_database() AND schema_name = 'main'
+)"""
+_OURS = re.compile("_?sdc_")
 
 _PLACES = frozenset(["query_location", "query_location_length", "syntax_type"])
 """Where a text stands, and how a lambda is spelled: not what it means."""
@@ -73,8 +70,12 @@ class Macros:
 def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
     rows = con.execute(_STORED).fetchall()
-    own = tuple((name, parameters, text) for name, parameters, text, of_duckdb in rows if not of_duckdb)
-    return Macros(own, tuple(dict.fromkeys(name for name, _, _, of_duckdb in rows if of_duckdb)))
+    of_duckdb = {name for _, name, internal, _, _ in rows if internal}
+    macros = sorted((row[0], *row[3:], row[1]) for row in rows if not row[2])
+    return Macros(
+        tuple((name, *means) for name, *means, lower in macros if _OURS.match(lower) and lower not in of_duckdb),
+        tuple(dict.fromkeys(name for name, *_, lower in macros if lower in of_duckdb)),
+    )
 
 
 @lru_cache(100)

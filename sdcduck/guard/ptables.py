@@ -7,7 +7,7 @@ import json
 import duckdb
 import numpy as np
 
-from sdcduck.catalog import StoredPTable, first_row, scales_by_digits, stored_ptables
+from sdcduck.catalog import StoredPTable, first_row, scales_by_digits
 from sdcduck.errors import SDCError
 from sdcduck.quoting import literal
 
@@ -30,16 +30,18 @@ SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable
     [_sdc_ptable_is_odd({0}, n) for n in range(4)]"""
 
 
-def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
+def is_as_stored(con: duckdb.DuckDBPyConnection, table: StoredPTable | None) -> bool | None:
     """Whether the rows of a p-table obey the laws of one, and are those that the macros have; None: there are none.
 
     The macros answer, and the rows do not change with them: somebody who deletes or changes some by hand leaves a
     p-table that is neither what was stored nor what is used.
 
+    Args:
+        table: as it is stored (`stored_ptable`).
+
     Raises:
         duckdb.Error: the macros are those of another version of sdcduck.
     """
-    table = next((one for one in stored_ptables(con) if one.name == name), None)
     if table is None or not len(table.i):
         return None
     if not _is_whole(table):
@@ -48,7 +50,7 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
         made = table.lookup()
     except SDCError:
         return False
-    used = first_row(con, _IN_MACROS.format(literal(name), made.last + 9))
+    used = first_row(con, _IN_MACROS.format(literal(table.name), made.last + 9))
     return used == (
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,
@@ -59,11 +61,6 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, name: str) -> bool | None:
         [*range(made.last + 1), *(made.first_repeated + n % made.repeat for n in range(8))],
         [made.odd_first > 0 and n % 2 == 1 for n in range(4)],
     )  # fmt: skip
-
-
-def makes_noise(con: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Whether a p-table that is there leaves any number uncertain."""
-    return all(table.is_noise for table in stored_ptables(con) if table.name == name)
 
 
 def _is_whole(table: StoredPTable) -> bool:

@@ -161,7 +161,7 @@ def test_the_marks_are_found_where_nothing_is_protected() -> None:
 @pytest.mark.parametrize(("method", "first"), [("cell_key", 0), ("threshold", 1)])
 def test_what_people_ask_shows_no_income_of_one_unit(method: str, first: int) -> None:
     """In each run, of every second question."""
-    with guarded(method) as one:
+    with guarded(method, own=True) as one:
         step = times(2, 1)
         texts = [query.sql for query in queries() if query.parameters is None][first % step :: step]
         plain = answers(one, texts)

@@ -11,6 +11,7 @@ import pytest
 from products import each_once
 
 import sdcduck
+from sdcduck.catalog import stored_ptable
 from sdcduck.guard import Guard, Refused
 from sdcduck.guard.ptables import is_as_stored
 
@@ -241,8 +242,9 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_of_a_ptable_is_as_it_was_stored(database: Database, form: str) -> None:
     database.run(f"FROM sdc_store_ptable('it''s', '{form}')")
-    assert all(is_as_stored(database.con, name) for name in ("it's", "default", "default_magnitude"))
-    assert is_as_stored(database.con, "none") is None
+    con = database.con
+    assert all(is_as_stored(con, stored_ptable(con, name)) for name in ("it's", "default", "default_magnitude"))
+    assert is_as_stored(con, stored_ptable(con, "none")) is None
 
 
 def test_a_gap_is_seen_after_the_macros_were_written_from_it(database: Database) -> None:

@@ -297,7 +297,8 @@ def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument:
         raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
     if stored[name] != kind:
         raise wrong(argument, f"name a p-table for {kind}", f"'{name}' is one for {stored[name]}")
-    if not all(table.is_noise for table in catalog.stored_ptables(cursor) if table.name == name):
+    table = catalog.stored_ptable(cursor, name)
+    if table is None or not table.is_noise:
         raise SDCError(
             f"argument '{argument}': '{name}' makes no noise: every number of it is the original one, or as far from "
             "it as the next; sdc_ptable makes others"

@@ -9,11 +9,11 @@ from typing import ClassVar, Self
 
 import duckdb
 
-from sdcduck.catalog import BUILT_IN, Policy
+from sdcduck.catalog import BUILT_IN, Policy, stored_ptable
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
 from sdcduck.guard.methods.carried import FIRST, SECOND, carried_along
 from sdcduck.guard.methods.checks import Checks, Facts
-from sdcduck.guard.ptables import FINGERPRINT, is_as_stored, makes_noise
+from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
 
@@ -43,15 +43,15 @@ class _PTables(Checks):
                 continue
             try:
                 with facts.alone:
-                    found = is_as_stored(facts.con, name)
-                    noise = makes_noise(facts.con, name)
+                    stored = stored_ptable(facts.con, name)
+                    found = is_as_stored(facts.con, stored)
             except duckdb.Error:
                 other = f"{policy.name}: the functions in the file are of another version, sdcduck.connect"
                 raise Refused("SDC060", other) from None
             if not found:
                 what = "was removed" if found is None else "was changed in the database"
                 raise Refused("SDC060", f"{policy.name}: its p-table {what}, {_MENDED.get(name, 'sdc_store_ptable')}")
-            if not noise:
+            if stored is None or not stored.is_noise:
                 raise Refused("SDC060", f"{policy.name}: its p-table makes no noise, sdc_store_ptable")
             self._ptables[name] = fingerprint
 

@@ -7,6 +7,7 @@ behaviour in line.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,24 +76,38 @@ def queries() -> list[Query]:
 
 
 @contextlib.contextmanager
-def guarded(method: str, *, exact: bool = False) -> Iterator[Guard]:
+def guarded(method: str, *, exact: bool = False, own: bool = False) -> Iterator[Guard]:
     """A guard over the people of the page, all under one method.
 
     Args:
         exact: with parameters under which answers are the original numbers.
+        own: over a database of its own, which may be changed; the others of a process look at the same one.
     """
-    with sdcduck.connect(secret=SECRET) as con:
-        con.execute(_DATA)
-        for name in ("people", "stays"):
-            con.execute(f"FROM sdc_add_record_key('{name}', unit := 'person_id')").fetchall()
-        con.execute("CREATE VIEW women AS FROM people WHERE sex = 'f'")
-        for name in ("regions", "zones", "cold_regions"):
-            con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
-        for name in ("people", "women", "stays"):
-            # Two publications of the same people would be two patterns of suppression, which tell one another.
-            if (name, method) != ("women", "suppression"):
-                declare(con, name, method, exact=exact)
-        yield guard(con)
+    if own:
+        with _database(method, exact) as con:
+            yield guard(con)
+    else:
+        yield guard(_looked_at(method, exact))
+
+
+@functools.cache
+def _looked_at(method: str, exact: bool) -> duckdb.DuckDBPyConnection:
+    return _database(method, exact)
+
+
+def _database(method: str, exact: bool) -> duckdb.DuckDBPyConnection:
+    con = sdcduck.connect(secret=SECRET)
+    con.execute(_DATA)
+    for name in ("people", "stays"):
+        con.execute(f"FROM sdc_add_record_key('{name}', unit := 'person_id')").fetchall()
+    con.execute("CREATE VIEW women AS FROM people WHERE sex = 'f'")
+    for name in ("regions", "zones", "cold_regions"):
+        con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
+    for name in ("people", "women", "stays"):
+        # Two publications of the same people would be two patterns of suppression, which tell one another.
+        if (name, method) != ("women", "suppression"):
+            declare(con, name, method, exact=exact)
+    return con
 
 
 def declare(con: duckdb.DuckDBPyConnection, name: str, method: str, *, exact: bool) -> None:
