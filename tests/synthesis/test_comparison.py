@@ -115,6 +115,27 @@ def test_swapping_changes_nothing_above_the_areas_that_it_swaps_across(con: duck
     assert {loss["TRS", variable, "country"] for variable in FOLLOW + RARE} == {0.0}
 
 
+def test_microaggregation_protects_records_and_not_tables(con: duckdb.DuckDBPyConnection) -> None:
+    loss, risk, person, distance = (values(con, measure) for measure in ("U", "R", "R_pert", "hellinger"))
+    for variable in FOLLOW + RARE:
+        # Nobody moves, and no 0 is shared: counts stay what they are, and a published 1 is a person.
+        assert person["MDAV, each income", variable, "grid"] == 1
+        assert distance["MDAV, each income", variable, "grid"] == 0
+        assert loss["MDAV, each income", variable, "grid"] < loss["MDAV, all incomes", variable, "grid"]
+        assert risk["MDAV, each income", variable, "grid"] > risk["MDAV, all incomes", variable, "grid"]
+    means = {
+        (method, some[0]): tuple(
+            round(sum(found[method, variable, "grid"] for variable in some) / len(some), 3) for found in (loss, risk)
+        )
+        for method in ("MDAV, all incomes", "MDAV, each income")
+        for some in (FOLLOW, RARE)
+    }
+    assert means == {
+        ("MDAV, all incomes", "x0"): (0.056, 0.738), ("MDAV, all incomes", "x8"): (0.354, 0.443),
+        ("MDAV, each income", "x0"): (0.017, 0.869), ("MDAV, each income", "x8"): (0.249, 0.674),
+    }  # fmt: skip
+
+
 def test_trees_need_the_size_class(con: duckdb.DuckDBPyConnection) -> None:
     loss = values(con, "U")
     for variable in FOLLOW:
