@@ -363,7 +363,7 @@ def test_a_file_is_masked_until_it_keeps_the_rules(con: duckdb.DuckDBPyConnectio
     assert failed == {"k", "max_risk", "max_mean_risk", "min_population", "identifiers", "max_share_own", "min_at_ends"}
     con.execute("""
         CREATE TABLE coarse AS FROM sdc_recode('persons', rules := {
-            'town': {'groups': {'south': ['town 0', 'town 1', 'town 2', 'town 3', 'town 4', 'town 6']}, 'other': 'north'}, 'age': {'width': 20}});
+            'town': {'groups': {'south': ['town 0', 'town 1', 'town 2', 'town 3', 'town 4', 'town 6']}, 'other': 'north'}, 'age': {'width': 20, 'as': 'low'}});
         CREATE TABLE shared AS SELECT * EXCLUDE (group_id, group_size)
             FROM sdc_microaggregate('coarse', 'income', k := 5, method := 'optimal', id := 'person_id');
         CREATE TABLE released AS SELECT * EXCLUDE (person_id, suppressed)

@@ -210,7 +210,11 @@ class _Call:
                 for name in self.relation.columns
                 if name not in numbers and identifier(name) not in numbers
             )
-            found = f"(FROM ({each}) ORDER BY value DESC NULLS LAST, hint LIMIT 1)" if each else "SELECT 0 AS value, 0 AS affected"
+            found = (
+                f"(FROM ({each}) ORDER BY value DESC NULLS LAST, hint LIMIT 1)"
+                if each
+                else "SELECT 0 AS value, 0 AS affected"
+            )
             advice = (
                 f"{_counted('affected', 'have', 'a value that no other has')} || ': leave the column out or recode it "
                 "(sdc_recode); what is measured is named in measures, and masked (sdc_microaggregate, sdc_add_noise)'"
