@@ -254,7 +254,7 @@ def _weights(column: pa.ChunkedArray) -> Matrix:
     Raises:
         SDCError: one is NULL, not positive or not finite.
     """
-    weights = column.to_numpy().astype(np.float64)
+    weights: Matrix = column.to_numpy().astype(np.float64)
     if column.null_count or not (np.isfinite(weights) & (weights > 0)).all():
         raise SDCError("a weight is NULL, not positive or infinite")
     return weights
