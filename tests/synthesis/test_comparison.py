@@ -121,8 +121,13 @@ def test_microaggregation_protects_records_and_not_tables(con: duckdb.DuckDBPyCo
         # Nobody moves, and no 0 is shared: counts stay what they are, and a published 1 is a person.
         assert person["MDAV, each income", variable, "grid"] == 1
         assert distance["MDAV, each income", variable, "grid"] == pytest.approx(0, abs=1e-6)
-        assert loss["MDAV, each income", variable, "grid"] < loss["MDAV, all incomes", variable, "grid"]
         assert risk["MDAV, each income", variable, "grid"] > risk["MDAV, all incomes", variable, "grid"]
+    # x10 is so rare that five who have it in one district are far apart.
+    assert [
+        name
+        for name in FOLLOW + RARE
+        if loss["MDAV, each income", name, "grid"] > loss["MDAV, all incomes", name, "grid"]
+    ] == ["x10"]
     means = {
         (method, some[0]): tuple(
             round(sum(found[method, variable, "grid"] for variable in some) / len(some), 3) for found in (loss, risk)
