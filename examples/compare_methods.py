@@ -1,4 +1,4 @@
-"""Seven ways to protect the same tables of incomes: what each gives away, and what it loses.
+"""Nine ways to protect the same tables of incomes: what each gives away, and what it loses.
 
 The comparison of Geyer, Tent, Reiffert and Giessing (2022), on a population that is made up here: persons in states,
 districts, municipalities and grid cells, with a total income (x0) and its twelve components. The table to be published
@@ -119,10 +119,26 @@ def make_tables(con: duckdb.DuckDBPyConnection, persons: int) -> None:
         CREATE TABLE ckm_mbs AS SELECT ckm.* REPLACE (sdc_mbs(ckm.x, original.n, ckm.n) AS x)
         FROM ckm JOIN original USING (what, area, size_class)
     """)
+    microaggregate(con)
     con.execute("CREATE TABLE flagged AS SELECT * EXCLUDE (record_key), false AS swapped FROM persons")
     synthesise(con, "synth", f"predictors := {KNOWN}, seed := 1")
     without = {name: [other for other in known if other != "size_class"] for name, known in KNOWN.items()}
     synthesise(con, "synth_no_class", f"predictors := {without}, seed := 1")
+
+
+def microaggregate(con: duckdb.DuckDBPyConnection) -> None:
+    """The tables of records with means for incomes: of all incomes together, and of each by itself where it is had."""
+    had = ", ".join(f"nullif({name}, 0) AS {name}" for name in INCOMES)
+    for name, call in (
+        ("shared", f"'persons', {INCOMES}, k := 3, by := ['size_class'], id := 'person'"),
+        (
+            "shared_each",
+            f"'(SELECT * REPLACE ({had}) FROM persons)', {[[name] for name in INCOMES]}, k := 5, by := ['district'], "
+            "id := 'person', nulls := 'keep'",
+        ),
+    ):
+        con.execute(f"CREATE TABLE {name}_records AS FROM sdc_microaggregate({call})")
+        con.execute(f"CREATE TABLE {name} AS {cells(f'{name}_records')}")
 
 
 def make_release(con: duckdb.DuckDBPyConnection, seed: int) -> None:
@@ -148,10 +164,12 @@ def synthesise(con: duckdb.DuckDBPyConnection, name: str, arguments: str) -> Non
 
 
 METHODS = {
-    "ckm": "CKM", "ckm_mbs": "CKM, mean before sum", "trs": "TRS", "synth_rand": "Synth(Rand)",
-    "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)", "synth": "Synth",
-    "synth_no_class": "Synth, no size class",
+    "ckm": "CKM", "ckm_mbs": "CKM, mean before sum", "shared_each": "MDAV, each income", "shared": "MDAV, all incomes",
+    "trs": "TRS", "synth_rand": "Synth(Rand)", "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)",
+    "synth": "Synth", "synth_no_class": "Synth, no size class",
 }  # fmt: skip
+NOT_DRAWN = ("Synth, no size class", "MDAV, each income")
+"""More than eight methods are too many colours."""
 PARTIAL = ("trs", "synth_rand", "synth_half", "synth_swap")
 
 
@@ -200,7 +218,7 @@ def figures(con: duckdb.DuckDBPyConnection) -> str:
 
 def draw(con: duckdb.DuckDBPyConnection, persons: int) -> Picture:
     """The map of risk and utility."""
-    shown = "level IN ('grid', 'municipality') AND method <> 'Synth, no size class'"
+    shown = f"level IN ('grid', 'municipality') AND method NOT IN {NOT_DRAWN}"
     return risk_utility(
         con, f"(FROM measures WHERE {shown} ORDER BY level, place)", panel="level",
         title=f"{persons:,} persons, 13 incomes by size class: what each method gives away and loses",

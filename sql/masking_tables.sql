@@ -1,6 +1,6 @@
 -- Masking: records whose values are changed before they are released. All of it needs Python.
 
---| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL) -> TABLE
+--| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL, weight := NULL) -> TABLE
 --| Records whose numbers are the means of groups of at least k similar records.
 --|
 --| The distance of two records is Euclidean, between columns divided by their standard deviations, so that the groups do
@@ -41,6 +41,7 @@
 --| @arg id VARCHAR: a column that is different in each record: of equally near ones that with the smallest is taken first; NULL: the values of all columns decide
 --| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
+--| @arg weight VARCHAR: column of sampling weights: the groups stay the same, and their means are weighted, so that weighted totals of each group stay what they are (of categories the one with the largest weight is taken); NULL: there is none
 --| @column .. as in `source`: its columns, numbers of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
 --| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..
@@ -64,7 +65,7 @@
 --| South  | 30.25 | 2250.0 |        3 |          4
 --| @source Domingo-Ferrer and Torra (2005); Solanas and Martinez-Balleste (2006); Hansen and Mukherjee (2003); Castro, Gentile and Spagnolo-Arrizabalaga (2022); R package sdcMicro
 
---| sdc_microaggregate_quality(original, protected, columns := [], id := NULL) -> TABLE
+--| sdc_microaggregate_quality(original, protected, columns := [], id := NULL, weight := NULL) -> TABLE
 --| What masking by groups has done: how many records share their values, and how much variation is lost.
 --|
 --| `sse` adds up the squared distances between original and masked records, `sst` those between originals and their mean, in
@@ -76,6 +77,7 @@
 --| @arg protected VARCHAR: the same: the records after
 --| @arg columns VARCHAR[]: the columns of numbers that are compared
 --| @arg id VARCHAR: the column that is different in each record, and tells which belong together
+--| @arg weight VARCHAR: column of sampling weights of `original`: squared distances, means and standard deviations are weighted, and nobody knows a bound; NULL: there is none
 --| @column n BIGINT: records
 --| @column k_min BIGINT: the fewest records that share all their values
 --| @column groups BIGINT: different combinations of values

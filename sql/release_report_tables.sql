@@ -1,6 +1,6 @@
 -- The report of a release: it asks the functions of risk and utility.
 
---| sdc_assess(original, release, holdout := NULL, keys := [], sensitive := [], columns := [], seed := NULL, id := NULL) -> TABLE
+--| sdc_assess(original, release, holdout := NULL, keys := [], sensitive := [], columns := [], seed := NULL, id := NULL, rules := NULL) -> TABLE
 --| Who could be found in a release, what could be learned, what was lost: every measure that applies, with its baseline.
 --|
 --| It asks the functions of risk and utility one after the other: with `keys` how special records are, with `keys` and
@@ -17,9 +17,10 @@
 --| @arg columns VARCHAR[]: the columns to be compared; []: all that every table has
 --| @arg seed BIGINT: of what is random in the measures; NULL: 0
 --| @arg id VARCHAR: the column that tells which records belong together, if masking made the release; it is not compared; NULL: none does
+--| @arg rules VARCHAR: name of a rule set (see `sdc_rules`), which the release is held against, as `sdc_check_records` does; NULL: none
 --| @was targets: sensitive
 --| @was sdc_report
---| @column section VARCHAR: 're-identification', 'copies', 'attributes', 'attacks' (with a holdout only), 'records' (with `id` only) or 'utility'
+--| @column section VARCHAR: 'rules' (with `rules` only), 're-identification', 'copies', 'attributes', 'attacks' (with a holdout only), 'records' (with `id` only) or 'utility'
 --| @column measure VARCHAR: what was measured
 --| @column about VARCHAR: of which table, column or columns; NULL: of the whole
 --| @column value DOUBLE: the number; NULL where it is not defined or could not be measured

@@ -243,17 +243,19 @@
 --| South  | 2.727865 | 3.060731
 --| @source Langsrud and Bøvelstad (2022), section 3
 
---| sdc_rules(name, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false) -> TABLE
---| Stores arguments of suppression as a rule set, by whose name `sdc_suppress` and its kin take them: `rules := 'house'`.
+--| sdc_rules(name, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, protect_intervals := false, k := NULL, max_size := NULL, max_share_unique := NULL, max_risk := NULL, max_mean_risk := NULL, min_population := NULL, identifiers := [], max_share_own := NULL, min_at_ends := NULL, max_fraction := NULL, max_total_change := NULL, max_ks := NULL) -> TABLE
+--| Stores rules for tables and for records as a rule set: `sdc_suppress` and its kin, and `sdc_check_records`, take them as `rules := 'house'`.
 --|
 --| Rules are decided once and hold for many tables. A rule set of the same name is replaced. What a call gives goes before
 --| what the set says; an argument that is given as its default counts as not given. Publications are stored with the
 --| arguments they were made with: a set that is changed or dropped later changes none of them.
 --|
---| Ranges and words are checked here, columns where the set is used. `after` is about two publications, and in no set.
+--| Ranges and words are checked here, columns where the set is used. `after` is about two publications, and in no set. Rules for
+--| tables say nothing of records, nor those for records (from `k` to `max_ks`) of tables.
 --|
 --| @arg name VARCHAR: of the rule set, without spaces
 --| @args_of sdc_suppress
+--| @args_of sdc_check_records
 --| @column name VARCHAR: of the rule set
 --| @column arguments VARCHAR: what it says, as one writes it in SQL
 --| @example
@@ -267,7 +269,7 @@
 --| sdc_rule_sets() -> TABLE
 --| The stored rule sets of the database.
 --|
---| @column name VARCHAR: by which the functions of suppression find it
+--| @column name VARCHAR: by which the functions find it
 --| @column arguments VARCHAR: what it says, as one writes it in SQL
 --| @example
 --| FROM sdc_rule_sets();

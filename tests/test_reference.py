@@ -235,6 +235,7 @@ CALLS = {
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
+    "sdc_check_records": "sdc_check_records('people', ['region', 'sex'], k := 3)",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
     "sdc_recode": "sdc_recode('people', rules := {'age': {'width': 10}})",

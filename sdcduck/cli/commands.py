@@ -286,6 +286,7 @@ def assess(
     column: Annotated[list[str] | None, typer.Option(help="A column to compare; repeatable; none: all.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of what is random in the measures.")] = None,
     id: Annotated[str | None, typer.Option(help="The column that tells which records belong together.")] = None,
+    rules: Annotated[str | None, typer.Option(help="A stored rule set, which the release is held against.")] = None,
 ) -> None:
     """Measure the risk and the utility of a release and write them as an HTML page with pictures.
 
@@ -296,7 +297,7 @@ def assess(
         with opened(file, read_only=True) as con:
             written = write_assessment(
                 con, original, release, output, holdout=holdout, keys=key or (), targets=target or (),
-                columns=column or (), seed=seed, id=id,
+                columns=column or (), seed=seed, id=id, rules=rules,
             )  # fmt: skip
         typer.echo(f"wrote {written}")
 

@@ -128,7 +128,7 @@ SQL_FILES = (
     "private_synthesis.sql", "private_synthesis_tables.sql", "synthetic_records.sql", "synthetic_records_tables.sql",
     "masking_tables.sql", "anonymize_tables.sql", "local_suppression_tables.sql", "recoding_tables.sql",
     "k_noise_tables.sql", "pram_tables.sql", "rank_swap_tables.sql", "add_noise_tables.sql", "estimates_tables.sql",
-    "integral_tables.sql",
+    "integral_tables.sql", "record_rules_tables.sql",
     "risk.sql", "risk_tables.sql", "special_uniques_tables.sql", "output_checks.sql", "output_checks_tables.sql",
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
     "sequence.sql", "sequence_tables.sql",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sdcduck.pictures import Picture
 
 _SECTIONS = {
+    "rules": "The rules of the house",
     "re-identification": "Who could be found",
     "copies": "How near the records are",
     "attributes": "What the keys tell",
@@ -42,6 +43,7 @@ def assess(
     columns: Sequence[str] = (),
     seed: int | None = None,
     id: str | None = None,
+    rules: str | None = None,
 ) -> Path:
     """Write what is known of a release as an HTML page that needs no other file; returns its path.
 
@@ -59,6 +61,7 @@ def assess(
         columns: what is compared; none: all columns that they have in common.
         seed: of what is random in the measures.
         id: the column that tells which records belong together, if the release has the records of the originals.
+        rules: the name of a rule set, which the release is held against.
 
     Raises:
         duckdb.Error: whatever is wrong with the arguments; nothing is written then.
@@ -71,8 +74,9 @@ def assess(
     given = [original, release, holdout, list(columns)]
     rows = con.execute(
         "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
-        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7, id := $8)',
-        [*given, list(keys), list(targets), seed, id],
+        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7, id := $8, '
+        "rules := $9)",
+        [*given, list(keys), list(targets), seed, id, rules],
     ).fetchall()
     tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
     compared = shared_columns(tables, columns, leaving_out=[id] if id else [])

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, milp
 from small_tables import Cell, Record, column, dirae, dirae_inner, publication, read_csv
 
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.suppression.audit import audit, feasibility_intervals, singleton_hazards
 from sdcduck.methods.suppression.extremes import BlockSolver
-from sdcduck.methods.suppression.linear_programs import Unsolved
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Totals = NDArray[np.float64]

@@ -10,9 +10,9 @@ import pytest
 from small_tables import publication
 
 import sdcduck
+from sdcduck.methods.linear_programs import quiet_highs
 from sdcduck.methods.suppression.audit import audit, singleton_hazards
 from sdcduck.methods.suppression.determined import determined
-from sdcduck.methods.suppression.linear_programs import quiet_highs
 from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import controlled_rounding
 

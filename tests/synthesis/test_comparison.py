@@ -115,6 +115,32 @@ def test_swapping_changes_nothing_above_the_areas_that_it_swaps_across(con: duck
     assert {loss["TRS", variable, "country"] for variable in FOLLOW + RARE} == {0.0}
 
 
+def test_microaggregation_protects_records_and_not_tables(con: duckdb.DuckDBPyConnection) -> None:
+    loss, risk, person, distance = (values(con, measure) for measure in ("U", "R", "R_pert", "hellinger"))
+    for variable in FOLLOW + RARE:
+        # Nobody moves, and no 0 is shared: counts stay what they are, and a published 1 is a person.
+        assert person["MDAV, each income", variable, "grid"] == 1
+        assert distance["MDAV, each income", variable, "grid"] == pytest.approx(0, abs=1e-6)
+        assert risk["MDAV, each income", variable, "grid"] > risk["MDAV, all incomes", variable, "grid"]
+    # x10 is so rare that five who have it in one district are far apart.
+    assert [
+        name
+        for name in FOLLOW + RARE
+        if loss["MDAV, each income", name, "grid"] > loss["MDAV, all incomes", name, "grid"]
+    ] == ["x10"]
+    means = {
+        (method, some[0]): tuple(
+            round(sum(found[method, variable, "grid"] for variable in some) / len(some), 3) for found in (loss, risk)
+        )
+        for method in ("MDAV, all incomes", "MDAV, each income")
+        for some in (FOLLOW, RARE)
+    }
+    assert means == {
+        ("MDAV, all incomes", "x0"): (0.056, 0.738), ("MDAV, all incomes", "x8"): (0.354, 0.443),
+        ("MDAV, each income", "x0"): (0.017, 0.869), ("MDAV, each income", "x8"): (0.249, 0.674),
+    }  # fmt: skip
+
+
 def test_trees_need_the_size_class(con: duckdb.DuckDBPyConnection) -> None:
     loss = values(con, "U")
     for variable in FOLLOW:

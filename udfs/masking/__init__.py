@@ -16,6 +16,7 @@ from sdcduck.udfs.masking import (
     pram,
     raking,
     recoding,
+    record_checks,
     swaps,
     treatment,
 )
@@ -44,4 +45,5 @@ FAMILIES = (
         planners=(*estimates.PLANNERS, *raking.PLANNERS, *treatment.PLANNERS),
     ),
     Family(name="integral", temporary=("integral_tables.sql",), planners=integral.PLANNERS),
+    Family(name="record_rules", temporary=("record_rules_tables.sql",), planners=record_checks.PLANNERS),
 )

@@ -28,7 +28,7 @@ from sdcduck.methods.masking.noise import (
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, is_finite, needed, number, share, struct, wrong
 from sdcduck.udfs.masking.keyed import Masked, held, masked, numbers_of, numbers_shown, shown
-from sdcduck.udfs.masking.records import records
+from sdcduck.udfs.masking.records import there_are
 from sdcduck.udfs.source import source
 
 Matrix = NDArray[np.float64]
@@ -100,7 +100,7 @@ def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known
     n, p = values.shape
     least = {"restricted": 2 * p + 2, "romm": 3, "outdect": 2}.get(wanted.method, 2)
     if n < least:
-        there = f"there {'is' if n == 1 else 'are'} {records(n)}"
+        there = there_are(n)
         raise SDCError(f"{there}, fewer than the {least} that method := '{wanted.method}' needs")
     if wanted.method == "romm":
         stream = call.stream(session, "rotation")

@@ -16,7 +16,7 @@ from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, share, truth, whole, wrong
 from sdcduck.udfs.masking.generalisations import Hierarchy, hierarchies, key_value
 from sdcduck.udfs.masking.lattice_nodes import Demands, Nodes
-from sdcduck.udfs.masking.records import check_ids, records
+from sdcduck.udfs.masking.records import check_ids, there_are
 from sdcduck.udfs.risk.classes import is_ordered
 from sdcduck.udfs.source import Source, refuse_taken, source
 
@@ -133,9 +133,7 @@ def _searched(session: Session, call: _Call, cursor: Any) -> Nodes | None:
     if not nodes.count:
         return None
     if nodes.count < call.demands.k:
-        raise SDCError(
-            f"there {'is' if nodes.count == 1 else 'are'} {records(nodes.count)}, fewer than k := {call.demands.k}"
-        )
+        raise SDCError(f"{there_are(nodes.count)}, fewer than k := {call.demands.k}")
     if nodes.lattice.search(nodes.look, nodes.most, shown_checkpoint()) is None:
         raise SDCError(
             f"all records together do not have the diversity l := {call.demands.diversity:g} of the column "

@@ -27,7 +27,7 @@ from sdcduck.methods.masking.integral import (
 )
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, is_finite, needed, number, whole, wrong
-from sdcduck.udfs.masking.records import check_ids, key_of, listed, order_of, records
+from sdcduck.udfs.masking.records import check_ids, key_of, listed, order_of, records, there_are
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import stream_of
 from sdcduck.udfs.source import Source, refuse_taken, source
@@ -179,10 +179,7 @@ def _clustered(session: Session, columns: _Columns, wanted: _Wanted) -> tuple[_V
     if not count:
         return None
     if count < wanted.c * wanted.kappa:
-        raise SDCError(
-            f"there {'is' if count == 1 else 'are'} {records(count)}, fewer than c := {wanted.c} clusters of "
-            f"kappa := {wanted.kappa} parts"
-        )
+        raise SDCError(f"{there_are(count)}, fewer than c := {wanted.c} clusters of kappa := {wanted.kappa} parts")
     check = shown_checkpoint()
     stream = stream_of(session.secret(), "integral clusters", wanted.seed)
     clustering = Clustering(wanted.c, wanted.init, stream)

@@ -25,7 +25,7 @@ from sdcduck.methods.masking.local_groups import (
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, struct, whole, wrong
 from sdcduck.udfs.masking.keyed import held, masked, numbers_of, numbers_shown, shown
-from sdcduck.udfs.masking.records import records
+from sdcduck.udfs.masking.records import there_are
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import stream_of
 from sdcduck.udfs.source import Source, is_number, refuse_taken, source
@@ -98,7 +98,8 @@ def plan_k_noise_delta(session: Session, text: str | None, x: str | None, k: int
     relation = source(session.cursor(), text, "source")
     value = f"{relation.number(x, 'x')}::DOUBLE"
     least = whole(k, "k", least=1, why="so many records lie within 2 delta of each point")
-    fewer = f"'sdc_k_noise_delta: there are ' || n || ' records with a value, fewer than k := {least}'"
+    there = "CASE WHEN n = 1 THEN 'is 1 record' ELSE 'are ' || n || ' records' END"
+    fewer = f"'sdc_k_noise_delta: there ' || {there} || ' with a value, fewer than k := {least}'"
     return f"""
         WITH ordered AS (
             SELECT {value} AS v, row_number() OVER (ORDER BY {value}) AS i, count(*) OVER () AS n,
@@ -149,7 +150,7 @@ def plan_k_pram(
         if not math.isfinite(span):
             raise SDCError(_TOO_FAR)
         if least is not None and len(rows) < least:
-            raise SDCError(f"there are {records(len(rows))} with a value, fewer than k := {least}")
+            raise SDCError(f"{there_are(len(rows))} with a value, fewer than k := {least}")
         count = wanted or most_intervals(np.sort(values), int(least or 1))
         places = intervals_of(values, low, span, count)
         _, compact, sizes = np.unique(places, return_inverse=True, return_counts=True)

@@ -20,7 +20,7 @@ from sdcduck.methods.masking.local_suppression import METHODS, Demand, LocalSupp
 from sdcduck.methods.masking.matches import MOST_KEYS
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, is_finite, needed, share, whole, wrong
-from sdcduck.udfs.masking.records import check_ids, order_of, records
+from sdcduck.udfs.masking.records import check_ids, order_of, there_are
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 
@@ -174,7 +174,7 @@ def _chosen(session: Session, call: _Call) -> tuple[Indices, NDArray[np.bool_]]:
     least, fewest = max(one.k for one in call.demands), int(np.bincount(strata).min())
     if fewest < least:
         where = " in one of the strata" if call.by else ""
-        raise SDCError(f"there {'is' if fewest == 1 else 'are'} {records(fewest)}{where}, fewer than k := {least}")
+        raise SDCError(f"{there_are(fewest)}{where}, fewer than k := {least}")
     how = LocalSuppression(call.demands, _order(call, codes), call.alpha, call.method)
     return codes, how.of(codes, strata, shown_checkpoint())
 

@@ -21,7 +21,7 @@ from sdcduck.methods.masking.quality import quality
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
 from sdcduck.udfs.compared import kind_of
-from sdcduck.udfs.masking.records import check_ids, listed, order_of, records
+from sdcduck.udfs.masking.records import check_ids, listed, order_of, records, there_are
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 
@@ -44,6 +44,7 @@ class _Call:
     id: str | None
     nulls: str
     kinds: dict[str, str]
+    weight: str | None
 
     def read(self, name: str) -> str:
         """SQL for a column as a number: the place of a label, the microseconds of an instant from the first one."""
@@ -99,6 +100,7 @@ class _Call:
 def plan_microaggregate(
     session: Session, text: str | None, columns: str | None, k: int | None, method: str | None, by: list[str] | None,
     gamma: float | None, pieces: int | None, id: str | None, nulls: str | None, time_limit: float | None,
+    weight: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_microaggregate``: records are known by their place in an order that their values alone decide."""
     relation = source(session.cursor(), text, "source")
@@ -119,11 +121,13 @@ def plan_microaggregate(
     kinds = {name: _kind(relation, name, str(method)) for one in lists for name in one}
     call = _Call(
         relation, lists, grouping, relation.named(by, "by"), relation.named([id], "id")[0] if id else None,
-        choice(nulls, "nulls", NULLS), kinds,
+        choice(nulls, "nulls", NULLS), kinds, _weight(relation, weight),
     )  # fmt: skip
-    for name in (*call.by, *([call.id] if call.id else [])):
+    for name in (*call.by, *filter(None, (call.id, call.weight))):
         if name in call.masked:
-            raise SDCError(f"column '{name}' is one of those that are masked, and can be neither in 'by' nor 'id'")
+            raise SDCError(
+                f"column '{name}' is one of those that are masked, and can be neither in 'by' nor 'id' nor 'weight'"
+            )
     relation.check_names(tuple(relation.columns))
     return Rows(lambda: _microaggregate(session, call), _select(call))
 
@@ -195,7 +199,7 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
     with reads(session.cursor()) as cursor:
         if call.id:
             check_ids(cursor, call.relation, call.id)
-        values, strata = _read(cursor, call)
+        values, strata, weights = _read(cursor, call)
     missing = np.isnan(values)
     if missing.any() and call.nulls == "refuse":
         raise SDCError(
@@ -207,19 +211,25 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
     check = shown_checkpoint()
     for place, names in enumerate(call.lists):
         begin, end = end, end + len(names)
-        gaps = missing[:, begin:end]
-        rows = np.flatnonzero(~gaps.any(axis=1)) if call.nulls == "keep" else np.arange(len(values))
+        gaps, rows = missing[:, begin:end], np.arange(len(values))
+        if call.nulls == "keep":
+            rows = np.flatnonzero(~gaps.any(axis=1))
         if not len(rows):
             continue
-        pattern = np.unique(gaps[rows], axis=0, return_inverse=True)[1].reshape(-1)
-        within = np.unique(strata[rows] * (1 << 20) + pattern, return_inverse=True)[1].reshape(-1)
+        gaps, within = gaps[rows], strata[rows]
+        if gaps.any():
+            within = within * (1 << 20) + np.unique(gaps, axis=0, return_inverse=True)[1].reshape(-1)
+        within = np.unique(within, return_inverse=True)[1].reshape(-1)
         _check_sizes(within, call)
-        some = np.where(gaps[rows], 0.0, values[rows, begin:end])
+        some = np.where(gaps, 0.0, values[rows, begin:end])
         mixed = np.array([call.kinds[name] == "category" for name in names])
         found = call.grouping.within(some, within, check, mixed if mixed.any() else None)
-        shared = representatives(some, mixed, found) if mixed.any() else group_means(some, found)
+        some_weights = None if weights is None else weights[rows]
+        shared = (
+            representatives(some, mixed, found, some_weights) if mixed.any() else group_means(some, found, some_weights)
+        )
         groups[rows, place], sizes[rows, place] = found, np.bincount(found)[found]
-        means[rows, begin:end] = np.where(gaps[rows], np.nan, shared)
+        means[rows, begin:end] = np.where(gaps, np.nan, shared)
     return pa.table(
         {
             "place": np.arange(len(values)),
@@ -230,20 +240,42 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
     )
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[Matrix, Indices]:
-    """The numbers of all records, NaN for NULL, and the stratum of each."""
+def _weight(relation: Source, weight: str | None) -> str | None:
+    """The column of weights, as the relation calls it."""
+    if weight is None:
+        return None
+    relation.number(weight, "weight")
+    return relation.named([weight], "weight")[0]
+
+
+def _weights(column: pa.ChunkedArray) -> Matrix:
+    """Sampling weights.
+
+    Raises:
+        SDCError: one is NULL, not positive or not finite.
+    """
+    weights: Matrix = column.to_numpy().astype(np.float64)
+    if column.null_count or not (np.isfinite(weights) & (weights > 0)).all():
+        raise SDCError("a weight is NULL, not positive or infinite")
+    return weights
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, call: _Call) -> tuple[Matrix, Indices, Matrix | None]:
+    """The numbers of all records, NaN for NULL, and of each the stratum and the weight, if there are weights."""
     numbers = [f"{call.read(name)} AS c{place}" for place, name in enumerate(call.masked)]
     by = ", ".join(map(identifier, call.by))
     stratum = f"dense_rank() OVER (ORDER BY {by}) - 1" if by else "0::BIGINT"
+    weight = f", {identifier(call.weight)}::DOUBLE AS weight" if call.weight else ""
     found = cursor.sql(
-        f"SELECT {', '.join(numbers)}, {stratum} AS stratum FROM {call.relation.sql} ORDER BY {call.order}"
+        f"SELECT {', '.join(numbers)}, {stratum} AS stratum{weight} FROM {call.relation.sql} ORDER BY {call.order}"
     ).to_arrow_table()
     columns = [found.column(place) for place in range(len(numbers))]
     values = np.column_stack([column.to_numpy() for column in columns]).astype(np.float64, copy=False)
     nulls = np.column_stack([column.is_null().to_numpy() for column in columns])
     if not np.isfinite(values[~nulls]).all():
         raise SDCError("a record has NaN or an infinite number in a column that is to be shared")
-    return np.where(nulls, np.nan, values), found.column(len(numbers)).to_numpy().astype(np.int64)
+    strata = found.column(len(numbers)).to_numpy().astype(np.int64)
+    return np.where(nulls, np.nan, values), strata, _weights(found.column("weight")) if call.weight else None
 
 
 def _check_sizes(strata: Indices, call: _Call) -> None:
@@ -253,9 +285,7 @@ def _check_sizes(strata: Indices, call: _Call) -> None:
     sizes, least = np.bincount(strata), call.grouping.k
     if sizes.min() < least:
         where = " in one of the strata" if len(sizes) > 1 else ""
-        raise SDCError(
-            f"there {'is' if sizes.min() == 1 else 'are'} {records(sizes.min())}{where}, fewer than k := {least}"
-        )
+        raise SDCError(f"{there_are(sizes.min())}{where}, fewer than k := {least}")
     if call.grouping.method in ("swap", "decompose") and sizes.max() > _MOST_EXCHANGED:
         raise SDCError(
             f"method := '{call.grouping.method}' takes at most {_MOST_EXCHANGED} records at a time: name strata with "
@@ -264,8 +294,9 @@ def _check_sizes(strata: Indices, call: _Call) -> None:
 
 
 def plan_microaggregate_quality(
-    session: Session, original: str | None, protected: str | None, columns: list[str] | None, id: str | None
-) -> Rows:
+    session: Session, original: str | None, protected: str | None, columns: list[str] | None, id: str | None,
+    weight: str | None,
+) -> Rows:  # fmt: skip
     """``sdc_microaggregate_quality``: originals and masked records beside each other by their identifier."""
     tables = {
         name: source(session.cursor(), text, name) for name, text in (("original", original), ("protected", protected))
@@ -277,6 +308,8 @@ def plan_microaggregate_quality(
             table.number(name, "columns")
         table.column(needed(id, "id", "name the column that tells which records belong together"), "id")
     key = identifier(str(id))
+    known = _weight(tables["original"], weight)
+    weighted = f", o.{identifier(known)}::DOUBLE AS weight" if known else ""
     numbers = [
         f"{side}.{identifier(name)}::DOUBLE AS {side}{place}" for side in "op" for place, name in enumerate(names)
     ]
@@ -290,19 +323,21 @@ def plan_microaggregate_quality(
                     raise SDCError(f"argument '{name}': {problem}") from None
             counts = [cursor.execute(f"SELECT count(*) FROM {table.sql}").fetchall()[0][0] for table in tables.values()]
             found = cursor.sql(
-                f"SELECT {', '.join(numbers)} FROM {tables['original'].sql} o JOIN {tables['protected'].sql} p "
-                f"ON o.{key} = p.{key} ORDER BY o.{key}"
+                f"SELECT {', '.join(numbers)}{weighted} FROM {tables['original'].sql} o "
+                f"JOIN {tables['protected'].sql} p ON o.{key} = p.{key} ORDER BY o.{key}"
             ).to_arrow_table()
         if counts != [len(found)] * 2:
             raise SDCError(
                 f"of {counts[0]} original and {counts[1]} protected records {len(found)} belong together by '{id}'"
             )
-        if any(column.null_count for column in found.columns):
+        weights = _weights(found.column("weight")) if known else None
+        columns_of = found.columns[: len(numbers)]
+        if any(column.null_count for column in columns_of):
             raise SDCError("a record has NULL in one of the columns")
-        matrix = np.column_stack([column.to_numpy() for column in found.columns]).astype(np.float64)
+        matrix = np.column_stack([column.to_numpy() for column in columns_of]).astype(np.float64)
         if not np.isfinite(matrix).all():
             raise SDCError("a record has NaN or an infinite number in one of the columns")
-        measured = quality(matrix[:, : len(names)], matrix[:, len(names) :])
+        measured = quality(matrix[:, : len(names)], matrix[:, len(names) :], weights)
         return table_of([measured.as_row()], _QUALITY.columns)
 
     return Rows(make)

@@ -23,6 +23,15 @@ def records(count: int) -> str:
     return f"{count} record{'' if count == 1 else 's'}"
 
 
+def there_are(count: int) -> str:
+    """The same, as a message begins.
+
+    >>> there_are(1), there_are(2)
+    ('there is 1 record', 'there are 2 records')
+    """
+    return f"there {'is' if count == 1 else 'are'} {records(count)}"
+
+
 def order_of(relation: Source, id: str | None, first: Collection[str] = ()) -> str:
     """The order in which records are taken, to stand after ORDER BY: what they have decides, not how they lie.
 

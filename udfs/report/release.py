@@ -14,13 +14,14 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
+from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import literal
 from sdcduck.udfs.compared import Compared
-from sdcduck.udfs.source import shared_columns
+from sdcduck.udfs.source import is_number, shared_columns
 
 _COLUMNS = {
     "section": "VARCHAR", "measure": "VARCHAR", "about": "VARCHAR", "value": "DOUBLE", "low": "DOUBLE",
@@ -94,6 +95,8 @@ class _Release:
     columns: tuple[str, ...]
     seed: int
     id: str | None
+    rules: str | None
+    measures: tuple[str, ...]
 
     @property
     def both(self) -> str:
@@ -105,6 +108,8 @@ class _Release:
 
     def parts(self) -> Iterator[Part]:
         """What is asked, in the order of the report."""
+        if self.rules is not None:
+            yield self._rules(self.rules)
         if self.keys:
             yield from self._re_identification()
         yield from self._copies()
@@ -115,6 +120,18 @@ class _Release:
         if self.id is not None:
             yield from self._records()
         yield from self._utility()
+
+    def _rules(self, rules: str) -> Part:
+        """A row a rule; what needs to know more than the report does is not checked, and says so."""
+        given = (
+            f"{literal(self.release)}, {_names(self.keys)}, {literal(rules)}, measures := {_names(self.measures)}, "
+            f"original := {literal(self.original)}"
+        )
+        return Part(
+            "rules", "sdc_check_records", f"sdc_check_records({given})",
+            (Measure("(rule)", "value", "about", baseline="threshold", baseline_is="the threshold of the rule",
+                     warning="message"),), rules,
+        )  # fmt: skip
 
     def _re_identification(self) -> Iterator[Part]:
         section, keys = "re-identification", _names(self.keys)
@@ -303,7 +320,7 @@ def _names(names: Sequence[str]) -> str:
 
 def plan_assess(
     session: Session, original: str | None, release: str | None, holdout: str | None, keys: Sequence[str] | None,
-    sensitive: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None, id: str | None,
+    sensitive: Sequence[str] | None, columns: Sequence[str] | None, seed: int | None, id: str | None, rules: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_assess``: the arguments are checked while binding, the functions asked when the statement runs."""
     tables = {"original": original, "release": release, "holdout": holdout}
@@ -326,9 +343,15 @@ def plan_assess(
     asked = _Release(
         compared.tables["original"].text, compared.tables["release"].text,
         None if holdout is None else compared.tables["holdout"].text, known, wanted, compared.names, seed or 0,
-        id or None,
+        id or None, None if rules is None else catalog.rule_set(cursor, rules).name,
+        tuple(name for name in compared.names if name not in known and _is_measured(compared, name)),
     )  # fmt: skip
     return Rows(lambda: _report(session, tuple(asked.parts())))
+
+
+def _is_measured(compared: Compared, name: str) -> bool:
+    """Whether a column has numbers in the originals and in the release."""
+    return all(is_number(table.type_of(name)) for table in compared.tables.values())
 
 
 def _report(session: Session, parts: Sequence[Part]) -> pa.Table:

@@ -20,7 +20,7 @@ from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.sums import total
 
-_NULLS = ("category", "drop", "match")
+NULLS = ("category", "drop", "match")
 _NULLS_OF_VALUES = ("category", "drop", "skip")
 _METHODS = ("exact", "approximate")
 _MOST_COMBINATIONS = 2000
@@ -63,7 +63,7 @@ class Classes:
     @classmethod
     def read(
         cls, cursor: duckdb.DuckDBPyConnection, text: str | None, keys: list[str] | None, nulls: str | None,
-        *, weight: str | None = None, taken: Sequence[str] = (), allowed: Sequence[str] = _NULLS[:2],
+        *, weight: str | None = None, taken: Sequence[str] = (), allowed: Sequence[str] = NULLS[:2],
         argument: str = "source",
     ) -> Classes:  # fmt: skip
         """The classes that the arguments describe.
@@ -99,7 +99,7 @@ class Classes:
 
     def counted(self) -> str:
         """A query for the classes: keys, ``records``, and ``population``, NULL without weights."""
-        weights = "NULL::DOUBLE" if self.weight is None else total(_checked_weight(self.weight))
+        weights = "NULL::DOUBLE" if self.weight is None else total(checked_weight(self.weight))
         counts = f"count(*) AS records, {weights} AS population"
         plain = f"SELECT {self.columns}, {counts} FROM {self.records()} GROUP BY ALL"
         return plain if self.nulls != "match" else self._matched(plain)
@@ -133,7 +133,8 @@ class Classes:
         return "_own" if self.nulls == "match" else "records"
 
 
-def _checked_weight(column: str) -> str:
+def checked_weight(column: str) -> str:
+    """SQL for a sampling weight, an error where it is none."""
     return (
         f"CASE WHEN {column} > 0 AND {column} < 1e18 THEN {column}::DOUBLE "
         "ELSE error('a weight is NULL, not positive or infinite (1e18 or more)') END"
@@ -144,7 +145,7 @@ def plan_classes(
     session: Session, text: str | None, keys: list[str] | None, weight: str | None, nulls: str | None
 ) -> str:
     """``sdc_classes``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, taken=_CLASS_COLUMNS, allowed=_NULLS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, taken=CLASS_COLUMNS, allowed=NULLS)
     return f"SELECT {classes.columns}, records, population FROM ({classes.counted()})"
 
 
@@ -152,8 +153,13 @@ def plan_k_anonymity(
     session: Session, text: str | None, keys: list[str] | None, k: int | None, nulls: str | None
 ) -> str:
     """``sdc_k_anonymity``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=_NULLS, taken=_CLASS_COLUMNS)
-    below, own = whole(k, "k", least=1), classes.own
+    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=NULLS, taken=CLASS_COLUMNS)
+    return anonymity(classes, whole(k, "k", least=1))
+
+
+def anonymity(classes: Classes, below: int) -> str:
+    """A query for how many records there are, stand alone, or are in classes of fewer than so many."""
+    own = classes.own
     return f"""
         SELECT records, classes, k, uniques, uniques / nullif(records, 0) AS share_unique, below_k,
             below_k / nullif(records, 0) AS share_below_k, _mean / nullif(records, 0) AS mean_risk, 1 / k AS max_risk
@@ -367,7 +373,7 @@ def plan_individual_risk(
     threshold: float | None, method: str | None, nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS)
     refuse_taken(classes.relation.columns, _RISK_COLUMNS)
     most = share(threshold, "threshold")
     return f"SELECT *, risk > {most!r}::DOUBLE AS unsafe FROM ({_risks(classes, household, method)})"
@@ -379,7 +385,12 @@ def plan_global_risk(
 ) -> str:  # fmt: skip
     """``sdc_global_risk``: from the classes, or from the records where households count."""
     most = share(threshold, "threshold")
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=_NULLS, taken=_CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS)
+    return overall_risk(classes, most, household, method)
+
+
+def overall_risk(classes: Classes, most: float, household: str | None = None, method: str | None = "exact") -> str:
+    """A query for the risk of all records together; unsafe are those with more than so much."""
     if household is None:
         rows = (
             f"SELECT {classes.own} AS _n, records AS _f, _risk, NULL::DOUBLE AS _together "
@@ -418,9 +429,13 @@ def plan_unsafe_combinations(
     nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_unsafe_combinations``: every subset of the keys is a window over the classes."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLASS_COLUMNS)
-    below = whole(k, "k", least=1)
-    most = min(whole(max_size, "max_size", least=1), len(classes.keys))
+    classes = Classes.read(session.cursor(), text, keys, nulls, taken=CLASS_COLUMNS)
+    return rare_combinations(classes, whole(k, "k", least=1), whole(max_size, "max_size", least=1))
+
+
+def rare_combinations(classes: Classes, below: int, max_size: int) -> str:
+    """A query for how many records are in combinations of so few, by key and number of keys."""
+    most = min(max_size, len(classes.keys))
     subsets = [subset for size in range(1, most + 1) for subset in combinations(range(len(classes.keys)), size)]
     if len(subsets) > _MOST_COMBINATIONS:
         raise SDCError(f"more than {_MOST_COMBINATIONS} combinations of keys: take fewer keys, or a smaller max_size")
@@ -548,7 +563,7 @@ def plan_policy_risk(
     return " UNION ALL ".join(parts) + " ORDER BY as_of, im, policy"
 
 
-_CLASS_COLUMNS = ("records", "population")
+CLASS_COLUMNS = ("records", "population")
 _DIVERSITY = ("records", "distinct_l", "entropy_l", "recursive_l")
 _CLOSENESS = ("records", "distance")
 _RISK_COLUMNS = ("class_records", "class_population", "risk", "household_risk", "unsafe")

@@ -30,13 +30,12 @@ from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, Contributo
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
+from sdcduck.udfs.rule_sets import completed, naming
 from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,
-    completed,
     marked_cells,
-    naming,
     read_rules,
     with_structural_zeros,
 )

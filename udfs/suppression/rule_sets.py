@@ -13,8 +13,10 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import sql_value
 from sdcduck.udfs.arguments import needed, without_spaces, wrong
 from sdcduck.udfs.conditions import expression
+from sdcduck.udfs.record_rules import RECORD_RULES, read_record_rules
+from sdcduck.udfs.rule_sets import defaults, is_given
 from sdcduck.udfs.suppression.pattern import ARGUMENTS, OPTIONS, read_options
-from sdcduck.udfs.suppression.rules import defaults, is_given, read_rules
+from sdcduck.udfs.suppression.rules import read_rules
 
 _COLUMN, _EXPRESSION = "name a column of the publication", "be an expression of SQL"
 _TEXTS = {
@@ -27,11 +29,20 @@ _TEXTS = {
 def plan_rules(session: Session, name: str | None, *arguments: Any) -> Rows:
     """``sdc_rules``: what can be checked without a publication is checked while binding."""
     called = without_spaces(name, "name")
-    rules = read_rules(*arguments[len(OPTIONS) :])
-    read_options(rules, *arguments[: len(OPTIONS)])
-    given = {argument: one for argument, one in zip(ARGUMENTS, arguments, strict=True) if is_given(argument, one)}
+    of_records, of_tables = arguments[: len(RECORD_RULES)], arguments[len(RECORD_RULES) :]
+    read_record_rules(*of_records)
+    rules = read_rules(*of_tables[len(OPTIONS) :])
+    read_options(rules, *of_tables[: len(OPTIONS)])
+    given = {
+        argument: one
+        for argument, one in zip((*RECORD_RULES, *ARGUMENTS), arguments, strict=True)
+        if is_given(argument, one)
+    }
     if not given:
-        raise SDCError("a rule set says something: give arguments of sdc_suppress, such as max_count := 3")
+        raise SDCError(
+            "a rule set says something: give arguments of sdc_suppress, such as max_count := 3, or of "
+            "sdc_check_records, such as k := 3"
+        )
     cursor = session.cursor()
     for argument, wanted in _TEXTS.items():
         if argument in given:

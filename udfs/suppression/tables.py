@@ -38,6 +38,8 @@ from sdcduck.udfs.publication import (
     digest,
     read_publication,
 )
+from sdcduck.udfs.record_rules import RECORD_RULES
+from sdcduck.udfs.rule_sets import completed, naming
 from sdcduck.udfs.suppression.exchange import plan_sdmx
 from sdcduck.udfs.suppression.export import plan_export
 from sdcduck.udfs.suppression.pattern import (
@@ -63,9 +65,7 @@ from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,
-    completed,
     marked_cells,
-    naming,
     read_rules,
     with_structural_zeros,
 )
@@ -470,7 +470,7 @@ FAMILY = Family(
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
         *planners(plan_publication, plan_drop_publication, plan_rule_sets, plan_drop_rules, plan_export),
-        planner(plan_rules, order=("name", *ARGUMENTS)),
+        planner(plan_rules, order=("name", *RECORD_RULES, *ARGUMENTS)),
         planner(plan_round_table, _ROUNDED),
         planner(plan_primary, order=("publication", "rules", *_OF_CELLS)),
         planner(plan_suppress, _PATTERN, ("publication", "rules", *ARGUMENTS)),

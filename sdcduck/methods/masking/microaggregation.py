@@ -23,14 +23,19 @@ def standardised(values: Matrix) -> Matrix:
     return np.asarray(np.where(constant, 0.0, centered / np.where(constant | (spread == 0), 1.0, spread)))
 
 
-def group_means(values: Matrix, groups: Indices) -> Matrix:
-    """The records with the means of their groups in place of their values.
+def group_means(values: Matrix, groups: Indices, weights: Matrix | None = None) -> Matrix:
+    """The records with the means of their groups in place of their values, so that totals of groups stay what they are.
+
+    Args:
+        weights: n, above 0: means and totals are weighted; None: all are 1.
 
     >>> group_means(np.array([[1.0], [2], [6]]), np.array([0, 1, 1])).ravel().tolist()
     [1.0, 4.0, 4.0]
+    >>> group_means(np.array([[1.0], [2], [6]]), np.array([0, 1, 1]), np.array([1.0, 3, 1])).ravel().tolist()
+    [1.0, 3.0, 3.0]
     """
-    sizes = np.bincount(groups)
-    means = [np.bincount(groups, column) / sizes for column in values.T]
+    sizes = np.bincount(groups, weights)
+    means = [np.bincount(groups, column if weights is None else weights * column) / sizes for column in values.T]
     return np.column_stack([mean[groups] for mean in means])
 
 

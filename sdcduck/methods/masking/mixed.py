@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.masking.microaggregation import group_means
+
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Check = Callable[[int, int], None]
@@ -31,20 +33,26 @@ def over_range(values: Matrix, categories: NDArray[np.bool_]) -> Matrix:
     return np.where(categories, values, (values - low) / np.where(spread > 0, spread, 1.0))
 
 
-def representatives(values: Matrix, categories: NDArray[np.bool_], groups: Indices) -> Matrix:
+def representatives(
+    values: Matrix, categories: NDArray[np.bool_], groups: Indices, weights: Matrix | None = None
+) -> Matrix:
     """The records with what stands for their groups in place of their values.
+
+    Args:
+        weights: n, above 0, of means and of how often a category is there; None: all are 1.
 
     >>> representatives(np.array([[1.0, 1], [3, 0], [5, 1]]), np.array([False, True]), np.zeros(3, int)).tolist()
     [[3.0, 1.0], [3.0, 1.0], [3.0, 1.0]]
     """
-    sizes, found = np.bincount(groups), []
+    found = []
     for column, category in zip(values.T, categories, strict=True):
         if not category:
-            found.append((np.bincount(groups, column) / sizes)[groups])
+            found.append(group_means(column[:, None], groups, weights)[:, 0])
             continue
-        pairs, counts = np.unique(np.column_stack([groups, column.astype(np.int64)]), axis=0, return_counts=True)
+        pairs, which = np.unique(np.column_stack([groups, column.astype(np.int64)]), axis=0, return_inverse=True)
+        counts = np.bincount(which.reshape(-1), weights)
         order = np.lexsort((pairs[:, 1], -counts, pairs[:, 0]))
-        first = np.searchsorted(pairs[order, 0], np.arange(len(sizes)))
+        first = np.searchsorted(pairs[order, 0], np.arange(groups.max(initial=-1) + 1))
         found.append(pairs[order[first], 1].astype(np.float64)[groups])
     return np.column_stack(found)
 

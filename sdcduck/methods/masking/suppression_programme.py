@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.masking.matches import lacking
-from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -13,9 +13,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
 from sdcduck.methods.suppression.deduction import deduce, rounding_error
 from sdcduck.methods.suppression.directions import directions
-from sdcduck.methods.suppression.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
 
 Floats = NDArray[np.float64]

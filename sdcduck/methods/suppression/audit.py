@@ -15,11 +15,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.suppression.attacker import WHOLE, Known, reduced
 from sdcduck.methods.suppression.checked import flags, numbers
 from sdcduck.methods.suppression.deduction import deduced_rows, rounding_error
 from sdcduck.methods.suppression.extremes import fill_in
-from sdcduck.methods.suppression.linear_programs import Unsolved
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Floats = NDArray[np.float64]

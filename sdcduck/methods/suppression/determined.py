@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.linear_programs import linear_program, quiet_highs, solve
 from sdcduck.methods.suppression.checked import flags
-from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs, solve
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
 from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular
 

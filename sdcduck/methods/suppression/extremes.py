@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
 from sdcduck.methods.suppression.attacker import WHOLE, Problem
-from sdcduck.methods.suppression.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
 from sdcduck.methods.suppression.matrix import classes
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.checked import amounts, flags
-from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Floats = NDArray[np.float64]

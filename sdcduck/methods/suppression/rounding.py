@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from sdcduck.methods.suppression.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Counts = NDArray[np.int64]

@@ -1,0 +1,48 @@
+-- Rules for records that are to be released. They call Python while a statement is bound.
+
+--| sdc_check_records(source, keys := NULL, rules := NULL, geography := NULL, measures := NULL, weight := NULL, population := NULL, original := NULL, nulls := 'category', k := NULL, max_size := NULL, max_share_unique := NULL, max_risk := NULL, max_mean_risk := NULL, min_population := NULL, identifiers := [], max_share_own := NULL, min_at_ends := NULL, max_fraction := NULL, max_total_change := NULL, max_ks := NULL) -> TABLE
+--| Whether a file of records keeps the rules of the house: a row a rule, and what to do where it does not.
+--|
+--| The thresholds are those of a rule set (see `sdc_rules`) and of the call, which goes before it. A rule that looks at several
+--| things has a row for each of them. What cannot be checked, as an argument is missing, has not passed: `geography := []`
+--| says that there are no places, where NULL says nothing.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records that are to be released
+--| @arg keys VARCHAR[] or VARCHAR[][]: what somebody may know of a person; several lists: each is looked at by itself
+--| @arg rules VARCHAR: name of a rule set (see `sdc_rules`), whose thresholds hold where the call gives none of its own
+--| @arg geography VARCHAR[]: columns of places; []: there are none
+--| @arg measures VARCHAR[]: columns of what is measured, as incomes; []: there are none
+--| @arg weight VARCHAR: column of sampling weights; NULL: there is none
+--| @arg population VARCHAR: as `source`: a table with the columns of `geography`, and `population`; NULL: the sum of the weights is the population, and without weights the records are
+--| @arg original VARCHAR: as `source`: the records before they were masked
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'match': NULL may be any value, as after `sdc_local_suppress`
+--| @arg k BIGINT: each combination of the keys has at least so many records
+--| @arg max_size BIGINT: with `k`: each combination of so many of the keys, instead of all of them
+--| @arg max_share_unique DOUBLE: at most this share of the records is alone with its keys
+--| @arg max_risk DOUBLE: no record has a higher individual risk (see `sdc_individual_risk`)
+--| @arg max_mean_risk DOUBLE: nor have all of them on average, which is the re-identification ratio
+--| @arg min_population DOUBLE: each category of `geography` has at least so many inhabitants
+--| @arg identifiers VARCHAR[]: no column has one of these names
+--| @arg max_share_own DOUBLE: of no column, but for measures and the weight, more than this share of the values is had by one record alone
+--| @arg min_at_ends BIGINT: at least so many records have the smallest value of a measure, and the largest
+--| @arg max_fraction DOUBLE: the records are at most this share of the population
+--| @arg max_total_change DOUBLE: the total of no measure, with the weights, is off by more than this share of that of `original`
+--| @arg max_ks DOUBLE: nor do the distribution functions lie further apart
+--| @column rule VARCHAR: the argument that has the threshold
+--| @column about VARCHAR: the keys, or the column, that it is about
+--| @column value DOUBLE: what was found; of several columns or categories the worst
+--| @column threshold DOUBLE: what is allowed
+--| @column passed BOOLEAN: whether the value keeps to it
+--| @column message VARCHAR: what to do; NULL where it does
+--| @example
+--| SELECT rule, about, round(value, 3) AS value, threshold, passed, message
+--| FROM sdc_check_records('people', ['region', 'sex'], measures := ['income'], k := 3, max_share_unique := 0.2,
+--|     identifiers := ['person_id', 'name'], min_at_ends := 2);
+--| @output
+--| rule             | about        | value | threshold | passed | message
+--| -----------------+--------------+-------+-----------+--------+---------------------------------------------------------------------------------------------------------------------------------------------------------------------------------------
+--| k                | region x sex |   1.0 |       3.0 |  false | 6 records are in combinations of fewer than 3: recode region first (sdc_recode), then suppress single values of what is left (sdc_local_suppress, k := 3), or let sdc_anonymize choose
+--| max_share_unique | region x sex | 0.167 |       0.2 |   true | NULL
+--| identifiers      | person_id    |   1.0 |       0.0 |  false | leave them out: (SELECT * EXCLUDE ("person_id") FROM ..)
+--| min_at_ends      | income       |   1.0 |       2.0 |  false | code its ends (sdc_recode, top_share and bottom_share), or mask it (sdc_microaggregate, k := 2)
+--| @source Miranda, Mas and Ayestaran (2022), the rulebook of Eustat; Hundepool et al. (2012), Statistical Disclosure Control
