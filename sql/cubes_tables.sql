@@ -42,7 +42,7 @@
 --| @arg measure VARCHAR: column with the value of the cell
 --| @arg ranges VARCHAR: the same as `source`, with the columns `range_id`, `dim`, `lo`, `hi`: a row for each dimension that
 --|     bounds a range, from the value `lo` to `hi`, NULL for no end; NULL: all cells are one range
---| @arg budget DOUBLE: share of the cells of all ranges that are kept
+--| @arg budget DOUBLE: share of the cells of all ranges that are kept; a cell alone in its block is beside it, and stays as it is
 --| @arg block BIGINT[]: so many values of each dimension are a block, of which cells are kept by themselves; none: the range is one
 --| @arg method VARCHAR: one of the table above
 --| @arg noise_global DOUBLE: the share by which the sum of a block may grow, by `inflate` and `greedy`

@@ -145,11 +145,13 @@ def plan_cube_view(
     chosen = choice(method, "method", _INDIVIDUAL)
     overall, target = number(noise_global, "noise_global", least=0), number(delta, "delta", least=0)
     most = _INDIVIDUAL[chosen] if noise_individual is None else number(noise_individual, "noise_individual", least=0)
-    cap = "CASE WHEN n > 1 THEN n - 1 ELSE n END" if truth(strict, "strict") else "n"
+    cap = "n - 1" if truth(strict, "strict") else "n"
     least = f"greatest(1, floor(n * {ratio!r} / 2 + 1e-9))"
     if min_space is not None:
         least = str(whole(min_space, "min_space", least=0))
     cells = f"(SELECT floor(sum(n) * {ratio!r} + 1e-9)::BIGINT FROM _sizes)"
+    of_range = "SELECT s.*, r.b AS budget FROM _sizes s JOIN _of_ranges r USING (range_id)"
+    blocks = _allocated(of_range, "block_id", "budget", "range_id")
     places = ", ".join(f"p{i}" for i in range(len(cube.names)))
     kept, told = _published(chosen, most, target, overall)
     shown, joins, order = cube.values("m")
@@ -160,24 +162,16 @@ def plan_cube_view(
         _member AS MATERIALIZED (
             SELECT b.range_id, {_block(edges)} AS block_id, c.* FROM _cell c JOIN _box b ON {cube.inside()}
         ),
-        _sizes AS MATERIALIZED (
-            SELECT range_id, block_id, n, {cap} AS cap, CASE WHEN n = 1 THEN 1 ELSE 0 END AS least
-            FROM (SELECT range_id, block_id, count(*) AS n FROM _member GROUP BY ALL)
-        ),
+        _blocks AS MATERIALIZED (SELECT range_id, block_id, count(*) AS n FROM _member GROUP BY ALL),
+        _sizes AS MATERIALIZED (SELECT *, {cap} AS cap, 0 AS least FROM _blocks WHERE n > 1),
         _ranges AS (
-            SELECT range_id, n, cap, greatest(least, least({least}, cap))::BIGINT AS least
-            FROM (SELECT range_id, sum(n)::BIGINT AS n, sum(cap)::BIGINT AS cap, sum(least)::BIGINT AS least
-                FROM _sizes GROUP BY range_id)
+            SELECT range_id, n, cap, least({least}, cap)::BIGINT AS least
+            FROM (SELECT range_id, sum(n)::BIGINT AS n, sum(cap)::BIGINT AS cap FROM _sizes GROUP BY range_id)
         ),
         _of_ranges AS MATERIALIZED ({_allocated(_affordable("FROM _ranges", cells), "range_id", cells)}),
-        _of_blocks AS MATERIALIZED ({
-        _allocated(
-            "SELECT s.*, r.b AS budget FROM _sizes s JOIN _of_ranges r USING (range_id)",
-            "block_id",
-            "budget",
-            "range_id",
-        )
-    }),
+        _of_blocks AS MATERIALIZED (
+            SELECT range_id, block_id, n, b FROM ({blocks}) UNION ALL SELECT *, n AS b FROM _blocks WHERE n = 1
+        ),
         _ranked AS MATERIALIZED (
             SELECT m.*, o.n, o.b, row_number() OVER (PARTITION BY m.range_id, m.block_id ORDER BY value, {places}) AS r
             FROM _member m JOIN _of_blocks o USING (range_id, block_id)
