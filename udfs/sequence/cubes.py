@@ -237,7 +237,7 @@ def _longer_lines(dimensions: int) -> str:
 
 
 def _places(boxes: str, dimensions: int, argument: str) -> str:
-    """SQL of all places of ranges, empty ones too: ``number``, ``range_id``, ``p0``, .. ."""
+    """SQL of all places of ranges, empty ones too: ``number``, ``range_id``, ``told``, ``p0``, .. ."""
     size = " * ".join(f"(hi{i} - lo{i} + 1)::DOUBLE" for i in range(dimensions))
     many = problem(argument, f"has ranges of more than {_LARGEST_BOXES:,} cells together")
     checked = (
@@ -246,7 +246,7 @@ def _places(boxes: str, dimensions: int, argument: str) -> str:
     )
     joins = " ".join(f"JOIN axis{i} a{i} ON a{i}.p BETWEEN b.lo{i} AND b.hi{i}" for i in range(dimensions))
     places = ", ".join(f"a{i}.p AS p{i}" for i in range(dimensions))
-    return f"SELECT b.number, b.range_id, {places} FROM ({checked}) b {joins}"
+    return f"SELECT b.number, b.range_id, b.told, {places} FROM ({checked}) b {joins}"
 
 
 def plan_average_attack(
@@ -269,7 +269,6 @@ def plan_average_attack(
     place = ", ".join(f"p{i}" for i in range(count))
     shown, joins, order = cube.values("f")
     published = "t.value" if other else "NULL::DOUBLE"
-    inside = cube.inside()
     return f"""
         WITH {", ".join(cube.axes(other))},
         _true AS MATERIALIZED ({cube.placed(cube.cells())}),
@@ -277,8 +276,8 @@ def plan_average_attack(
         _alike AS MATERIALIZED (SELECT *, row_number() OVER (ORDER BY range_id) AS number FROM ({boxes})),
         _alike_places AS MATERIALIZED ({_places("_alike", count, "alike")}),
         _averages AS (
-            SELECT b.number, coalesce(any_value(b.told), {total("c.value")}) / count(*) AS average
-            FROM _told c JOIN _alike b ON {inside} GROUP BY b.number
+            SELECT number, coalesce(any_value(told), {total("value")}) / count(*) AS average
+            FROM _alike_places JOIN _told USING ({place}) GROUP BY number
         ),
         _estimate AS MATERIALIZED (
             SELECT {place}, min(range_id) AS range_id, {total("average")} / count(*) AS average
@@ -286,21 +285,16 @@ def plan_average_attack(
         ),
         _asked AS MATERIALIZED (SELECT *, row_number() OVER () AS number FROM ({questions})),
         _asked_places AS MATERIALIZED ({_places("_asked", count, "asked" if asked is not None else "alike")}),
-        _sums AS (
-            SELECT b.number, coalesce(any_value(b.told), {total("c.value")}) AS s
-            FROM _told c JOIN _asked b ON {inside} GROUP BY b.number
-        ),
         _split AS (
             SELECT a.number, count(*) FILTER (e.average IS NULL) AS unknown,
+                coalesce(any_value(a.told), {total("t.value", "t.value IS NOT NULL")}, 0) AS s,
                 {total("e.average", "e.average IS NOT NULL AND t.value IS NOT NULL")} AS known
             FROM _asked_places a LEFT JOIN _estimate e USING ({place}) LEFT JOIN _told t USING ({place})
             GROUP BY a.number
         ),
         _left AS (
-            SELECT a.range_id, {", ".join(f"a.p{i}" for i in range(count))},
-                coalesce(s.s, b.told, 0) - coalesce(l.known, 0) AS implied
-            FROM _split l JOIN _asked_places a USING (number) JOIN _asked b USING (number)
-            LEFT JOIN _sums s USING (number) ANTI JOIN _estimate e USING ({place})
+            SELECT range_id, {place}, l.s - coalesce(l.known, 0) AS implied
+            FROM _split l JOIN _asked_places a USING (number) ANTI JOIN _estimate e USING ({place})
             WHERE l.unknown = 1
         ),
         _found AS (
