@@ -236,6 +236,13 @@ CALLS = {
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_check_records": "sdc_check_records('people', ['region', 'sex'], k := 3)",
+    "sdc_cube_allocate": "sdc_cube_allocate([4, 10, 20], 20)",
+    "sdc_cube_view": "sdc_cube_view('people', ['person_id'], 'income')",
+    "sdc_cube_errors": "sdc_cube_errors('people', 'people', ['person_id'], 'income', value := 'age')",
+    "sdc_average_attack": (
+        "sdc_average_attack('people', ['person_id'], 'income', "
+        "alike := '(SELECT 1 AS range_id, ''person_id'' AS dim, 3 AS lo, 5 AS hi)')"
+    ),
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
     "sdc_recode": "sdc_recode('people', rules := {'age': {'width': 10}})",

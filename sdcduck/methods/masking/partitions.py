@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from sdcduck.methods.masking.microaggregation import squared_error
 from sdcduck.methods.masking.pricing import cheap_groups
-from sdcduck.methods.suppression.linear_programs import Unsolved, quiet_highs
+from sdcduck.methods.linear_programs import Unsolved, quiet_highs
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,0 +1,136 @@
+-- Sums of ranges of a cube, and what those make of them who know averages. What needs Python.
+
+--| sdc_cube_allocate(sizes, budget := NULL, min_space := 1, strict := false, id := 'range_id', n := 'n') -> TABLE
+--| How many cells each range of a cube keeps, so that the sums of ranges are told as exactly as a budget of cells allows.
+--|
+--| Each range gets `min_space` cells; what is left of the budget goes to the smallest ranges first, up to all their cells. No
+--| allocation has a smaller mean error `1 - avg(b / n)` of sums if cells were alike. The largest ranges are starved by it.
+--|
+--| @arg sizes VARCHAR or LIST: a table or view, or a query in parentheses, with a row for each range; or a list of numbers of cells
+--| @arg budget BIGINT: cells that all ranges may keep together
+--| @arg min_space BIGINT: cells that each range keeps at least, if it has as many
+--| @arg strict BOOLEAN: whether a range of several cells loses one at least, as the paper has it
+--| @arg id VARCHAR: column of the table that names the ranges; those of a list are 1, 2, 3, ..
+--| @arg n VARCHAR: column of the table with their numbers of cells that are not empty
+--| @column .. `range_id`: the range
+--| @column n BIGINT: cells that it has
+--| @column b BIGINT: cells that it keeps
+--| @example
+--| SELECT range_id, n, b, round(1 - avg(b / n) OVER (), 6) AS mean_error FROM sdc_cube_allocate([4, 10, 20], 20);
+--| @output
+--| range_id |  n |  b | mean_error
+--| ---------+----+----+-----------
+--|        1 |  4 |  4 |   0.233333
+--|        2 | 10 | 10 |   0.233333
+--|        3 | 20 |  6 |   0.233333
+--| @source Laouir and Imine (2022), equation 6
+
+--| sdc_cube_view(source, dimensions := [], measure := NULL, ranges := NULL, budget := 0.5, block := [], method := 'suppress', noise_global := 0.2, noise_individual := NULL, delta := 0.5, min_space := NULL, strict := true) -> TABLE
+--| A view of a cube from which sums of ranges may be told, and whose averages mislead: some cells of each range, which may be inflated.
+--|
+--| | method | which cells a block keeps | what is published of them |
+--| |---|---|---|
+--| | `suppress` | its smallest or its largest, whichever average is farther off (algorithm 1) | they are as they were |
+--| | `inflate` | its largest | all larger by as many whole per cent as `delta` takes (algorithm 2) |
+--| | `greedy` | its largest | the largest first, each larger by `noise_individual`, until `delta` is reached |
+--|
+--| It is no guarantee. Cells of `suppress` are exact; those of `inflate` are for who knows by how much they grew; and a cell may be
+--| kept in one of two ranges that overlap, so that their difference tells it. Count, average, minimum and maximum must not be told.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: a row for each cell; NULL and 0 are empty cells, and nothing may be negative
+--| @arg dimensions VARCHAR[]: columns that name the cells; totals, which are NULL there, are left out before
+--| @arg measure VARCHAR: column with the value of the cell
+--| @arg ranges VARCHAR: the same as `source`, with the columns `range_id`, `dim`, `lo`, `hi`: a row for each dimension that
+--|     bounds a range, from the value `lo` to `hi`, NULL for no end; NULL: all cells are one range
+--| @arg budget DOUBLE: share of the cells of all ranges that are kept; a cell alone in its block is beside it, and stays as it is
+--| @arg block BIGINT[]: so many values of each dimension are a block, of which cells are kept by themselves; none: the range is one
+--| @arg method VARCHAR: one of the table above
+--| @arg noise_global DOUBLE: the share by which the sum of a block may grow, by `inflate` and `greedy`
+--| @arg noise_individual DOUBLE: the share by which a cell may grow; NULL: 0.26 for `inflate`, 0.27 for `greedy`, as published
+--| @arg delta DOUBLE: by what share averages are to be off
+--| @arg min_space BIGINT: cells that each range keeps at least; NULL: half its share of the budget, at least one
+--| @arg strict BOOLEAN: whether a block of several cells always loses one
+--| @column .. `range_id` as in `ranges`; `block_id`, the number of the block in its range; the dimensions as in `source`
+--| @column value DOUBLE: what the cell has
+--| @column kept BOOLEAN: whether it is in the view
+--| @column published DOUBLE: what the view says it has; NULL: nothing
+--| @example
+--| CREATE TABLE sales AS FROM (VALUES (1, 'a', 10), (1, 'b', 12), (2, 'a', 11), (2, 'b', 30)) t(day, shop, sold);
+--| SELECT day, shop, value, kept, published FROM sdc_cube_view('sales', ['day', 'shop'], 'sold', method := 'inflate');
+--| @output
+--| day | shop | value |  kept |          published
+--| ----+------+-------+-------+-------------------
+--|   1 | a    |  10.0 | false |               NULL
+--|   1 | b    |  12.0 |  true | 13.559999999999999
+--|   2 | a    |  11.0 | false |               NULL
+--|   2 | b    |  30.0 |  true |               33.9
+--| @source Laouir and Imine (2022), algorithms 1 and 2, and their program for the variant `greedy`
+
+--| sdc_cube_errors(original, protected, dimensions := [], measure := NULL, ranges := NULL, value := 'published') -> TABLE
+--| How exact the sums of ranges are in a protected cube, which is its use, and how far off their averages, which protects cells.
+--|
+--| The errors of a workload are their means. An average is that of the cells that are not empty, in either cube.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses: the cells as they were, as of `sdc_cube_view`
+--| @arg protected VARCHAR: the same for what is told. If it has a column `range_id`, as `sdc_cube_view` returns, its
+--|     cells count for the range that they name
+--| @args_of sdc_cube_view
+--| @arg value VARCHAR: column of `protected` with the value of the cell; noise may make it negative
+--| @column .. `range_id` as in `ranges`
+--| @column n BIGINT: cells that are not empty
+--| @column n_kept BIGINT: those of the protected cube
+--| @column sum DOUBLE: of their values
+--| @column sum_view DOUBLE: of the protected ones
+--| @column accuracy_error DOUBLE: by what share of it the sum is off; NULL: there is nothing in the range
+--| @column inference_error DOUBLE: by what share the average is off; NULL: nothing is left of it
+--| @example
+--| CREATE TABLE sold AS FROM (VALUES (1, 'a', 10), (1, 'b', 12), (2, 'a', 11), (2, 'b', 30)) t(day, shop, sold);
+--| SELECT n, n_kept, sum, sum_view, round(accuracy_error, 4) AS accuracy_error, round(inference_error, 4) AS inference_error
+--| FROM sdc_cube_errors('sold', '(FROM sdc_cube_view(''sold'', [''day'', ''shop''], ''sold''))', ['day', 'shop'], 'sold');
+--| @output
+--| n | n_kept |  sum | sum_view | accuracy_error | inference_error
+--| --+--------+------+----------+----------------+----------------
+--| 4 |      2 | 63.0 |     42.0 |         0.3333 |          0.3333
+--| @source Laouir and Imine (2022), equations 1 and 2
+
+--| sdc_average_attack(original, dimensions := [], measure := NULL, alike := NULL, asked := NULL, protected := NULL, value := NULL) -> TABLE
+--| What somebody makes of sums of ranges who believes that the cells of some ranges are alike, and how close it comes.
+--|
+--| A cell of a range that is alike is taken to have its average. Where the sum of another range is known, and all its cells but
+--| one are in ranges that are alike, the rest is the value of that one. The attacker knows how many cells of a range are not empty.
+--|
+--| It shows the custodian two things: which cells sums give away, and whether an average is nearer to a noisy cell than what is
+--| published of it (`relative_error` below `published_error`).
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses: the cells as they are, as of `sdc_cube_view`
+--| @args_of sdc_cube_view
+--| @arg alike VARCHAR: ranges of cells that are taken to be alike, in columns as those of `ranges` of `sdc_cube_view`. A further
+--|     column `told` has the sum that was answered for the range; without it, or where it is NULL, the sum is that of cells
+--| @arg asked VARCHAR: ranges of which the sum is known, in the same columns; NULL: each line of cells of a range that is alike,
+--|     longer by one at one end. Those that leave more than one cell open tell nothing
+--| @arg protected VARCHAR: cells as they are published, in the same dimensions; NULL: sums are told as they are
+--| @arg value VARCHAR: column of `protected` with the value of the cell; NULL: it is called as `measure`
+--| @column .. `range_id` as in `alike` or `asked`, the first that tells the cell; the dimensions as in `original`
+--| @column known_by VARCHAR: `average` of cells that are alike, or `difference` from what was asked
+--| @column implied DOUBLE: what the cell is taken to have
+--| @column value DOUBLE: what it has; NULL: it is empty
+--| @column relative_error DOUBLE: by what share of it the attacker is off
+--| @column published DOUBLE: what `protected` has for the cell itself
+--| @column published_error DOUBLE: by what share that is off
+--| @example
+--| CREATE TABLE shops AS FROM (VALUES (2, 1, 170), (2, 2, 144), (2, 3, 125), (2, 4, 162), (3, 2, 119), (3, 3, 130),
+--|     (4, 2, 185), (4, 4, 712), (5, 1, 500), (5, 3, 70)) t(day, shop, sold);
+--| CREATE TABLE weekend AS FROM (VALUES (1, 'day', 2, 3), (1, 'shop', 2, 3)) t(range_id, dim, lo, hi);
+--| SELECT day, shop, known_by, implied, value, round(relative_error, 3) AS relative_error
+--| FROM sdc_average_attack('shops', ['day', 'shop'], 'sold', alike := 'weekend') WHERE value IS NOT NULL;
+--| @output
+--| day | shop | known_by   | implied | value | relative_error
+--| ----+------+------------+---------+-------+---------------
+--|   2 |    2 | average    |   129.5 | 144.0 |          0.101
+--|   2 |    3 | average    |   129.5 | 125.0 |          0.036
+--|   3 |    2 | average    |   129.5 | 119.0 |          0.088
+--|   3 |    3 | average    |   129.5 | 130.0 |          0.004
+--|   2 |    1 | difference |   180.0 | 170.0 |          0.059
+--|   2 |    4 | difference |   172.0 | 162.0 |          0.062
+--|   4 |    2 | difference |   189.0 | 185.0 |          0.022
+--| @source Laouir and Imine (2022), figure 1
