@@ -88,6 +88,15 @@ def _refuse(function: str) -> NoReturn:
     raise Refused("SDC021", f"write {_FORMS[function]}")
 
 
+def about_plan(text: str) -> bool:
+    """Whether a text is a statement about a plan, or meant to be: then it is asked to the letter.
+
+    >>> about_plan("select * from sdc_plan_log('income')"), about_plan("SELECT 1")
+    (True, False)
+    """
+    return _CALL.match(text) is not None
+
+
 def call_of(query: str) -> Call | None:
     """The statement about a plan that a text is; None: it is none.
 
