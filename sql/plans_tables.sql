@@ -58,3 +58,46 @@
 --| ------+------------------+-----------------
 --|     2 | 357E76ED54B36B85 | 712651F450BA05B6
 --| @source Domingo-Ferrer (2022), section 4.2
+
+--| sdc_plan_rules(data := NULL, release := NULL, policy := NULL, bound := false, required := []) -> TABLE
+--| Says which plans of analysts a custodian takes; it replaces what was said before, and shows what holds now.
+--|
+--| A plan that was sealed with a `binding` is opened only where its data, release and policy are those that are named here. Names say
+--| nothing of the data by themselves: change `release` whenever a new one is loaded, and plans for the old one are over.
+--|
+--| @arg data VARCHAR: what the data set is called
+--| @arg release VARCHAR: of these data
+--| @arg policy VARCHAR: under which they are asked
+--| @arg bound BOOLEAN: whether a plan without a binding to these is refused
+--| @arg required VARCHAR[]: public keys, 64 digits of hex each, that must have signed a plan, such as that of an ethics board
+--| @column data VARCHAR: as it was given; NULL: nothing
+--| @column release VARCHAR: the same
+--| @column policy VARCHAR: the same
+--| @column bound BOOLEAN: the same
+--| @column required VARCHAR[]: the same
+--| @example
+--| FROM sdc_plan_rules(data := 'household survey', release := '2026-1', bound := true);
+--| @source this project
+
+--| sdc_plan_log(plan := NULL, path := NULL) -> TABLE
+--| What became of the plans that were opened: one row for each thing that happened, of all logins.
+--|
+--| It is read from the file of plans beside the database, `<database>.plans`, whose chain of hashes is looked at first. Analysts have
+--| their own by the same name, of one plan: `FROM sdc_plan_log('income')`. No question is in it: those that were revealed are in the
+--| audit log, and of the others nobody knows.
+--|
+--| @arg plan VARCHAR: only plans of this name
+--| @arg path VARCHAR: the file of plans, where it is another one
+--| @column time TIMESTAMP: UTC, and never before that of the row before
+--| @column login VARCHAR: whose plan it is
+--| @column role VARCHAR: whose policies held
+--| @column plan VARCHAR: what it is called
+--| @column step BIGINT: 0 is the opening
+--| @column state VARCHAR: 'awaiting' the next step, 'revealed', 'done', or 'aborted'
+--| @column rule VARCHAR: why it was aborted: the code of a refusal, or 'trace', 'text', 'order', 'steps', 'expired'
+--| @column trace_sha256 VARCHAR: of the trace that was told
+--| @column statement_sha256 VARCHAR: of the question
+--| @column hash VARCHAR: of the row and all rows before it
+--| @example
+--| SELECT login, plan, step, state, rule, statement_sha256[:16] AS question FROM sdc_plan_log(path := 'people.plans');
+--| @source Domingo-Ferrer (2022), section 3; the states are ours

@@ -238,6 +238,8 @@ CALLS = {
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
     "sdc_plan_seal": f"sdc_plan_seal(['SELECT 1'], '{'0f' * 32}')",
     "sdc_plan_certify": f"sdc_plan_certify({_PLAN}, ['SELECT 1'], '{'0f' * 32}')",
+    "sdc_plan_rules": "sdc_plan_rules(data := 'survey')",
+    "sdc_plan_log": "sdc_plan_log(path := 'people.plans')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",

@@ -15,6 +15,7 @@ The clock cannot be set back: no line is older than the one before it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import threading
@@ -426,3 +427,11 @@ def _ending(plan: Plan) -> str:
     if plan.state == _DONE:
         return "all of its steps were answered"
     return f"it was aborted at step {plan.step}, {WHY.get(plan.why, f'since its question was refused ({plan.why})')}"
+
+
+def shown(line: Mapping[str, Any]) -> tuple[str, int, str, str | None, str | None, str | None]:
+    """What everybody is shown of a line: time, step, state, rule, and SHA-256 of the trace and of the question."""
+    trace, text = line.get("trace"), line.get("text")
+    hashed = hashlib.sha256(bytes.fromhex(trace)).hexdigest() if trace else None
+    time = str(line["time"]).removesuffix("+00:00")
+    return time, line["step"], line["state"], line.get("rule") or None, hashed, text or None

@@ -15,6 +15,7 @@ from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.catalog.plan_file import plan_file_beside
+from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
@@ -125,7 +126,7 @@ class Guard:
         beside = None if file is None else plan_file_beside(file)
         if plans_only and beside is None:
             raise SDCError("plans are kept beside a database file, and this database is in memory")
-        self.plans = Plans(beside, role=folded(role), only=plans_only)
+        self.plans = Plans(beside, role=folded(role), only=plans_only, rules=self._plan_rules)
         """The plans of those who ask."""
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
@@ -388,6 +389,10 @@ class Guard:
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
         return rewritten
+
+    def _plan_rules(self) -> PlanRules:
+        stored = self._limited.rows(PLAN_RULES_SQL)
+        return PlanRules.of(stored[0][0] if stored else None)
 
     @in_memory()
     def _database(self) -> str:

@@ -11,10 +11,9 @@ columns, EXPLAIN) opens nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,8 @@ from typing import NoReturn
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sdcduck.catalog.plan_file import Asker, PlanError, PlanFile, Sealed, Step
+from sdcduck.catalog.plan_file import Asker, PlanError, PlanFile, Sealed, Step, shown
+from sdcduck.catalog.plan_rules import PlanRules
 from sdcduck.errors import SDCError
 from sdcduck.guard.laws import explained
 from sdcduck.guard.listings import rows_of
@@ -232,11 +232,12 @@ class Plans:
         path: the file of plans; None: the database is in memory, and there is none.
         role: whose policies hold.
         only: whether nothing is answered about records but steps of plans.
+        rules: which plans the custodian takes.
     """
 
-    def __init__(self, path: Path | None, *, role: str, only: bool) -> None:
+    def __init__(self, path: Path | None, *, role: str, only: bool, rules: Callable[[], PlanRules]) -> None:
         self._file = None if path is None else PlanFile(path)
-        self._role, self.only = role, only
+        self._role, self.only, self._rules = role, only, rules
 
     @contextmanager
     def file(self) -> Iterator[PlanFile]:
@@ -271,8 +272,10 @@ class Plans:
             with self.file() as file:
                 return Planned(statement, self, file.reveal(asker, name, trace, statement))
         if call.function == "sdc_plan_open":
+            sealed, rules = _sealed(call), self._rules()
             with self.file() as file:
-                file.open(asker, call.text("plan"), _sealed(call))
+                rules.check(sealed)
+                file.open(asker, call.text("plan"), sealed)
         return Planned(self.described(call, user))
 
     def described(self, call: Call, user: str) -> str:
@@ -284,7 +287,7 @@ class Plans:
         with self.file() as file:
             lines = file.lines(Asker(user, self._role))
         name = call.text("plan")
-        rows = [row[1:] for row in map(log_row, lines) if row[0] == name]
+        rows = [shown(line) for line in lines if line["plan"] == name]
         return rows_of(_LOG, rows[-MOST_LINES:], order=["place"]).ordered
 
     def check(self, planned: Planned, query: str, rewritten: Rewritten) -> None:
@@ -295,16 +298,6 @@ class Plans:
         """
         if self.only and planned.question == query and rewritten.policies and explained(query) is None:
             raise Refused("SDC077")
-
-
-def log_row(line: dict[str, object]) -> tuple[str, str, int, str, str | None, str | None, str | None]:
-    """What a log of plans shows of a line: the plan, then the columns."""
-    trace, text = line.get("trace"), line.get("text")
-    hashed = hashlib.sha256(bytes.fromhex(trace)).hexdigest() if isinstance(trace, str) and trace else None
-    time = str(line["time"]).removesuffix("+00:00")
-    rule = str(line.get("rule") or "") or None
-    state = str(line["state"])
-    return str(line["plan"]), time, int(str(line["step"])), state, rule, hashed, str(text) if text else None
 
 
 def _bytes_of(text: str) -> bytes:

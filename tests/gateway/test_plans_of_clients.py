@@ -126,7 +126,7 @@ def test_the_command_line_seals_certifies_and_reveals(served: Served, tmp_path: 
     public = [plan("key", key).stdout.strip() for key in keys]
     assert {len(one) for one in public} == {64}
     assert keys[0].stat().st_mode & 0o777 == 0o600
-    done = plan("seal", tmp_path / "income.sql", "--key", keys[0], "--data", "survey", "--expires", "2126-12-31")
+    done = plan("seal", tmp_path / "income.sql", "--key", keys[0], "--expires", "2126-12-31")
     assert "3 questions" in done.stdout
     assert file.stat().st_mode & 0o777 == 0o600
     assert "already" in plan("seal", tmp_path / "income.sql", "--key", keys[0]).stderr

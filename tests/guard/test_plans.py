@@ -6,6 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -35,6 +36,7 @@ def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         con.execute("FROM sdc_add_record_key('people', unit := 'person')").fetchall()
         con.execute("FROM sdc_protect('people', unit := 'person', dimensions := ['region', 'sex'])").fetchall()
+        con.execute("FROM sdc_plan_rules(data := 'survey', release := '2026-1')").fetchall()
     return path
 
 
@@ -207,14 +209,64 @@ def test_binding_holds(file: Path, way) -> None:  # type: ignore[no-untyped-def]
     guard, traces = sdcduck.open_guard(file), sealed(QUESTIONS)
     bound = plans.Binding("survey", "2026-1", "", 3, None)
     more = ", binding := {'data': 'survey', 'release': '2026-1', 'steps': 3}"
-    for other in ("", more.replace("survey", "census"), more.replace("3", "4"), more.replace("2026-1", "2026-2")):
+    for other in ("", more.replace("3}", "4}"), more.replace("'2026-1'", "NULL")):
         with pytest.raises(Refused, match=r"SDC075.*a signature is not that of its key"):
             way(guard, opening("p", traces, bound, other))
     for other in (", binding := {'data': 'survey'}", ", binding := {'dato': 'x', 'steps': 3}", ", binding := 'x'"):
         with pytest.raises(Refused, match="SDC075"):
             way(guard, opening("p", traces, bound, other))
+    for elsewhere in (
+        plans.Binding("census", "2026-1", "", 3), plans.Binding("survey", "2026-2", "", 3), plans.Binding("", "", "x", 3),
+    ):  # fmt: skip
+        fields = (
+            f"'data': '{elsewhere.data}', 'release': '{elsewhere.release}', 'policy': '{elsewhere.policy}', 'steps': 3"
+        )
+        with pytest.raises(Refused, match=r"SDC075.*sealed for other data.*'survey'"):
+            way(guard, opening("p", traces, elsewhere, f", binding := {{{fields}}}"))
     way(guard, opening("p", traces, bound, more))
     assert way(guard, reveal("p", traces[1], QUESTIONS[0])).num_rows == 3
+
+
+def test_custodian_says_which_plans_are_taken_and_sees_all(tmp_path: Path) -> None:
+    path, board = tmp_path / "people.duckdb", bytes(range(32, 64))
+    with sdcduck.connect(path, secret="a secret that is long enough") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS id, 2 AS a")
+        con.execute("FROM sdc_declare_public('t')").fetchall()
+        for bad, message in (
+            ("required := ['ab']", "must be of 32 bytes"), ("bound := true", "go with the data"), ("bound := NULL", "true or false"),
+        ):  # fmt: skip
+            with pytest.raises(duckdb.Error, match=message):
+                con.execute(f"FROM sdc_plan_rules({bad})")
+        public = plans.public_key(board).hex()
+        rules = f"FROM sdc_plan_rules(data := 'survey', bound := true, required := ['{public}'])"
+        assert con.execute(rules).fetchall() == [("survey", None, None, True, [public])]
+        assert con.execute("FROM sdc_plan_log()").fetchall() == []
+    guard, traces, bound = sdcduck.open_guard(path), sealed(["FROM t"]), plans.Binding("survey", steps=1)
+    more = ", binding := {'data': 'survey', 'steps': 1}"
+    one = opening("p", traces, bound, more)
+    with pytest.raises(Refused, match=f"SDC075.*asks for the signature of {public}"):
+        guard.sql(one)
+    both = one.replace("']", f"', '{plans.sign(board, plans.message(traces[0], bound)).hex()}']", 1)
+    both = both.replace("'], binding", f"', '{public}'], binding")
+    guard.sql(both, user="ann")
+    unbound = opening("q", traces).replace("']", f"', '{plans.sign(board, traces[0]).hex()}']", 1)
+    with pytest.raises(Refused, match=r"SDC075.*must be bound here"):
+        guard.sql(unbound.replace("'])", f"', '{public}'])"), user="ann")
+    assert guard.sql(reveal("p", traces[1], "FROM t"), user="ann").to_pylist() == [{"id": 1, "a": 2}]
+    guard.close()
+    with sdcduck.connect(path) as con:
+        log = con.execute("SELECT login, plan, step, state FROM sdc_plan_log()").fetchall()
+        assert log == [("ann", "p", 0, "awaiting"), ("ann", "p", 1, "revealed"), ("ann", "p", 1, "done")]
+        assert con.execute("FROM sdc_plan_log('q')").fetchall() == []
+        beside = plan_file_beside(path)
+        assert con.execute("SELECT count(*) FROM sdc_plan_log(path := ?)", [str(beside)]).fetchall() == [(3,)]
+        beside.write_bytes(beside.read_bytes().replace(b'"step": 1', b'"step": 2', 1))
+        with pytest.raises(duckdb.Error, match="the file of plans was changed"):
+            con.execute("FROM sdc_plan_log()")
+        with pytest.raises(duckdb.Error, match="there is no file 'nothing'"):
+            con.execute("FROM sdc_plan_log(path := 'nothing')")
+    with sdcduck.connect() as con, pytest.raises(duckdb.Error, match="in memory"):
+        con.execute("FROM sdc_plan_log()")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,18 @@ import secrets
 from datetime import UTC, datetime
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
+from sdcduck import catalog
+from sdcduck.catalog.plan_file import PlanFile, plan_file_beside, shown
+from sdcduck.catalog.plan_rules import PlanRules, store_plan_rules
 from sdcduck.errors import SDCError, unknown
-from sdcduck.functions.declared import planners
+from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.sequence import plans
 from sdcduck.methods.sequence.plans import KEY, LENGTH, SALT, Binding
-from sdcduck.udfs.arguments import needed, struct, wrong
+from sdcduck.udfs.arguments import needed, struct, truth, wrong
 
 _EXAMPLE = "{'data': 'household survey', 'release': '2026-1', 'policy': 'analyst', 'expires': '2026-12-31'}"
 _FIELDS = ("data", "release", "policy", "expires")
@@ -84,6 +88,80 @@ def plan_plan_certify(
     return Rows(certify)
 
 
+def plan_plan_rules(
+    session: Session,
+    data: str | None,
+    release: str | None,
+    policy: str | None,
+    bound: bool | None,
+    required: list[str | None] | None,
+) -> Rows:
+    """``sdc_plan_rules``: stores them."""
+    keys = tuple(octets(None if key is None else key.encode(), "required", KEY).hex() for key in required or ())
+    rules = PlanRules(data or "", release or "", policy or "", truth(bound, "bound"), keys)
+    if rules.bound and not (rules.data or rules.release or rules.policy):
+        raise wrong("bound", "go with the data, release or policy that plans are bound to")
+    if catalog.is_read_only(session.cursor()):
+        raise SDCError("rules of plans are stored in the database, which is open for reading only")
+
+    def store() -> pa.Table:
+        store_plan_rules(session.cursor(), rules)
+        return pa.table(
+            {
+                "data": pa.array([data], pa.string()),
+                "release": pa.array([release], pa.string()),
+                "policy": pa.array([policy], pa.string()),
+                "bound": pa.array([rules.bound], pa.bool_()),
+                "required": pa.array([keys], pa.list_(pa.string())),
+            }
+        )
+
+    return Rows(store)
+
+
+_LOG = {
+    "time": pa.string(), "login": pa.string(), "role": pa.string(), "plan": pa.string(), "step": pa.int64(),
+    "state": pa.string(), "rule": pa.string(), "trace_sha256": pa.string(), "statement_sha256": pa.string(),
+    "hash": pa.string(),
+}  # fmt: skip
+
+
+def plan_plan_log(session: Session, plan: str | None, path: str | None) -> Rows:
+    """``sdc_plan_log``: times travel as text."""
+
+    def read() -> pa.Table:
+        lines = [line for line in _plan_file(session, path).lines() if plan is None or line["plan"] == plan]
+        rows = []
+        for line in lines:
+            time, *rest = shown(line)
+            rows.append([time, line["login"], line["role"], line["plan"], *rest, line["hash"]])
+        columns = zip(*rows, strict=True) if rows else ([] for _ in _LOG)
+        return pa.table(
+            {name: pa.array(values, kind) for values, (name, kind) in zip(columns, _LOG.items(), strict=True)}
+        )
+
+    return Rows(read, 'SELECT * REPLACE ("time"::TIMESTAMP AS "time") FROM {rows}')
+
+
+def _plan_file(session: Session, path: str | None) -> PlanFile:
+    """The file of plans; one that is named is asked of DuckDB, whose limits on external access hold."""
+    cursor = session.cursor()
+    if path is not None:
+        try:
+            found = cursor.execute("SELECT filename FROM read_blob(?)", [path]).fetchall()
+        except duckdb.IOException:
+            found = []
+        if len(found) != 1:
+            raise SDCError(f"there is no file '{path}', or it cannot be read")
+        return PlanFile(found[0][0])
+    database = catalog.file_of(cursor)
+    if database is None:
+        raise SDCError(
+            "plans are kept beside a database file, and this database is in memory; name their file, path := .."
+        )
+    return PlanFile(plan_file_beside(database))
+
+
 def _texts(statements: list[str | None] | None) -> list[str]:
     found = needed(statements, "statements", "list the questions of the plan")
     texts = [text for text in found if text is not None and text.strip()]
@@ -139,4 +217,8 @@ def _second(given: Any) -> int | None:
     return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp())
 
 
-PLANNERS = planners(plan_plan_seal, plan_plan_certify)
+_LOG_COLUMNS = {name: "BIGINT" if name == "step" else "VARCHAR" for name in _LOG}
+PLANNERS = (
+    *planners(plan_plan_seal, plan_plan_certify, plan_plan_rules),
+    planner(plan_plan_log, _LOG_COLUMNS),
+)
