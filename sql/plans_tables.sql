@@ -77,6 +77,10 @@
 --| @column required VARCHAR[]: the same
 --| @example
 --| FROM sdc_plan_rules(data := 'household survey', release := '2026-1', bound := true);
+--| @output
+--| data             | release | policy | bound | required
+--| -----------------+---------+--------+-------+---------
+--| household survey | 2026-1  |   NULL |  true | []
 --| @source this project
 
 --| sdc_plan_log(plan := NULL, path := NULL) -> TABLE
@@ -100,4 +104,12 @@
 --| @column hash VARCHAR: of the row and all rows before it
 --| @example
 --| SELECT login, plan, step, state, rule, statement_sha256[:16] AS question FROM sdc_plan_log(path := 'people.plans');
+--| @output
+--| login | plan   | step | state    | rule   | question
+--| ------+--------+------+----------+--------+-----------------
+--| ann   | income |    0 | awaiting | NULL   | NULL
+--| ann   | income |    1 | revealed | NULL   | b129891976661458
+--| ann   | income |    1 | awaiting | NULL   | b129891976661458
+--| ann   | income |    2 | revealed | NULL   | 54c1dc3ba88de2a5
+--| ann   | income |    2 | aborted  | SDC050 | 54c1dc3ba88de2a5
 --| @source Domingo-Ferrer (2022), section 3; the states are ours

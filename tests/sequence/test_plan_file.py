@@ -201,6 +201,47 @@ def test_no_step_before_the_one_before_it_is_answered(file: PlanFile, trace: int
         file.finish(running)
 
 
+def test_a_tracker_is_stopped_at_the_query_that_isolates_somebody(tmp_path: Path) -> None:
+    """Spec 10, 3.5: all four pass a test of their size; the sequence control bites at M or (F and Law), and the plan ends.
+
+    20 people, 11 M with incomes of 600 together, 9 F of 500, one of them in Law with 85. The control is the one of 2.7, 3:
+    no newly separated atom of 1 to k - 1 records.
+    """
+    k, men, women = 3, frozenset(range(11)), frozenset(range(11, 20))
+    law = frozenset([11])
+    income = dict.fromkeys(men, 600 / 11) | dict.fromkeys(women, (500 - 85) / 8) | {11: 85}
+    asked = {
+        "SELECT count(*), sum(income) FROM staff WHERE sex = 'M'": men,
+        "SELECT count(*), sum(income) FROM staff WHERE sex = 'F'": women,
+        "SELECT count(*), sum(income) FROM staff WHERE sex = 'M' OR department = 'Law'": men | law,
+        "SELECT count(*), sum(income) FROM staff WHERE sex <> 'M' OR department = 'Law'": women | law,
+    }
+    assert all(3 <= len(members) <= 17 for members in asked.values())
+    counts = [len(members) for members in asked.values()]
+    sums = [round(sum(income[one] for one in members)) for members in asked.values()]
+    assert (counts[2], sums[2], counts[3], sums[3]) == (12, 685, 9, 500)
+    assert (counts[2] + counts[3] - 20, sums[2] + sums[3] - 1100) == (1, 85)  # what it is after
+
+    def too_small(answered: list[frozenset[int]], members: frozenset[int]) -> bool:
+        atoms: dict[tuple[bool, ...], int] = {}
+        for one in men | women:
+            of = tuple(one in known for known in [*answered, members])
+            atoms[of] = atoms.get(of, 0) + 1
+        return min(atoms.values()) < k
+
+    texts, file, answered = list(asked), PlanFile(tmp_path / "plans"), list[frozenset[int]]()
+    traces = sealed_texts(texts)
+    file.open(ANN, "tracker", signed(traces[0]))
+    with pytest.raises(PlanError, match="aborted at step 3, since its question was refused"):
+        for trace, text in zip(traces[1:], texts, strict=True):
+            step = file.reveal(ANN, "tracker", trace, text)
+            refused = too_small(answered, asked[text])
+            file.finish(step, "SDC070" if refused else "")
+            answered += [] if refused else [asked[text]]
+    assert len(answered) == 2
+    assert plans.hash_of_text(texts[3]).hex() not in file.path.read_text()
+
+
 # --- Several processes, and what happens to files -----------------------------------------------------------------------
 
 
