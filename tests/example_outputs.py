@@ -15,7 +15,9 @@ from pathlib import Path
 import duckdb
 
 import sdcduck
+from sdcduck.catalog.plan_file import Asker, PlanFile, Sealed
 from sdcduck.functions.reference import COMMENT, EXAMPLE_DATA, EXAMPLE_SECRET, SQL_FILES, run_example
+from sdcduck.methods.sequence import plans
 
 FOLDER = Path(__file__).parent.parent / "sql"
 
@@ -30,6 +32,7 @@ def example_connection() -> Iterator[duckdb.DuckDBPyConnection]:
         with sdcduck.connect(secret=EXAMPLE_SECRET) as con:
             con.execute(EXAMPLE_DATA)
             _write_questions(con)
+        _write_plans()
         with sdcduck.connect(secret=EXAMPLE_SECRET) as con:
             con.execute(EXAMPLE_DATA)
             yield con
@@ -41,6 +44,16 @@ def _write_questions(con: duckdb.DuckDBPyConnection) -> None:
     guard.sql("SELECT region, count(*) FROM people GROUP BY region", user="ann")
     with contextlib.suppress(sdcduck.SDCError):
         guard.sql("SELECT * FROM people", user="bob")
+
+
+def _write_plans() -> None:
+    """A plan of two questions, of which the second is refused."""
+    questions = ["SELECT region, count(*) AS n FROM people GROUP BY region", "SELECT max(income) AS m FROM people"]
+    traces = plans.traces([plans.block(text, step, bytes(plans.SALT)) for step, text in enumerate(questions, 1)])
+    key, ann, file = bytes(plans.KEY), Asker("ann", "analyst"), PlanFile("people.plans")
+    file.open(ann, "income", Sealed(traces[0], [(plans.public_key(key), plans.sign(key, traces[0]))]))
+    file.finish(file.reveal(ann, "income", traces[1], questions[0]))
+    file.finish(file.reveal(ann, "income", traces[2], questions[1]), "SDC050")
 
 
 def with_outputs(con: duckdb.DuckDBPyConnection, text: str) -> str:

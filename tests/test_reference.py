@@ -13,6 +13,7 @@ from example_outputs import example_connection, with_outputs
 from sdcduck.functions.declared import sql_of
 from sdcduck.functions.install import FAMILIES
 from sdcduck.functions.reference import SQL_FILES, sql_functions
+from sdcduck.methods.sequence.plans import block, traces
 from sdcduck.sql.builtin import with_built_in
 
 pytestmark = pytest.mark.filterwarnings("error:sdc_:DeprecationWarning")  # nobody learns old names here
@@ -87,6 +88,7 @@ _TWO_TABLES = (
     "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', area := 'region', detail := 'age', dimensions := ['sex']"
 )
 _GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', area := 'region', sensitive := 'sex'"
+_PLAN = [trace.hex() for trace in traces([block("SELECT 1", 1, bytes(16))])]
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
@@ -234,6 +236,10 @@ CALLS = {
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
+    "sdc_plan_seal": f"sdc_plan_seal(['SELECT 1'], '{'0f' * 32}')",
+    "sdc_plan_certify": f"sdc_plan_certify({_PLAN}, ['SELECT 1'], '{'0f' * 32}')",
+    "sdc_plan_rules": "sdc_plan_rules(data := 'survey')",
+    "sdc_plan_log": "sdc_plan_log(path := 'people.plans')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_check_records": "sdc_check_records('people', ['region', 'sex'], k := 3)",
     "sdc_cube_allocate": "sdc_cube_allocate([4, 10, 20], 20)",

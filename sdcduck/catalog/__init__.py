@@ -38,6 +38,7 @@ from sdcduck.catalog.checked_outputs import (
 from sdcduck.catalog.database import (
     check_name,
     current_database,
+    file_of,
     first_row,
     is_read_only,
 )
@@ -163,6 +164,7 @@ __all__ = [
     "drop_synth_model",
     "drop_user",
     "failing_columns",
+    "file_of",
     "first_row",
     "has_records_of",
     "is_export",

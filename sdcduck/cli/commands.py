@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sdcduck.cli.gateway import serve, user
+from sdcduck.cli.plans import plan
 from sdcduck.cli.shell import shell
 from sdcduck.cli.terminal import one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(shell)
 app.add_typer(user, name="user")
+app.add_typer(plan, name="plan")
 
 
 class Format(StrEnum):

@@ -67,6 +67,9 @@ def serve(
         bool,
         typer.Option("--custodian-raw", help="Users with the role custodian see the records as they are; needs --log."),
     ] = False,
+    plans_only: Annotated[
+        bool, typer.Option("--plans-only", help="Answer nothing about records but the steps of plans (sdcduck plan).")
+    ] = False,
     connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
@@ -98,7 +101,7 @@ def serve(
         os.umask(os.umask(0o077) | 0o077)
         opened = house(
             file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
-            custodian_raw=custodian_raw,
+            custodian_raw=custodian_raw, plans_only=plans_only,
         )  # fmt: skip
         _log_to_standard_error()
 

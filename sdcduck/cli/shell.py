@@ -38,7 +38,7 @@ def shell(
     them was refused or failed. The password of a gateway is asked for, or taken from PGPASSWORD.
     """
     with one_line_errors():
-        source = _source(file, name, connect, log)
+        source = source_of(file, name, connect, log)
         interactive = command is None and sys.stdin.isatty() and sys.stdout.isatty()
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         if hasattr(sys.stdout, "reconfigure"):
@@ -64,7 +64,8 @@ def shell(
             raise typer.Exit(1)
 
 
-def _source(file: Path | None, name: str | None, url: str | None, log: Path | None) -> Source:
+def source_of(file: Path | None, name: str | None, url: str | None, log: Path | None = None) -> Source:
+    """Whom to ask: the guard over a file, or a gateway."""
     if (file is None) == (url is None):
         raise SDCError("give a file, or --connect with the address of a gateway")
     if url is not None:

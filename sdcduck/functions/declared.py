@@ -41,7 +41,7 @@ def handed_on(name: str, kind: str) -> tuple[str, str]:
 
     Whole numbers come as texts, so that none loses a digit and 2.5 is refused by name; lists of names as JSON, so that
     one name may stand for a list of one; what may be of several types, or nested, as JSON, too, but for tuples, whose
-    parts have no names.
+    parts have no names. Bytes come as they are, and a text in their place as its characters.
 
     >>> handed_on("k", "INTEGER"), handed_on("domains", "STRUCT of lists"), handed_on("keys", "VARCHAR[]")
     (('"k"::VARCHAR', 'BIGINT'), ('to_json("domains")::VARCHAR', 'VARCHAR'), ('to_json("keys")::VARCHAR', 'VARCHAR[]'))
@@ -58,7 +58,7 @@ def _handed_on(quoted: str, kind: str) -> tuple[str, str]:
         return f"{quoted}::VARCHAR", "VARCHAR"
     if kind == "VARCHAR[]":
         return f"to_json({quoted})::VARCHAR", kind
-    if _LIST.fullmatch(kind):
+    if kind == "BLOB" or _LIST.fullmatch(kind):
         return f"{quoted}::{kind}", kind
     return f"to_json({quoted})::VARCHAR", "VARCHAR"
 

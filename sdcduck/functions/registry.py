@@ -327,6 +327,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "DOUBLE": pa.float64(),
     "DOUBLE[]": pa.list_(pa.float64()),
     "BOOLEAN": pa.bool_(),
+    "BLOB": pa.binary(),
 }
 
 

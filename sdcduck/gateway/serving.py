@@ -36,6 +36,7 @@ def house(
     log: AuditLog | None = None,
     memory: str | None = None,
     custodian_raw: bool = False,
+    plans_only: bool = False,
 ) -> House:
     """What a gateway to a file serves; the file is held for reading.
 
@@ -44,6 +45,7 @@ def house(
         log: the audit log, of all roles.
         memory: limit of the database, such as ``2GB``; None: half of the machine's.
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
+        plans_only: the others are answered nothing about records but the steps of plans.
 
     Raises:
         SDCError: there is no such file, or it has no policies or no users; nobody could be shown records, or not
@@ -57,7 +59,15 @@ def house(
     try:
         for name in sorted({folded(account.role) for account in accounts.values()}):
             raw = custodian_raw and name == CUSTODIAN
-            guarded = open_guard(path, role=name, seconds=limits.seconds, memory=memory, log=log, raw=raw)
+            guarded = open_guard(
+                path,
+                role=name,
+                seconds=limits.seconds,
+                memory=memory,
+                log=log,
+                raw=raw,
+                plans_only=plans_only and not raw,
+            )
             users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
             roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))
     except BaseException:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.plan_file import plan_file_beside
+from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
@@ -21,6 +23,7 @@ from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
 from sdcduck.guard.listings import Described, listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
+from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewriter import Rewriter
@@ -71,6 +74,7 @@ class Guard:
         log: where every question is written down; None: nowhere.
         raw: nothing is protected: whoever asks may see the records of every table. What a question may be made of, and
             that it is written down, is as ever.
+        plans_only: nothing is answered about records but the steps of plans (`sdc_plan_seal`).
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Guard:
         seconds: float | None = None,
         log: AuditLog | None = None,
         raw: bool = False,
+        plans_only: bool = False,
     ) -> None:
         if not isinstance(role, str):
             raise SDCError("argument 'role' must be a text, as in sdc_protect(.., role := 'reporter')")
@@ -117,6 +122,12 @@ class Guard:
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp, macros.own)
+        file = catalog.file_of(self._con)
+        beside = None if file is None else plan_file_beside(file)
+        if plans_only and beside is None:
+            raise SDCError("plans are kept beside a database file, and this database is in memory")
+        self.plans = Plans(beside, role=folded(role), only=plans_only, rules=self._plan_rules)
+        """The plans of those who ask."""
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -144,16 +155,24 @@ class Guard:
         self.audit.check(user)
         version = self._schema.version()
         rewritten: Rewritten | None = None
-        given = ""
+        given, planned = "", Planned(query)
         try:
             given = written_down(parameters)
-            rewritten = self._rewrite(query, version, user)
+            planned = self.plans.begun(query, user, parameters)
+            rewritten = self._rewrite(planned.question, version, user)
+            self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
+            planned.refused(refused.code)
             raise
         self.audit.write(query, user, start, "answered", answer.num_rows, rewritten, version, parameters=given)
+        try:
+            planned.answered()
+        except Refused as refused:
+            self.audit.write(query, user, start, refused.code, 0, rewritten, version, end=True, parameters=given)
+            raise
         if rewritten.notice:
             answer = answer.replace_schema_metadata({NOTICE: rewritten.notice})
         return answer.cast(with_worth(answer.schema, worth))
@@ -341,6 +360,9 @@ class Guard:
     def _rewrite(
         self, query: str, version: str, user: str = "", first: Callable[[Question], None] | None = None
     ) -> Rewritten:
+        call = call_of(query)
+        if call is not None:
+            query = self.plans.described(call, user)
         about = explained(query)
         if about is not None:
             would_run = self._rewrite(about, version, user, first)
@@ -349,6 +371,8 @@ class Guard:
             start, most = time.perf_counter(), self._limited.seconds
 
             def values(question: str) -> list[str | None]:
+                if self.plans.only:
+                    raise Refused("SDC077", "a PIVOT that asks for its columns: write its values, IN (..)")
                 left = None if most is None else max(most - (time.perf_counter() - start), 0)
                 return self._values(question, user, left, first)
 
@@ -365,6 +389,10 @@ class Guard:
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
         return rewritten
+
+    def _plan_rules(self) -> PlanRules:
+        stored = self._limited.rows(PLAN_RULES_SQL)
+        return PlanRules.of(stored[0][0] if stored else None)
 
     @in_memory()
     def _database(self) -> str:

@@ -21,6 +21,7 @@ def open_guard(
     memory: str | None = None,
     log: str | Path | AuditLog | None = None,
     raw: bool = False,
+    plans_only: bool = False,
 ) -> Guard:
     """A guard over a connection that sdcduck is installed on, or over a file.
 
@@ -36,6 +37,7 @@ def open_guard(
         log: file for the audit log; an `AuditLog` where it has a size and a quota of its own, or several guards of this
             process write to it.
         raw: show the records of every table of the file as they are; see `Guard`.
+        plans_only: answer nothing about records but the steps of plans (`sdc_plan_seal`).
     """
     written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):
@@ -43,7 +45,7 @@ def open_guard(
             raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
         if raw:
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
-        return Guard(database, role=role, seconds=seconds, log=written)
+        return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only)
     if not Path(database).is_file():
         raise SDCError("there is no such database file")
     config = locked(memory)
@@ -56,7 +58,7 @@ def open_guard(
         ) from None
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
-    return Guard(con, role=role, seconds=seconds, log=written, raw=raw)
+    return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only)
 
 
 def locked(memory: str | None = None) -> dict[str, str | bool | int | float | list[str]]:

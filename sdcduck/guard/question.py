@@ -18,6 +18,7 @@ from sdcduck.catalog.audit_log import OVER_QUOTA
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import without_labels
+from sdcduck.guard.planned import Planned, Plans
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Parameters, begun, watched
@@ -48,6 +49,7 @@ class Asked(Protocol):
     audit: Auditing
     constants: dict[str, Constant]
     at_once: bool
+    plans: Plans
 
     def rewritten(
         self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None
@@ -86,6 +88,7 @@ class Question:
         self._start, self._version = time.perf_counter(), ""
         self._rewritten: Rewritten | None = None
         self._parameters = ""
+        self._planned = Planned(query)
         self._reader: pa.RecordBatchReader | None = None
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
@@ -103,7 +106,10 @@ class Question:
         try:
             self._guard.audit.check(self._user)
             self._parameters = written_down(parameters)
-            self._rewritten, self._version = self._guard.rewritten(self._query, self._user, first=self._ask_first)
+            self._planned = self._guard.plans.begun(self._query, self._user, parameters)
+            asked = self._planned.question
+            self._rewritten, self._version = self._guard.rewritten(asked, self._user, first=self._ask_first)
+            self._guard.plans.check(self._planned, self._query, self._rewritten)
             self._first = None
             if self._stopped:
                 raise Refused("SDC091")
@@ -119,6 +125,7 @@ class Question:
                 if self._rewritten.constant:
                     self._remember(self._rewritten.sql, columns)
             self._write("answered" if self._over else _BEGUN)
+            self._end_step()
         except Refused as refused:
             self._refuse(refused)
             raise
@@ -268,8 +275,17 @@ class Question:
         try:
             if refused.code not in ("SDC092", OVER_QUOTA):
                 self._write(_ABANDONED if self._unwanted and refused.code == "SDC091" else refused.code)
+            self._planned.refused(refused.code)
         finally:
             self.close()
+
+    def _end_step(self) -> None:
+        """Write down that the step of a plan is answered, before its first row leaves; that it is, the log says now."""
+        try:
+            self._planned.answered()
+        except Refused:
+            self._begun = True
+            raise
 
     def _forget_held(self) -> None:
         """Rows that were held back never went out, and are not counted as if they had."""

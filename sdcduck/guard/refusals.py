@@ -56,6 +56,18 @@ REASONS = {
         "Ask for counts; most methods answer sum and avg of measures, too.",
     ),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
+    "SDC075": (
+        "a plan that does not go on",
+        "A step is opened by its own trace and text, after the one before it was answered; what was aborted stays so.",
+    ),
+    "SDC076": (
+        "a file of plans that cannot be read or written",
+        "No step is opened until it can; tell the custodian. The step may be revealed once more.",
+    ),
+    "SDC077": (
+        "a question that is no step of a plan",
+        "Questions are asked by plan here: seal them with sdc_plan_seal, then sdc_plan_open and sdc_plan_reveal.",
+    ),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),

@@ -37,6 +37,7 @@ from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.system.queries import SessionValues, readable
 from sdcduck.guard import Refused
+from sdcduck.guard.planned import about_plan
 from sdcduck.guard.worth import with_worth
 
 _UNREAD = 300.0
@@ -353,6 +354,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
     def _text(self, role: Role, sql: str) -> tuple[str, bool]:
         """A question as it is asked, and whether it is about the database itself."""
+        if about_plan(sql):
+            return sql, False
         sql = _numbered(sql)
         system = role.is_system(sql)
         return (readable(sql) if system else to_duckdb(sql, self._house.database)), system

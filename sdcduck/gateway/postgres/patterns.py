@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, number_of
 from sdcduck.guard import Refused
+from sdcduck.guard.planned import about_plan
 
 LIKE = re.compile(r"\bi?like\b|~~", re.I)
 OPEN_END = "LIKE pattern must not end with escape character"
@@ -65,7 +66,7 @@ def with_patterns(sql: str, values: Mapping[str, object]) -> tuple[str, dict[str
         Refused: a pattern ends in its escape.
     """
     backslash = "\\" in sql or any(isinstance(value, str) and "\\" in value for value in values.values())
-    if not LIKE.search(sql) or not (backslash or _ESCAPE.search(sql)):
+    if not LIKE.search(sql) or not (backslash or _ESCAPE.search(sql)) or about_plan(sql):
         return sql, dict(values)
 
     def value(number: int) -> str | None:
@@ -85,7 +86,7 @@ def described(sql: str) -> str:
     Raises:
         Refused: a pattern ends in its escape.
     """
-    if not LIKE.search(sql) or not _ESCAPE.search(sql):
+    if not LIKE.search(sql) or not _ESCAPE.search(sql) or about_plan(sql):
         return sql
     tree = _bound(sql, lambda number: "")
     return sql if tree is None else tree.sql("duckdb", comments=False)

@@ -39,6 +39,7 @@ from sdcduck.gateway.postgres.working import Work
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused
 from sdcduck.guard.passes.words import with_blanks
+from sdcduck.guard.planned import about_plan
 
 T = TypeVar("T")
 Chunk = tuple[int, memoryview]
@@ -242,6 +243,8 @@ class Session:
 
     def _read_question(self, sql: str, types: Sequence[int]) -> ReadQuestion:
         """The text to ask, whether it is about the database itself, the types of its parameters, names of columns."""
+        if about_plan(sql):
+            return sql, False, (), ()
         sql = with_blanks(sql)
         system = self._client.role.is_system(sql)
         text = readable(sql) if system else to_duckdb(sql, self._client.database)

@@ -1,0 +1,115 @@
+-- Plans: questions that an analyst is bound to before she sees an answer. They call Python.
+
+--| sdc_plan_seal(statements, private_key, binding := NULL, salts := NULL) -> TABLE
+--| Seals a plan: a list of questions that is fixed before the first is answered, and told one at a time.
+--|
+--| The traces are a chain of hashes, computed from the last question back, and the signature is on the first of them. Give step 0
+--| to the custodian; then, with each question, the trace of its step. Nobody can read a question before its trace is told, and
+--| no other question goes with a trace. Keep the rest for yourself: a plan that lost a trace cannot go on.
+--|
+--| With a `binding` the signature is also on what the plan is for, so that it is good there only: the custodian says what to write,
+--| as `{'data': 'household survey', 'release': '2026-1', 'policy': 'analyst', 'expires': '2026-12-31'}`. Each field may be left out; the number
+--| of steps is signed with them, and told to the custodian so.
+--|
+--| @arg statements VARCHAR[]: the questions, in their order
+--| @arg private_key BLOB: of the analyst, Ed25519: 32 bytes, or 64 digits of hex
+--| @arg binding STRUCT: what the plan is for; NULL: the signature is on the first trace alone
+--| @arg salts BLOB[]: 16 bytes for each question; NULL: random ones, as they have to be but for a test
+--| @column step BIGINT: 0, then that of each question
+--| @column trace BLOB: 64 bytes
+--| @column signature BLOB: of step 0
+--| @column public_key BLOB: the other half of the key, at step 0
+--| @column statement VARCHAR: the question
+--| @example
+--| SELECT step, hex(trace)[:16] AS trace, hex(signature)[:16] AS signature, statement FROM sdc_plan_seal(
+--|     ['SELECT region, count(*) AS n FROM people GROUP BY region', 'SELECT avg(income) AS m FROM people'],
+--|     '000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', salts := ['1111111111111111', '2222222222222222']);
+--| @output
+--| step | trace            | signature        | statement
+--| -----+------------------+------------------+---------------------------------------------------------
+--|    0 | 60E26BB5F64D18E6 | 90C84BD9C31363B0 | NULL
+--|    1 | A66CAF7D23282C61 | NULL             | SELECT region, count(*) AS n FROM people GROUP BY region
+--|    2 | 2559C542F8E9C5AF | NULL             | SELECT avg(income) AS m FROM people
+--| @source Domingo-Ferrer (2022), section 3; the random bytes of a block and the binding are ours
+
+--| sdc_plan_certify(traces, statements, private_key, binding := NULL) -> TABLE
+--| Certifies a whole plan: rebuilds it from its questions, and adds a signature to it.
+--|
+--| For an authority that an analyst shows all of her plan, and that a custodian trusts: he may ask for its signature
+--| (`sdc_plan_rules`). What it has to look at is the text of the questions; that the traces are of these, and of no others, is looked at here.
+--|
+--| @arg traces BLOB[]: those of all steps, from step 0, of 64 bytes each or 128 digits of hex
+--| @arg statements VARCHAR[]: the questions, in their order
+--| @arg private_key BLOB: of the authority, Ed25519: 32 bytes, or 64 digits of hex
+--| @arg binding STRUCT: what the plan is for, as it was sealed
+--| @column steps BIGINT: of the plan
+--| @column signature BLOB: on its first trace, and what it is for
+--| @column public_key BLOB: the other half of the key
+--| @example
+--| CREATE TABLE plan AS FROM sdc_plan_seal(['SELECT region, count(*) AS n FROM people GROUP BY region', 'SELECT avg(income) AS m FROM people'],
+--|     '000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f', salts := ['1111111111111111', '2222222222222222']);
+--| SET VARIABLE traces = (SELECT list(trace ORDER BY step) FROM plan);
+--| SET VARIABLE questions = (SELECT list(statement ORDER BY step) FROM plan WHERE step > 0);
+--| SELECT steps, hex(signature)[:16] AS signature, hex(public_key)[:16] AS public_key FROM sdc_plan_certify(
+--|     getvariable('traces'), getvariable('questions'),
+--|     '1f1e1d1c1b1a191817161514131211100f0e0d0c0b0a09080706050403020100');
+--| @output
+--| steps | signature        | public_key
+--| ------+------------------+-----------------
+--|     2 | 357E76ED54B36B85 | 712651F450BA05B6
+--| @source Domingo-Ferrer (2022), section 4.2
+
+--| sdc_plan_rules(data := NULL, release := NULL, policy := NULL, bound := false, required := []) -> TABLE
+--| Says which plans of analysts a custodian takes; it replaces what was said before, and shows what holds now.
+--|
+--| A plan that was sealed with a `binding` is opened only where its data, release and policy are those that are named here. Names say
+--| nothing of the data by themselves: change `release` whenever a new one is loaded, and plans for the old one are over.
+--|
+--| @arg data VARCHAR: what the data set is called
+--| @arg release VARCHAR: of these data
+--| @arg policy VARCHAR: under which they are asked
+--| @arg bound BOOLEAN: whether a plan without a binding to these is refused
+--| @arg required VARCHAR[]: public keys, 64 digits of hex each, that must have signed a plan, such as that of an ethics board
+--| @column data VARCHAR: as it was given; NULL: nothing
+--| @column release VARCHAR: the same
+--| @column policy VARCHAR: the same
+--| @column bound BOOLEAN: the same
+--| @column required VARCHAR[]: the same
+--| @example
+--| FROM sdc_plan_rules(data := 'household survey', release := '2026-1', bound := true);
+--| @output
+--| data             | release | policy | bound | required
+--| -----------------+---------+--------+-------+---------
+--| household survey | 2026-1  |   NULL |  true | []
+--| @source this project
+
+--| sdc_plan_log(plan := NULL, path := NULL) -> TABLE
+--| What became of the plans that were opened: one row for each thing that happened, of all logins.
+--|
+--| It is read from the file of plans beside the database, `<database>.plans`, whose chain of hashes is looked at first. Analysts have
+--| their own by the same name, of one plan: `FROM sdc_plan_log('income')`. No question is in it: those that were revealed are in the
+--| audit log, and of the others nobody knows.
+--|
+--| @arg plan VARCHAR: only plans of this name
+--| @arg path VARCHAR: the file of plans, where it is another one
+--| @column time TIMESTAMP: UTC, and never before that of the row before
+--| @column login VARCHAR: whose plan it is
+--| @column role VARCHAR: whose policies held
+--| @column plan VARCHAR: what it is called
+--| @column step BIGINT: 0 is the opening
+--| @column state VARCHAR: 'awaiting' the next step, 'revealed', 'done', or 'aborted'
+--| @column rule VARCHAR: why it was aborted: the code of a refusal, or 'trace', 'text', 'order', 'steps', 'expired'
+--| @column trace_sha256 VARCHAR: of the trace that was told
+--| @column statement_sha256 VARCHAR: of the question
+--| @column hash VARCHAR: of the row and all rows before it
+--| @example
+--| SELECT login, plan, step, state, rule, statement_sha256[:16] AS question FROM sdc_plan_log(path := 'people.plans');
+--| @output
+--| login | plan   | step | state    | rule   | question
+--| ------+--------+------+----------+--------+-----------------
+--| ann   | income |    0 | awaiting | NULL   | NULL
+--| ann   | income |    1 | revealed | NULL   | b129891976661458
+--| ann   | income |    1 | awaiting | NULL   | b129891976661458
+--| ann   | income |    2 | revealed | NULL   | 54c1dc3ba88de2a5
+--| ann   | income |    2 | aborted  | SDC050 | 54c1dc3ba88de2a5
+--| @source Domingo-Ferrer (2022), section 3; the states are ours
