@@ -234,6 +234,7 @@ CALLS = {
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
+    "sdc_sequence_check": """sdc_sequence_check('(SELECT 1 AS question, 1 AS set, ''a'' AS cell)', '(SELECT ''a'' AS cell, 5 AS units)', variance := 2)""",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
