@@ -37,9 +37,19 @@
 --| SELECT question, new_sets, smallest, verdict FROM sdc_sequence_check('asked', 'groups', mode := 'atoms');
 --| @output
 --| question | new_sets | smallest | verdict
+--| ---------+----------+----------+--------
+--|        1 |        1 |      9.0 | answer
+--|        2 |        1 |     NULL | answer
+--|        3 |        1 |      1.0 | refuse
+--|        4 |        0 |     NULL | answer
 --| @example
 --| SELECT question, new_sets, round(error, 3) AS error, verdict
 --| FROM sdc_sequence_check('asked', 'groups', variance := 2, least_error := 0.95);
 --| @output
 --| question | new_sets | error | verdict
+--| ---------+----------+-------+--------
+--|        1 |        1 |   1.0 | answer
+--|        2 |        1 |  0.97 | answer
+--|        3 |        1 | 0.936 | refuse
+--|        4 |        0 |  0.97 | answer
 --| @source Domingo-Ferrer (2022) for the control of what a sequence isolates; Rao (1973), section 4a.11, for the errors

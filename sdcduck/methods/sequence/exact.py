@@ -71,11 +71,12 @@ class ExactAnswers:
         """Units of the atoms."""
         return np.bincount(self._atom_of, self.cells.sizes)
 
-    def would(self, sets: Sets) -> Isolated:
+    def would(self, sets: Sets, differences: bool = True) -> Isolated:
         """What a question would isolate. Nothing is kept.
 
         Args:
             sets: those of all cells of its result, together.
+            differences: also those of two sets, which cost more than atoms.
 
         Raises:
             TooMuchKnown: it could not be kept.
@@ -94,7 +95,7 @@ class ExactAnswers:
         inside = np.zeros((len(new), len(self.cells)), np.bool_)
         inside[np.repeat(np.arange(len(new)), np.diff(new.starts)), new.cells] = True
         return Isolated(
-            len(new), split.smallest, self._smallest_difference(inside), split, list(fresh),
+            len(new), split.smallest, self._smallest_difference(inside) if differences else np.inf, split, list(fresh),
             np.packbits(inside, axis=1), self._version,
         )  # fmt: skip
 

@@ -53,7 +53,7 @@ class Verdict:
 
 def rehearse(
     cells: Cells, sets: Sets, question_of: Indices, variances: Floats, limit: Limit, *,
-    keep_refused: bool = False, check: Callable[[], None] = lambda: None,
+    keep_refused: bool = False, check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[Verdict]:  # fmt: skip
     """The questions one after the other. What is refused teaches nothing, and is not kept.
 
@@ -62,7 +62,7 @@ def rehearse(
         question_of: int64 (k,), ascending from 0 on.
         variances: float64 (k,), of the noise of each answer; `precision` alone looks at them.
         keep_refused: as if it had been answered all the same.
-        check: called before each question.
+        check: called before each question, with how many there were and how many there are.
 
     >>> man, woman, both = [0], [1, 2], [0, 1]  # 11 men, the one woman of a department, 8 other women
     >>> found = rehearse(Cells.numbered([11, 1, 8]), Sets.of_lists([man, woman, both]), np.arange(3), np.zeros(3),
@@ -74,12 +74,12 @@ def rehearse(
     exact, noisy = ExactAnswers(cells), Knowledge({"": cells})
     if limit.mode == "rank":  # how many units there are is known
         noisy.grant({"": Answers.of(Sets.of_lists([np.flatnonzero(cells.sizes > 0)]), 0.0)})
-    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        check()
+    for done, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        check(done, len(ends))
         some = sets.some(np.arange(begin, end))
         touched = len(np.unique(some.cells))
         if limit.mode in ("atoms", "pairwise"):
-            found = exact.would(some)
+            found = exact.would(some, limit.mode == "pairwise")
             smallest = found.smallest_atom if limit.mode == "atoms" else found.smallest_difference
             answered = smallest >= limit.min_units
             if answered or keep_refused:
