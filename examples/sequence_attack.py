@@ -3,7 +3,8 @@
 Persons stand in the 8 x 8 x 8 cells of three dimensions, and some have a secret. An analyst asks how many of those in a
 box of cells have it (`WHERE a IN (..) AND b IN (..) AND c IN (..)`), and each count has noise. He knows who is in which
 cell, how common the secret is and the law of the noise, and makes the best linear guess of each person from all
-answers that he had. `precision` refuses an answer if a group of fewer than 3 persons would then be known better than `least_error`.
+answers that he had. `precision` refuses an answer if a group of fewer than 3 persons would then be known better than
+`least_error`.
 
 python sequence_attack.py [questions] [picture.svg] [seeds]        eight seeds and 2,000 questions: some minutes
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdcduck.methods.sequence.attacker import best_guess
 from sdcduck.methods.sequence.knowledge import Answers, Knowledge
 from sdcduck.methods.sequence.sets import Cells, Sets
 from sdcduck.pictures.svg import COLOURS, Panel, Picture, Scale, picture
@@ -92,21 +94,10 @@ def attack(persons: int, seed: int, limit: float | None, questions: int) -> Foun
                 known.keep(would)
                 answered.append(place)
         if place + 1 in CHECKED or place + 1 == questions:
-            guessed = best_guess(asked[answered], told[answered], units)[cell_of] > 0.5
+            guessed = best_guess(asked[answered], told[answered], units, VARIANCE, SECRET)[cell_of] > 0.5
             right[place + 1] = float((guessed == secret).mean())
             shares[place + 1] = len(answered) / (place + 1)
     return Found(float(max(secret.mean(), 1 - secret.mean())), right, shares)
-
-
-def best_guess(
-    asked: NDArray[np.float64], told: NDArray[np.float64], units: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Of each cell the share that has the secret, by the best linear guess."""
-    prior = units * SECRET * (1 - SECRET)
-    weighted = asked * prior
-    inner = weighted @ asked.T + VARIANCE * np.eye(len(asked))
-    moved = weighted.T @ np.linalg.solve(inner, told - asked @ (units * SECRET))
-    return np.asarray(SECRET + moved / units, dtype=np.float64)
 
 
 def figures(found: dict[tuple[int, float | None], list[Found]], questions: int) -> str:
@@ -137,12 +128,16 @@ def draw(found: dict[tuple[int, float | None], list[Found]]) -> Picture:
         ticks = sorted(next(iter(lines.values()))[0].right)
         x = Scale(ticks[0], ticks[-1], tuple(at for at in (10, 100, 1000) if ticks[0] <= at <= ticks[-1]), "log")
         title = f"{persons:,} persons: share of whom the analyst is right"
-        panel = Panel(title, x, Scale(0.6, 1, (0.6, 0.7, 0.8, 0.9, 1)), "questions asked", "share", width=340, height=240)
+        panel = Panel(
+            title, x, Scale(0.6, 1, (0.6, 0.7, 0.8, 0.9, 1)), "questions asked", "share", width=340, height=240
+        )
         for colour, (limit, runs) in zip(COLOURS, lines.items(), strict=False):
             panel.line([(float(at), float(np.mean([run.right[at] for run in runs]))) for at in ticks], colour)
             panel.legend.append(("line", colour, "no limit" if limit is None else f"least_error {limit:g}"))
         panels.append(panel)
-    described = "Lines of the share of persons of whom the analyst is right over the questions asked, a line for each limit."
+    described = (
+        "Lines of the share of persons of whom the analyst is right over the questions asked, a line for each limit."
+    )
     return picture("What many counts with noise tell of single persons", described, panels)
 
 

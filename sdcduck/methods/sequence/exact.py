@@ -81,8 +81,7 @@ class ExactAnswers:
         Raises:
             TooMuchKnown: it could not be kept.
         """
-        if len(sets.cells) and sets.cells.max() >= len(self.cells):
-            raise ValueError("a set names a cell that is not there")
+        sets.check(len(self.cells))
         keys, fresh = sets.keys(self.cells.names), {}
         for place, key in enumerate(keys):
             if key not in self._keys and sets.starts[place] < sets.starts[place + 1]:

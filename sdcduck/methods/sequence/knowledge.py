@@ -118,6 +118,7 @@ class _Secret:
         self.exact = True
 
     def would(self, answers: Answers, most: int) -> _Step:
+        answers.sets.check(len(self.cells))
         keys = answers.sets.keys(self.cells.names)
         order = np.argsort(answers.variances, kind="stable")  # of equal sets the one that tells most
         fresh: dict[bytes, int] = {}
@@ -126,8 +127,6 @@ class _Secret:
                 fresh.setdefault(keys[place], place)
         which = np.array(sorted(fresh.values()), np.int64)
         sets, variances = answers.sets.some(which), answers.variances[which]
-        if len(sets.cells) and sets.cells.max() >= len(self.cells):
-            raise ValueError("a set names a cell that is not there")
         split = Cut(self.atom_of, np.arange(len(self.sizes)), self.sizes, np.empty(0))
         for begin in range(0, len(sets), _BLOCK):
             some = sets.some(np.arange(begin, min(begin + _BLOCK, len(sets))))

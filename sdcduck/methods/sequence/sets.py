@@ -107,6 +107,15 @@ class Sets:
         number, place = np.nonzero(matrix)
         return cls.of_pairs(number, place, len(matrix), matrix[number, place])
 
+    def check(self, cells: int) -> None:
+        """That there are so many cells.
+
+        Raises:
+            ValueError: a set names another one.
+        """
+        if len(self.cells) and (self.cells.min() < 0 or self.cells.max() >= cells):
+            raise ValueError("a set names a cell that is not there")
+
     def some(self, which: Indices) -> Sets:
         """Those with these numbers."""
         lengths = np.diff(self.starts)[which]
