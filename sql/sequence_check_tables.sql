@@ -10,7 +10,7 @@
 --| |---|---|
 --| | `'precision'` | answers with noise: whoever takes all of them together would know a group of fewer than `min_units` units better than `least_error`: the standard error of the best linear guess, as a share of what it was before the first answer |
 --| | `'atoms'` | exact answers: the sets together would isolate fewer than `min_units` units that were not isolated before |
---| | `'pairwise'` | exact answers: a set, its complement or the difference of two sets would have fewer than `min_units` units; it misses what needs three sets |
+--| | `'pairwise'` | exact answers: a set, its complement or the difference of two sets would have fewer than `min_units` units; it misses those that two sets have in common |
 --| | `'rank'` | exact sums: the number of a group of fewer than `min_units` would follow from the answers |
 --|
 --| Nothing depends on the answers themselves, but on what was asked and on the sizes of the cells: take sizes that are published, if what was refused is to tell nothing.

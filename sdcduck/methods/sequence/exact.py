@@ -4,7 +4,7 @@ Domingo-Ferrer (2022) asks for control of the records that all questions togethe
 are ours. *Atoms*: units that no set tells apart are one atom, and no question may make a new one of fewer than
 `min_units`: whatever is added and subtracted then, a count or a sum, is about so many. *Pairwise*: no set, nor its
 complement, nor what it has more or less than one asked before, may be of fewer; easier to explain, and it misses what
-needs three sets. That all units are counted is known from the beginning.
+stands in two sets that are else apart. That all units are counted is known from the beginning.
 """
 
 from __future__ import annotations
