@@ -1,4 +1,4 @@
-"""What it costs to know what all answers together teach: seconds and CPU seconds, medians. Nothing fails because of a clock.
+"""What it costs to know what all answers together teach: medians. Nothing fails because of a clock.
 
 python benchmarks/sequence.py           a minute
 python benchmarks/sequence.py --quick   some seconds

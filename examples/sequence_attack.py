@@ -29,9 +29,12 @@ SECRET = 0.3
 VARIANCE, LARGEST = 1.2, 2
 """Of the noise: it is a whole number from -2 to 2."""
 SEEDS = (5, 6, 7, 8, 9, 10, 11, 12)
-LIMITS = (0.9, 0.8, 0.7, 0.6, None)
+LIMITS = (0.9, 0.85, 0.8, 0.7, None)
 """Values of `least_error`; None is no limit."""
 PERSONS = (60, 1000)
+LISTS = ("half", "short")
+Case = tuple[int, str, float | None]
+"""Persons, kind of lists, limit."""
 CHECKED = (10, 20, 50, 100, 200, 400, 700, 1000, 2000, 5000)
 """After so many questions the analyst guesses."""
 
@@ -66,23 +69,27 @@ def noise(chance: np.random.Generator, count: int) -> NDArray[np.float64]:
     return chance.choice(whole, count, p=law).astype(np.float64)
 
 
-def boxes(chance: np.random.Generator, count: int) -> NDArray[np.bool_]:
-    """Questions: of each, in which of all cells it counts."""
-    lists = chance.random((count, DIMENSIONS, LEVELS)) < 0.5
+def boxes(chance: np.random.Generator, count: int, lists: str) -> NDArray[np.bool_]:
+    """Questions: of each, in which of all cells it counts. A list is of half of the categories, or of one to four."""
+    drawn = chance.random((count, DIMENSIONS, LEVELS))
+    if lists == "half":
+        chosen = drawn < 0.5
+    else:
+        chosen = drawn.argsort(axis=2).argsort(axis=2) < chance.integers(1, 5, (count, DIMENSIONS, 1))
     inside = np.ones((count, 1), np.bool_)
     for dimension in range(DIMENSIONS):
-        inside = (inside[:, :, None] & lists[:, dimension, None, :]).reshape(count, -1)
+        inside = (inside[:, :, None] & chosen[:, dimension, None, :]).reshape(count, -1)
     return inside
 
 
-def attack(persons: int, seed: int, limit: float | None, questions: int) -> Found:
+def attack(persons: int, seed: int, limit: float | None, questions: int, lists: str = "half") -> Found:
     """Ask all questions, and guess the secrets from what was answered."""
     chance = np.random.default_rng(seed)
     places = chance.integers(0, LEVELS**DIMENSIONS, persons)
     secret = chance.random(persons) < SECRET
     kept, cell_of, units = np.unique(places, return_inverse=True, return_counts=True)
     having = np.bincount(cell_of, secret, minlength=len(kept))
-    asked = boxes(chance, questions)[:, kept].astype(np.float64)
+    asked = boxes(chance, questions, lists)[:, kept].astype(np.float64)
     told = asked @ having + noise(chance, questions)
     known = Knowledge({"secret": Cells.numbered(units)})
     answered, right, shares = [], {}, {}
@@ -103,16 +110,16 @@ def attack(persons: int, seed: int, limit: float | None, questions: int) -> Foun
     return Found(float(max(secret.mean(), 1 - secret.mean())), float(told_all), right, shares)
 
 
-def figures(found: dict[tuple[int, float | None], list[Found]], questions: int) -> str:
+def figures(found: dict[Case, list[Found]], questions: int) -> str:
     """The table of limits: what is answered, and how much better than guessing the analyst is, in points."""
-    lines = ["persons | least_error | answered | guessing | right | told all | points above, at the worst"]
-    lines.append("--------+-------------+----------+----------+-------+----------+----------------------------")
-    for (persons, limit), runs in found.items():
+    lines = ["persons | lists | least_error | answered | guessing | right | told all | points above, at the worst"]
+    lines.append("--------+-------+-------------+----------+----------+-------+----------+----------------------------")
+    for (persons, lists, limit), runs in found.items():
         answered = np.mean([run.answered[questions] for run in runs]) * questions
         guess, right = np.mean([run.guess for run in runs]), np.mean([run.right[questions] for run in runs])
         told_all = np.mean([run.told_all for run in runs])
         lines.append(
-            f"{persons:>7,} | {'off' if limit is None else format(limit, '.2f'):>11} | {answered:8,.0f} | "
+            f"{persons:>7,} | {lists:5} | {'off' if limit is None else format(limit, '.2f'):>11} | {answered:8,.0f} | "
             f"{guess:8.3f} | {right:5.3f} | {told_all:8.3f} | {100 * worst(runs):27.1f}"
         )
     return "\n".join(lines)
@@ -123,23 +130,22 @@ def worst(runs: Sequence[Found]) -> float:
     return float(max(np.mean([run.right[at] - run.guess for run in runs]) for at in runs[0].right))
 
 
-def draw(found: dict[tuple[int, float | None], list[Found]]) -> Picture:
-    """A panel for each number of persons: right, by the questions asked, a line for each limit."""
+def draw(found: dict[Case, list[Found]]) -> Picture:
+    """A panel for each number of persons and kind of lists: right, by the questions asked, a line for each limit."""
     panels = []
-    for persons in sorted({size for size, _ in found}):
-        lines = {limit: runs for (size, limit), runs in found.items() if size == persons}
+    for persons, lists in dict.fromkeys((size, kind) for size, kind, _ in found):
+        lines = {limit: runs for (size, kind, limit), runs in found.items() if (size, kind) == (persons, lists)}
         ticks = sorted(next(iter(lines.values()))[0].right)
         x = Scale(ticks[0], ticks[-1], tuple(at for at in (10, 100, 1000) if ticks[0] <= at <= ticks[-1]), "log")
-        title = f"{persons:,} persons: share of whom the analyst is right"
-        panel = Panel(
-            title, x, Scale(0.6, 1, (0.6, 0.7, 0.8, 0.9, 1)), "questions asked", "share", width=340, height=240
-        )
+        title = f"{persons:,} persons, lists: {'half of 8' if lists == 'half' else '1 to 4 of 8'} categories"
+        y = Scale(0.6, 1, (0.6, 0.7, 0.8, 0.9, 1))
+        panel = Panel(title, x, y, "questions asked", "share right", width=340, height=220)
         for colour, (limit, runs) in zip(COLOURS, lines.items(), strict=False):
             panel.line([(float(at), float(np.mean([run.right[at] for run in runs]))) for at in ticks], colour)
             panel.legend.append(("line", colour, "no limit" if limit is None else f"least_error {limit:g}"))
         panels.append(panel)
     described = (
-        "Lines of the share of persons of whom the analyst is right over the questions asked, a line for each limit."
+        "Lines of the share of persons of whom the analyst is right over the questions asked, one for each limit."
     )
     return picture("What many counts with noise tell of single persons", described, panels)
 
@@ -149,8 +155,9 @@ def main() -> None:
     file = sys.argv[2] if len(sys.argv) > 2 else "sequence.svg"
     seeds = SEEDS[: int(sys.argv[3])] if len(sys.argv) > 3 else SEEDS
     found = {
-        (persons, limit): [attack(persons, seed, limit, questions) for seed in seeds]
+        (persons, lists, limit): [attack(persons, seed, limit, questions, lists) for seed in seeds]
         for persons in PERSONS
+        for lists in LISTS
         for limit in LIMITS
     }
     print(figures(found, questions))

@@ -88,7 +88,7 @@ def test_the_comparison_of_methods(folder: Path) -> None:
 
 def test_what_many_counts_tell(folder: Path) -> None:
     said = run(folder, sys.executable, "sequence_attack.py", "40", "sequence.svg", "1")
-    assert said.count("|         off") == 2
+    assert said.count("|         off |") == 4
     assert "no limit" in (folder / "sequence.svg").read_text()
 
 

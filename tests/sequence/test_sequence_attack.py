@@ -26,11 +26,20 @@ def example() -> ModuleType:
 
 @pytest.mark.parametrize("persons", [60, 1000])
 def test_with_the_default_an_analyst_is_hardly_better_than_guessing(example: ModuleType, persons: int) -> None:
-    """At most 8 points at any number of questions, on average over eight seeds."""
+    """At most 8 points at any number of questions, on average over eight seeds, with lists of half of the categories."""
     runs = [example.attack(persons, seed, 0.8, 700) for seed in example.SEEDS]
     assert example.worst(runs) <= 0.08
     assert np.mean([run.answered[700] for run in runs]) > 0.05  # and something was answered
     assert all(run.answered[700] < 0.5 for run in runs)
+
+
+def test_short_lists_are_the_better_attack_and_take_a_higher_limit(example: ModuleType) -> None:
+    """Many small questions bring all persons to the limit: what is left at 0.8 is more than 8 points, at 0.9 less."""
+    points = {
+        limit: example.worst([example.attack(60, seed, limit, 1000, "short") for seed in example.SEEDS])
+        for limit in (0.8, 0.9)
+    }
+    assert points[0.9] <= 0.08 < points[0.8] <= 0.16
 
 
 @pytest.mark.parametrize(("persons", "questions", "of_the_way"), [(60, 400, 0.7), (1000, 1000, 0.6)])
@@ -50,7 +59,7 @@ def test_the_noise_has_the_law_that_the_attacker_takes(example: ModuleType) -> N
 
 
 def test_the_picture_and_the_table(example: ModuleType) -> None:
-    found = {(60, limit): [example.attack(60, seed, limit, 50) for seed in (5, 6)] for limit in (0.8, None)}
+    found = {(60, "half", limit): [example.attack(60, seed, limit, 50) for seed in (5, 6)] for limit in (0.8, None)}
     said = example.figures(found, 50)
-    assert [line.split("|")[1].strip() for line in said.splitlines()[2:]] == ["0.80", "off"]
+    assert [line.split("|")[2].strip() for line in said.splitlines()[2:]] == ["0.80", "off"]
     assert "no limit" in example.draw(found).svg
