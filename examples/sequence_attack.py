@@ -144,9 +144,7 @@ def draw(found: dict[Case, list[Found]]) -> Picture:
             panel.line([(float(at), float(np.mean([run.right[at] for run in runs]))) for at in ticks], colour)
             panel.legend.append(("line", colour, "no limit" if limit is None else f"least_error {limit:g}"))
         panels.append(panel)
-    described = (
-        "Lines of the share of persons of whom the analyst is right over the questions asked, one for each limit."
-    )
+    described = "Lines of the share of persons of whom the analyst is right by the questions asked, for each limit."
     return picture("What many counts with noise tell of single persons", described, panels)
 
 

@@ -13,9 +13,10 @@ from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.sequence.knowledge import TooMuchKnown
 from sdcduck.methods.sequence.rehearsal import MODES, Limit, rehearse
 from sdcduck.methods.sequence.sets import Cells, Sets
+from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import choice, number, share, wrong
 from sdcduck.udfs.rows import table_of
-from sdcduck.udfs.source import Source, folded, source
+from sdcduck.udfs.source import Source, source
 
 _COLUMNS = {
     "place": "BIGINT", "cells": "BIGINT", "sets": "BIGINT", "new_sets": "BIGINT", "error": "DOUBLE",

@@ -69,7 +69,7 @@ class ExactAnswers:
     @property
     def atoms(self) -> Floats:
         """Units of the atoms."""
-        return np.bincount(self._atom_of, self.cells.sizes)
+        return np.bincount(self._atom_of, self.cells.sizes).astype(np.float64)
 
     def would(self, sets: Sets, differences: bool = True) -> Isolated:
         """What a question would isolate. Nothing is kept.
@@ -82,7 +82,8 @@ class ExactAnswers:
             TooMuchKnown: it could not be kept.
         """
         sets.check(len(self.cells))
-        keys, fresh = sets.keys(self.cells.names), {}
+        keys = sets.keys(self.cells.names)
+        fresh: dict[bytes, int] = {}
         for place, key in enumerate(keys):
             if key not in self._keys and sets.starts[place] < sets.starts[place + 1]:
                 fresh.setdefault(key, place)

@@ -96,7 +96,7 @@ class Would:
     def journal(self) -> bytes:
         """The question itself, for a file: `Knowledge.replay` does it again."""
         names = list(self._answers)
-        arrays = {}
+        arrays: dict[str, NDArray[np.generic]] = {}
         for place, answers in enumerate(self._answers.values()):
             sets = answers.sets
             arrays |= {f"starts{place}": sets.starts, f"cells{place}": sets.cells}
@@ -341,7 +341,8 @@ class Knowledge:
         for place, name in enumerate(names):
             secret = known._secrets[name]
             secret.atom_of, secret.q, secret.base = (arrays[f"{what}{place}"] for what in ("atom_of", "q", "base"))
-            secret.sizes = np.bincount(secret.atom_of, secret.cells.sizes, minlength=len(secret.q))
+            sizes = np.bincount(secret.atom_of, secret.cells.sizes, minlength=len(secret.q))
+            secret.sizes = sizes.astype(np.float64)
             secret.rows.extend(np.zeros(len(secret.q), np.int64), arrays[f"rows{place}"])
             text = arrays[f"keys{place}"].tobytes()
             secret.keys = {text[begin : begin + 16] for begin in range(0, len(text), 16)}
@@ -375,7 +376,7 @@ class _Growing:
 
     def condense(self) -> None:
         """As many columns as rows are enough: H H' stays the same."""
-        triangle = np.linalg.qr(self.values.T, mode="r")
+        triangle = np.asarray(np.linalg.qr(self.values.T, mode="r"))
         self._held = np.ascontiguousarray(triangle.T)
         self.width = self._held.shape[1]
 

@@ -241,7 +241,7 @@ def cut(atom_of: Indices, sizes: Floats, words: Words) -> Cut:
     parent = np.zeros(count, np.int64)
     parent[number] = old
     now = number[found]
-    units = np.bincount(now, sizes, minlength=count)
+    units: Floats = np.bincount(now, sizes, minlength=count).astype(np.float64)
     before = np.bincount(atom_of, sizes, minlength=atoms)
     new = (units > 0) & (units < before[parent] * (1 - 1e-12))
     return Cut(now, parent, units, units[new])
