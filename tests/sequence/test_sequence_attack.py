@@ -34,7 +34,7 @@ def test_with_the_default_an_analyst_is_hardly_better_than_guessing(example: Mod
 
 
 def test_short_lists_are_the_better_attack_and_take_a_higher_limit(example: ModuleType) -> None:
-    """Many small questions bring all persons to the limit: 0.8 leaves some 13 points then, 0.9 some 8."""
+    """Many small questions bring all persons to the limit: 0.8 leaves some 11 points then, 0.9 some 8."""
     points = {
         limit: example.worst([example.attack(60, seed, limit, 1000, "short") for seed in example.SEEDS])
         for limit in (0.8, 0.9)
