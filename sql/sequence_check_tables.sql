@@ -1,0 +1,55 @@
+-- What a sequence of questions teaches together, worked out from the sets that they ask for.
+
+--| sdc_sequence_check(sets, cells, mode := 'precision', variance := NULL, min_units := 3, least_error := 0.8, on_breach := 'refuse') -> TABLE
+--| What each question of a sequence would be told, if a limit were set on what all answers together teach.
+--|
+--| Each answer is about a set of cells, the smallest groups that are told apart. Questions are taken in their order; the same set
+--| asked again teaches nothing.
+--|
+--| | mode | what is refused |
+--| |---|---|
+--| | `'precision'` | answers with noise: whoever takes all of them together would know a group of fewer than `min_units` units better than `least_error`: the standard error of the best linear guess, as a share of what it was before the first answer |
+--| | `'atoms'` | exact answers: the sets together would isolate fewer than `min_units` units that were not isolated before |
+--| | `'pairwise'` | exact answers: a set, its complement or the difference of two sets would have fewer than `min_units` units; it misses those that two sets have in common |
+--| | `'rank'` | exact sums: the number of a group of fewer than `min_units` would follow from the answers |
+--|
+--| Nothing depends on the answers themselves, but on what was asked and on the sizes of the cells: take sizes that are published, if what was refused is to tell nothing.
+--| `precision` and `rank` take groups of fewer than 3 units as small at least.
+--|
+--| @arg sets VARCHAR: a table or view, or a query in parentheses: `question`, in whose order they are asked, `set` within it, and a row for each `cell`; perhaps `weight`, where the answer is a sum of contributions
+--| @arg cells VARCHAR: the same: each `cell`, and how many `units` are in it
+--| @arg mode VARCHAR: what is looked at, as above
+--| @arg variance DOUBLE: of the noise of each answer, for `precision`; a number of each set may stand in the column `variance` of `sets` instead
+--| @arg min_units DOUBLE: groups of fewer units are small
+--| @arg least_error DOUBLE: what `precision` leaves, from 0 (known exactly) to 1 (nothing learned)
+--| @arg on_breach VARCHAR: `refuse`: what is refused teaches nothing; `log`: as if it had been answered all the same
+--| @column question ANY: as in `sets`
+--| @column cells BIGINT: different cells that it is about
+--| @column sets BIGINT: numbers of its result
+--| @column new_sets BIGINT: those that were not answered before
+--| @column error DOUBLE: the least error of a small group after it, of `precision` and `rank`; 0 is known
+--| @column smallest DOUBLE: units of the smallest atom, or difference, that it makes, of `atoms` and `pairwise`; NULL if it makes none
+--| @column verdict VARCHAR: `answer` or `refuse`
+--| @example
+--| CREATE TABLE groups AS FROM (VALUES ('men', 11), ('woman in law', 1), ('other women', 8)) t(cell, units);
+--| CREATE TABLE asked AS FROM (VALUES (1, 1, 'men'), (2, 1, 'woman in law'), (2, 1, 'other women'),
+--|     (3, 1, 'men'), (3, 1, 'woman in law'), (4, 1, 'men')) t(question, set, cell);
+--| SELECT question, new_sets, smallest, verdict FROM sdc_sequence_check('asked', 'groups', mode := 'atoms');
+--| @output
+--| question | new_sets | smallest | verdict
+--| ---------+----------+----------+--------
+--|        1 |        1 |      9.0 | answer
+--|        2 |        1 |     NULL | answer
+--|        3 |        1 |      1.0 | refuse
+--|        4 |        0 |     NULL | answer
+--| @example
+--| SELECT question, new_sets, round(error, 3) AS error, verdict
+--| FROM sdc_sequence_check('asked', 'groups', variance := 2, least_error := 0.95);
+--| @output
+--| question | new_sets | error | verdict
+--| ---------+----------+-------+--------
+--|        1 |        1 |   1.0 | answer
+--|        2 |        1 |  0.97 | answer
+--|        3 |        1 | 0.936 | refuse
+--|        4 |        0 |  0.97 | answer
+--| @source Domingo-Ferrer (2022) for the control of what a sequence isolates; Rao (1973), section 4a.11, for the errors
