@@ -38,6 +38,7 @@ from sdcduck.catalog.checked_outputs import (
 from sdcduck.catalog.database import (
     check_name,
     current_database,
+    file_of,
     first_row,
     is_read_only,
 )
@@ -84,6 +85,7 @@ from sdcduck.catalog.relations import (
     Declared,
     Kind,
     Policy,
+    SequenceLimit,
     declared,
     declared_preview,
     drop_policy,
@@ -140,6 +142,7 @@ __all__ = [
     "PrivateRelease",
     "Read",
     "RuleSet",
+    "SequenceLimit",
     "StoredPTable",
     "StoredPublication",
     "SynthModel",
@@ -162,6 +165,7 @@ __all__ = [
     "drop_synth_model",
     "drop_user",
     "failing_columns",
+    "file_of",
     "first_row",
     "has_records_of",
     "is_export",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -40,3 +41,9 @@ def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the database is open for reading only."""
     row = first_row(con, "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()")
     return row is not None and bool(row[0])
+
+
+def file_of(con: duckdb.DuckDBPyConnection) -> Path | None:
+    """The file of the database that a connection works in; None: it is in memory alone."""
+    row = first_row(con, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
+    return Path(row[0]).absolute() if row is not None and row[0] else None

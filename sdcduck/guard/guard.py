@@ -28,6 +28,7 @@ from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.schema import Schema
+from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
 
@@ -117,6 +118,12 @@ class Guard:
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp)
+        self._sequences = Sequences(
+            self._limited,
+            catalog.file_of(self._con),
+            lambda policy: self._laws.of(policy, "count"),
+            self._schema.is_settled,
+        )
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -149,6 +156,7 @@ class Guard:
             given = written_down(parameters)
             rewritten = self._rewrite(query, version, user)
             worth = self._laws.worth(rewritten)
+            self.charge(rewritten, parameters, query, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
@@ -238,6 +246,14 @@ class Guard:
         """
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
+
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
+        """Write down what the answer to a question tells, where a policy limits that; before it is made.
+
+        Raises:
+            Refused: too much would be known.
+        """
+        self._sequences.charge(rewritten, parameters, query, user)
 
     def stream(
         self,

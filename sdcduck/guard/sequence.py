@@ -1,0 +1,285 @@
+"""The sequence of answers: what a login knows after all of them, and when it is told no more.
+
+A policy that limits it (`sdc_protect(.., sequence := 'precision')`) has cells: the distinct combinations of its
+dimensions without the secret, each with its published size. Whoever asks is taken to know who is in which cell. What an
+answer counts is, of each cell, all units, none, or those with some values of the secret: only the last tells anything,
+and for each value of the secret that is a row over the cells, 1 where units with the value are counted and -1 where the
+others are (`Knowledge`).
+
+What decides are the sets, the law of the noise and published sizes. What is decided is written down before the answer
+is made: charged first, then logged, then answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sdcduck.catalog import Policy
+from sdcduck.catalog.audit_files import Place
+from sdcduck.catalog.knowledge_files import Held, KnowledgeFile, KnowledgeLost, Line
+from sdcduck.guard.protect.inner_cells import CELLS, PLACE
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import Counted, Rewritten
+from sdcduck.guard.running import Limited, Parameters, watched
+from sdcduck.guard.worth import Law
+from sdcduck.methods.sequence.knowledge import Knowledge
+from sdcduck.quoting import folded, identifier, literal
+
+_FEWEST = 3
+"""Groups of fewer units than this are looked at, or of fewer than `min_units` where that is more."""
+_MOST_PLACES = 400_000_000
+_LONGEST_QUERY = 2_000
+_ROWS = 100_000  # of a batch
+
+Bits = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The inner cells of a policy, in a table of their own (`inner_cells.CELLS`).
+
+    Attributes:
+        cursor: on which the table is.
+        sizes: the published number of units in each, at least one.
+        values: how many values the secret has.
+        variance: of the noise of an answer.
+        epoch: another one when any of it is another: what was told of others says nothing about these.
+    """
+
+    cursor: duckdb.DuckDBPyConnection
+    sizes: npt.NDArray[np.float64]
+    values: int
+    variance: float
+    epoch: str
+
+    def rows(self, sets: Bits) -> list[npt.NDArray[np.int8]]:
+        """Of each value of the secret, the rows over the cells that sets are."""
+        by_cell = sets.reshape(len(sets), len(self.sizes), self.values)
+        tells = by_cell.any(axis=2) & ~by_cell.all(axis=2)
+        # Of two values what is told of one is told of the other.
+        places = range(self.values if self.values > 2 else self.values - 1)
+        return [(tells * np.where(by_cell[:, :, place], 1, -1)).astype(np.int8) for place in places]
+
+
+@dataclass
+class Told:
+    """What a login was told of a policy, as far as the file was read.
+
+    Attributes:
+        place: to which it was read.
+        epoch: of the cells; empty: nothing was told.
+        seen: the sets that were asked for.
+        known: for each value of the secret, what follows.
+    """
+
+    place: Place | None = None
+    epoch: str = ""
+    seen: set[bytes] = field(default_factory=set)
+    known: list[Knowledge] = field(default_factory=list)
+
+
+class Sequences:
+    """Charges the questions of logins.
+
+    Args:
+        limited: asks.
+        register: the file of the database; None: there is none.
+        laws: of the counts of a policy.
+        settled: whether the records of a policy cannot change any more.
+    """
+
+    def __init__(self, limited: Limited, register: Path | None, laws: Callable[[Policy], Sequence[Law]], settled: Callable[[Policy], bool]) -> None:
+        self._limited, self._register, self._laws, self._settled = limited, register, laws, settled
+        self._alone = threading.Lock()
+        self._cells: dict[str, tuple[Policy, Cells]] = {}
+        self._told: dict[tuple[str, str], Told] = {}
+
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, login: str) -> None:
+        """Write down what the answer to a question tells, or refuse it.
+
+        Raises:
+            Refused: too much would be known, or nobody knows what would be.
+        """
+        if not rewritten.sets:
+            return
+        policies = {policy.name: policy for policy in rewritten.policies}
+        with self._alone:
+            for name in dict.fromkeys(counted.policy for counted in rewritten.sets):
+                every = [counted for counted in rewritten.sets if counted.policy == name]
+                self._charge(policies[name], every, parameters, query, login)
+
+    def _charge(
+        self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str
+    ) -> None:
+        cells = self._cells_of(policy)
+        asked = np.concatenate([self._sets(cells, counted, parameters) for counted in every])
+        asked = np.unique(asked, axis=0)
+        asked = asked[np.any([rows.any(axis=1) for rows in cells.rows(asked)], axis=0)]
+        if not len(asked):
+            return
+        if self._register is None:
+            raise Refused("SDC072", "the database is in no file")
+        try:
+            with KnowledgeFile(self._register, login).held() as held:
+                self._decide(policy, cells, held, asked, query, login)
+        except KnowledgeLost:
+            raise Refused("SDC072", "it is not what was written") from None
+        except OSError:
+            raise Refused("SDC072") from None
+
+    def _decide(self, policy: Policy, cells: Cells, held: Held, asked: Bits, query: str, login: str) -> None:
+        told = self._read(policy, cells, held, login)
+        if told.epoch not in ("", cells.epoch):
+            raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
+        packed = np.packbits(asked, axis=1)
+        new = np.array([row.tobytes() not in told.seen for row in packed])
+        if not new.any():
+            return
+        rows = cells.rows(asked[new])
+        least, after = _after(told.known or _nothing(policy, cells), rows)
+        breach = least < policy.sequence.least_error
+        if breach and policy.sequence.on_breach == "refuse":
+            raise Refused("SDC070")
+        entry = {
+            "policy": folded(policy.name), "epoch": cells.epoch, "query": query[:_LONGEST_QUERY], "cells": len(asked),
+            "new": int(new.sum()), "least_error": round(least, 6), "verdict": "breach" if breach else "answered",
+            "places": asked.shape[1], "sets": _written(packed[new]),
+        }  # fmt: skip
+        told.place = held.append(**entry)
+        told.epoch, told.known = cells.epoch, after
+        told.seen.update(row.tobytes() for row in packed[new])
+
+    def _read(self, policy: Policy, cells: Cells, held: Held, login: str) -> Told:
+        """What is written of a policy, as far as it was not read before."""
+        asked = (folded(policy.name), login)
+        told = self._told.setdefault(asked, Told())
+        try:
+            told.place, lines = held.lines(told.place)
+            for line in lines:
+                if line.get("policy") == folded(policy.name):
+                    self._learn(policy, cells, told, line)
+        except BaseException:
+            del self._told[asked]
+            raise
+        return told
+
+    def _learn(self, policy: Policy, cells: Cells, told: Told, line: Line) -> None:
+        if line["verdict"] == "forgotten":
+            told.epoch, told.seen, told.known = "", set(), []
+            return
+        if told.epoch not in ("", line["epoch"]):
+            raise KnowledgeLost("two epochs follow each other")
+        told.epoch = line["epoch"]
+        if told.epoch != cells.epoch:
+            return
+        packed = _read_back(line["sets"], line["places"])
+        sets = np.unpackbits(packed, axis=1, count=line["places"]).astype(bool)
+        _, told.known = _after(told.known or _nothing(policy, cells), cells.rows(sets))
+        told.seen.update(row.tobytes() for row in packed)
+
+    def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Bits:
+        """The sets that a block counts, each as a truth value for each place."""
+        given: Mapping[str, object] = {}
+        if parameters:
+            named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
+            values = {str(name): value for name, value in named.items()}
+            given = {name: values[name] for name in counted.parameters if name in values}
+
+        def ask() -> pa.Table:
+            return cells.cursor.sql(counted.sql, params=given or []).to_arrow_reader(_ROWS).read_all()
+
+        found = watched(cells.cursor, ask, self._limited.seconds)
+        places, many = len(cells.sizes) * cells.values, found.num_rows * found.num_columns
+        if places * many > _MOST_PLACES:
+            raise Refused("SDC071", "very many cells at once: ask for fewer columns at a time")
+        sets = np.zeros((many, places), bool)
+        for number, column in enumerate(found.columns):
+            lists = column.combine_chunks()
+            counts = np.nan_to_num(lists.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
+            of = np.repeat(np.arange(found.num_rows), counts)
+            sets[of * found.num_columns + number, lists.flatten().to_numpy()] = True
+        return sets[sets.any(axis=1)]
+
+    def _cells_of(self, policy: Policy) -> Cells:
+        known = self._cells.get(policy.name)
+        if known is not None and known[0] == policy and self._settled(policy):
+            return known[1]
+        cursor = self._limited.cursor() if known is None else known[1].cursor
+        made = watched(cursor, lambda: _made(cursor, policy, self._laws(policy)), self._limited.seconds)
+        if made.values < 2:
+            raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
+        self._cells[policy.name] = (policy, made)
+        return made
+
+
+def _made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Sequence[Law]) -> Cells:
+    """Make the table of inner cells on a cursor."""
+    secret = identifier(policy.sequence.secrets[0])
+    hidden = folded(policy.sequence.secrets[0])
+    others = [identifier(name) for name in policy.dimensions if folded(name) != hidden]
+    order = ", ".join(f"{name} NULLS LAST" for name in others) or "1"
+    shown = "".join(f"{name}, " for name in others)
+    table, key = identifier(policy.name), identifier(str(policy.record_key))
+    published = f"sdc_count({key}, ptable := {literal(str(policy.ptable))})"
+    cursor.execute(f"""CREATE OR REPLACE TEMP TABLE {CELLS} AS
+        WITH values_of AS (
+            SELECT {secret}, row_number() OVER (ORDER BY {secret} NULLS LAST) - 1 AS _sdc_value
+            FROM (SELECT DISTINCT {secret} FROM {table})
+        ), cells AS (
+            SELECT {shown} greatest(coalesce(_sdc_published, 0), 1) AS _sdc_size,
+                row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell
+            FROM (SELECT {shown} {published} AS _sdc_published FROM {table} {"GROUP BY ALL" if others else ""})
+        )
+        SELECT cells.*, values_of.*, _sdc_cell * (SELECT count(*) FROM values_of) + _sdc_value AS {PLACE}
+        FROM cells CROSS JOIN values_of""")
+    rows = cursor.execute(f"SELECT _sdc_size FROM {CELLS} WHERE _sdc_value = 0 ORDER BY _sdc_cell").fetchall()
+    [(values, digest)] = cursor.execute(f"""SELECT count(DISTINCT _sdc_value),
+        md5(coalesce(string_agg(to_json(c)::VARCHAR, chr(10) ORDER BY {PLACE}), '')) FROM {CELLS} c""").fetchall()
+    variance = min((law.sd**2 for law in laws if law.sd is not None and law.size_to != 0), default=0.0)
+    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
+    return Cells(
+        cursor, np.array([size for (size,) in rows], float), int(values), variance,
+        hashlib.sha256(json.dumps(declared).encode()).hexdigest(),
+    )  # fmt: skip
+
+
+def _nothing(policy: Policy, cells: Cells) -> list[Knowledge]:
+    """What is known before the first answer, of each value of the secret."""
+    fewest = max(policy.min_units, _FEWEST)
+    return [
+        Knowledge(cells.sizes, variance=cells.variance, fewest=fewest)
+        for _ in range(cells.values if cells.values > 2 else cells.values - 1)
+    ]
+
+
+def _written(packed: npt.NDArray[np.uint8]) -> str:
+    """Sets as a text: most are alike, and fill little room."""
+    return base64.b64encode(zlib.compress(packed.tobytes())).decode()
+
+
+def _read_back(text: str, places: int) -> npt.NDArray[np.uint8]:
+    """The sets of such a text, each of so many places."""
+    width = (places + 7) // 8
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).reshape(-1, width)
+
+
+def _after(known: Sequence[Knowledge], rows: Sequence[npt.NDArray[np.int8]]) -> tuple[float, list[Knowledge]]:
+    """The smallest error of few units after more answers, and what is known then."""
+    after = []
+    for one, new in zip(known, rows, strict=True):
+        one = one.copy()
+        one.add(new[new.any(axis=1)].astype(float))
+        after.append(one)
+    return min(one.least() for one in after), after
