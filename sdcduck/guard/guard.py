@@ -383,6 +383,12 @@ class Guard:
         return rewritten
 
     @in_memory()
+    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float, float]]:
+        with self._alone:
+            every = list(self._schema.policies(version).values())
+        return self._sequences.told(user, every)
+
+    @in_memory()
     def _database(self) -> str:
         with self._alone:
             return self._schema.database()
@@ -450,6 +456,10 @@ class _Told:
     def described(self, query: str) -> list[Described]:
         """The columns of an answer."""
         return self._guard._described(query, self._version, self._user, self._first)
+
+    def told(self) -> list[tuple[str, int, int, float, float]]:
+        """What whoever asks was told so far."""
+        return self._guard._told(self._user, self._version)
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""

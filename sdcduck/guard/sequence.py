@@ -17,7 +17,7 @@ import hashlib
 import json
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,8 +39,11 @@ from sdcduck.quoting import folded, identifier, literal
 
 _FEWEST = 3
 """Groups of fewer units than this are looked at, or of fewer than `min_units` where that is more."""
+_MOST_CELLS = 200_000
+_MOST_LOGINS = 1000
 _MOST_PLACES = 400_000_000
 _LONGEST_QUERY = 2_000
+_CHANGED = "it is not what was written"
 _ROWS = 100_000  # of a batch
 
 Bits = npt.NDArray[np.bool_]
@@ -120,6 +123,32 @@ class Sequences:
                 every = [counted for counted in rewritten.sets if counted.policy == name]
                 self._charge(policies[name], every, parameters, query, login)
 
+    def told(self, login: str, policies: Iterable[Policy]) -> list[tuple[str, int, int, float, float]]:
+        """Of each policy that limits it, what a login was told: answers, new sets, the least error and its limit.
+
+        Raises:
+            Refused: nobody knows what it was told.
+        """
+        limited = [policy for policy in policies if policy.sequence.holds]
+        if not limited or self._register is None:
+            return []
+        try:
+            lines = KnowledgeFile(self._register, login).lines()
+        except KnowledgeLost:
+            raise Refused("SDC072", _CHANGED) from None
+        except OSError:
+            raise Refused("SDC072") from None
+        found = []
+        for policy in limited:
+            answers, sets, least = 0, 0, 1.0
+            for line in (line for line in lines if line["policy"] == folded(policy.name)):
+                if line["verdict"] == "forgotten":
+                    answers, sets, least = 0, 0, 1.0
+                else:
+                    answers, sets, least = answers + 1, sets + line["new"], min(least, line["least_error"])
+            found.append((policy.name, answers, sets, least, policy.sequence.least_error))
+        return found
+
     def _charge(
         self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str
     ) -> None:
@@ -135,7 +164,7 @@ class Sequences:
             with KnowledgeFile(self._register, login).held() as held:
                 self._decide(policy, cells, held, asked, query, login)
         except KnowledgeLost:
-            raise Refused("SDC072", "it is not what was written") from None
+            raise Refused("SDC072", _CHANGED) from None
         except OSError:
             raise Refused("SDC072") from None
 
@@ -164,6 +193,8 @@ class Sequences:
     def _read(self, policy: Policy, cells: Cells, held: Held, login: str) -> Told:
         """What is written of a policy, as far as it was not read before."""
         asked = (folded(policy.name), login)
+        if asked not in self._told and len(self._told) >= _MOST_LOGINS:
+            self._told.clear()
         told = self._told.setdefault(asked, Told())
         try:
             told.place, lines = held.lines(told.place)
@@ -218,6 +249,10 @@ class Sequences:
             return known[1]
         cursor = self._limited.cursor() if known is None else known[1].cursor
         made = watched(cursor, lambda: _made(cursor, policy, self._laws(policy)), self._limited.seconds)
+        if len(made.sizes) * made.values > _MOST_CELLS:
+            raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
+        if not made.variance > 0:
+            raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
         if made.values < 2:
             raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
         self._cells[policy.name] = (policy, made)

@@ -16,6 +16,10 @@ from sdcduck.udfs.source import Source
 _MODES = ("off", "precision")
 _LATER = ("pairwise", "atoms", "rank")
 _FEWEST = 3
+_MOST_CELLS = 50_000
+_LEAST_VARIANCE = """SELECT min(v) FROM (
+    SELECT sum(v * v * (ub - lb)) / sum(ub - lb) - (sum(v * (ub - lb)) / sum(ub - lb)) ** 2 AS v
+    FROM sdc.ptable_intervals WHERE name = ? AND i > 0 GROUP BY i)"""
 _OF_ONE_FORM = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
                 "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL", "ENUM", "UUID")  # fmt: skip
 
@@ -73,6 +77,15 @@ def check_sequence(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Pol
     collated = "SELECT count(*) FROM duckdb_tables() WHERE contains(lower(sql), 'collate')"
     if catalog.first_row(cursor, f"SELECT ({collated}) > 0 OR current_setting('default_collation') <> ''") == (True,):
         raise SDCError("argument 'sequence' does not go with collations: texts that differ would be one")
+    spread = catalog.first_row(cursor, _LEAST_VARIANCE, [policy.ptable])
+    if spread is None or not spread[0] > 0:
+        raise SDCError(f"argument 'sequence': the p-table '{policy.ptable}' has sizes without noise: what is counted so is known")
+    every = ", ".join(map(identifier, policy.dimensions))
+    cells = catalog.first_row(cursor, f"SELECT count(*) FROM (SELECT DISTINCT {every} FROM {table.sql})")
+    if cells is None or cells[0] > _MOST_CELLS:
+        raise SDCError(
+            f"argument 'sequence': the dimensions have more than {_MOST_CELLS} combinations: declare fewer or coarser ones"
+        )
     secret = identifier(limit.secrets[0])
     fewest = max(policy.min_units, _FEWEST)
     values = f"SELECT count(*) AS n FROM {table.sql} GROUP BY {secret}"

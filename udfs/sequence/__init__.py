@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.sequence import policy_distance
+from sdcduck.udfs.sequence import answers, policy_distance
 
 FAMILIES = (
     Family(
         name="sequence",
         stored=("sequence.sql",),
-        temporary=("sequence_tables.sql",),
-        planners=policy_distance.PLANNERS,
+        temporary=("sequence_tables.sql", "sequence_answers_tables.sql"),
+        planners=(*policy_distance.PLANNERS, *answers.PLANNERS),
     ),
 )
