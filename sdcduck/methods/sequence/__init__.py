@@ -1,0 +1,1 @@
+"""The sequence of answers: what somebody knows who has all of them."""
