@@ -214,9 +214,7 @@ def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], t
     return {
         (stored["name"], stored["role"]): (
             stored["record_key"],
-            SequenceLimit(
-                stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]
-            ),
+            SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
         )
         for stored in (json.loads(text) for (text,) in rows)
     }
@@ -270,8 +268,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         con.execute(
             f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
             [policy.name, policy.label, None if policy.kinds else policy.unit,
-             None if policy.kinds or policy.sequence.holds else policy.record_key, list(policy.dimensions), list(policy.measures),
-             policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
+             None if policy.kinds or policy.sequence.holds else policy.record_key, list(policy.dimensions),
+             list(policy.measures), policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
              policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
              list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip

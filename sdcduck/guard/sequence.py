@@ -34,19 +34,21 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
 from sdcduck.guard.worth import Law
-from sdcduck.methods.sequence.knowledge import Knowledge
+from sdcduck.methods.sequence.knowledge import Answers, Knowledge, TooMuchKnown
+from sdcduck.methods.sequence.sets import Cells as CellsOfSecret
+from sdcduck.methods.sequence.sets import Sets
 from sdcduck.quoting import folded, identifier, literal
 
-_FEWEST = 3
-"""Groups of fewer units than this are looked at, or of fewer than `min_units` where that is more."""
+_TAGS = 128
 _MOST_CELLS = 200_000
 _MOST_LOGINS = 1000
-_MOST_PLACES = 400_000_000
+_MOST_PLACES = 50_000_000
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
 _ROWS = 100_000  # of a batch
 
 Bits = npt.NDArray[np.bool_]
+"""Sets: a row for each, and of it a truth value for each place of a cell and a value of the secret."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,38 @@ class Cells:
     variance: float
     epoch: str
 
-    def rows(self, sets: Bits) -> list[npt.NDArray[np.int8]]:
-        """Of each value of the secret, the rows over the cells that sets are."""
+    @property
+    def told_apart(self) -> range:
+        """The values of the secret that are looked at: of two values what is told of one is told of the other."""
+        return range(self.values if self.values > 2 else 1)
+
+    def nothing(self) -> Knowledge:
+        """What somebody knows who was told nothing."""
+        sizes = np.concatenate([self.sizes, np.zeros(_TAGS)])
+        return Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in self.told_apart})
+
+    def tells(self, sets: Bits) -> npt.NDArray[np.bool_]:
+        """In which cells a set has some of the units that have a value of the secret, and not all units."""
         by_cell = sets.reshape(len(sets), len(self.sizes), self.values)
-        tells = by_cell.any(axis=2) & ~by_cell.all(axis=2)
-        # Of two values what is told of one is told of the other.
-        places = range(self.values if self.values > 2 else self.values - 1)
-        return [(tells * np.where(by_cell[:, :, place], 1, -1)).astype(np.int8) for place in places]
+        found: Bits = by_cell.any(axis=2) & ~by_cell.all(axis=2)
+        return found
+
+    def answers(self, sets: Bits) -> dict[str, Answers]:
+        """Of each value of the secret, what answers about these sets are.
+
+        Sets that differ only in whom they have altogether have one row and two noises: each has a tag, in cells that
+        nobody is in, so that they are not taken for one.
+        """
+        tells, of_value = self.tells(sets), sets.reshape(len(sets), len(self.sizes), self.values)
+        number, cell = np.nonzero(tells)
+        tagged, tag = np.nonzero(_tags(np.packbits(sets, axis=1)))
+        numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
+        found = {}
+        for value in self.told_apart:
+            weights = np.where(of_value[number, cell, value], 1.0, -1.0)
+            weights = np.concatenate([weights, np.ones(len(tag))])
+            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(sets), weights), self.variance)
+        return found
 
 
 @dataclass
@@ -84,13 +111,13 @@ class Told:
         place: to which it was read.
         epoch: of the cells; empty: nothing was told.
         seen: the sets that were asked for.
-        known: for each value of the secret, what follows.
+        known: what follows; None: nothing was told.
     """
 
     place: Place | None = None
     epoch: str = ""
     seen: set[bytes] = field(default_factory=set)
-    known: list[Knowledge] = field(default_factory=list)
+    known: Knowledge | None = None
 
 
 class Sequences:
@@ -103,7 +130,13 @@ class Sequences:
         settled: whether the records of a policy cannot change any more.
     """
 
-    def __init__(self, limited: Limited, register: Path | None, laws: Callable[[Policy], Sequence[Law]], settled: Callable[[Policy], bool]) -> None:
+    def __init__(
+        self,
+        limited: Limited,
+        register: Path | None,
+        laws: Callable[[Policy], Sequence[Law]],
+        settled: Callable[[Policy], bool],
+    ) -> None:
         self._limited, self._register, self._laws, self._settled = limited, register, laws, settled
         self._alone = threading.Lock()
         self._cells: dict[str, tuple[Policy, Cells]] = {}
@@ -149,13 +182,10 @@ class Sequences:
             found.append((policy.name, answers, sets, least, policy.sequence.least_error))
         return found
 
-    def _charge(
-        self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str
-    ) -> None:
+    def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
         cells = self._cells_of(policy)
         asked = np.concatenate([self._sets(cells, counted, parameters) for counted in every])
-        asked = np.unique(asked, axis=0)
-        asked = asked[np.any([rows.any(axis=1) for rows in cells.rows(asked)], axis=0)]
+        asked = asked[cells.tells(asked).any(axis=1)]
         if not len(asked):
             return
         if self._register is None:
@@ -165,6 +195,8 @@ class Sequences:
                 self._decide(policy, cells, held, asked, query, login)
         except KnowledgeLost:
             raise Refused("SDC072", _CHANGED) from None
+        except TooMuchKnown:
+            raise Refused("SDC072", "it is as much as can be kept of a login") from None
         except OSError:
             raise Refused("SDC072") from None
 
@@ -172,23 +204,25 @@ class Sequences:
         told = self._read(policy, cells, held, login)
         if told.epoch not in ("", cells.epoch):
             raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
-        packed = np.packbits(asked, axis=1)
-        new = np.array([row.tobytes() not in told.seen for row in packed])
-        if not new.any():
+        every = {row.tobytes(): place for place, row in enumerate(np.packbits(asked, axis=1))}
+        new = sorted(place for row, place in every.items() if row not in told.seen)
+        if not new:
             return
-        rows = cells.rows(asked[new])
-        least, after = _after(told.known or _nothing(policy, cells), rows)
+        known = told.known or cells.nothing()
+        would = known.would(cells.answers(asked[new]), policy.min_units)
+        least = would.least_error
         breach = least < policy.sequence.least_error
         if breach and policy.sequence.on_breach == "refuse":
             raise Refused("SDC070")
         entry = {
-            "policy": folded(policy.name), "epoch": cells.epoch, "query": query[:_LONGEST_QUERY], "cells": len(asked),
-            "new": int(new.sum()), "least_error": round(least, 6), "verdict": "breach" if breach else "answered",
-            "places": asked.shape[1], "sets": _written(packed[new]),
+            "policy": folded(policy.name), "epoch": cells.epoch, "query": query[:_LONGEST_QUERY], "cells": len(every),
+            "new": len(new), "least_error": round(least, 6), "verdict": "breach" if breach else "answered",
+            "places": asked.shape[1], "sets": _written(asked[new]),
         }  # fmt: skip
         told.place = held.append(**entry)
-        told.epoch, told.known = cells.epoch, after
-        told.seen.update(row.tobytes() for row in packed[new])
+        known.keep(would)
+        told.epoch, told.known = cells.epoch, known
+        told.seen.update(every)
 
     def _read(self, policy: Policy, cells: Cells, held: Held, login: str) -> Told:
         """What is written of a policy, as far as it was not read before."""
@@ -208,17 +242,17 @@ class Sequences:
 
     def _learn(self, policy: Policy, cells: Cells, told: Told, line: Line) -> None:
         if line["verdict"] == "forgotten":
-            told.epoch, told.seen, told.known = "", set(), []
+            told.epoch, told.seen, told.known = "", set(), None
             return
         if told.epoch not in ("", line["epoch"]):
             raise KnowledgeLost("two epochs follow each other")
         told.epoch = line["epoch"]
         if told.epoch != cells.epoch:
             return
-        packed = _read_back(line["sets"], line["places"])
-        sets = np.unpackbits(packed, axis=1, count=line["places"]).astype(bool)
-        _, told.known = _after(told.known or _nothing(policy, cells), cells.rows(sets))
-        told.seen.update(row.tobytes() for row in packed)
+        sets = _read_back(line["sets"], line["places"])
+        told.known = told.known or cells.nothing()
+        told.known.keep(told.known.would(cells.answers(sets), policy.min_units))
+        told.seen.update(row.tobytes() for row in np.packbits(sets, axis=1))
 
     def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Bits:
         """The sets that a block counts, each as a truth value for each place."""
@@ -278,10 +312,12 @@ def _made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Sequence[Law]
             FROM (SELECT {shown} {published} AS _sdc_published FROM {table} {"GROUP BY ALL" if others else ""})
         )
         SELECT cells.*, values_of.*, _sdc_cell * (SELECT count(*) FROM values_of) + _sdc_value AS {PLACE}
-        FROM cells CROSS JOIN values_of""")
+        FROM cells CROSS JOIN values_of""").fetchall()
     rows = cursor.execute(f"SELECT _sdc_size FROM {CELLS} WHERE _sdc_value = 0 ORDER BY _sdc_cell").fetchall()
-    [(values, digest)] = cursor.execute(f"""SELECT count(DISTINCT _sdc_value),
-        md5(coalesce(string_agg(to_json(c)::VARCHAR, chr(10) ORDER BY {PLACE}), '')) FROM {CELLS} c""").fetchall()
+    listed = f"string_agg(to_json(_sdc_row)::VARCHAR, chr(10) ORDER BY {PLACE})"
+    [(values, digest)] = cursor.execute(
+        f"SELECT count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {CELLS} AS _sdc_row"
+    ).fetchall()
     variance = min((law.sd**2 for law in laws if law.sd is not None and law.size_to != 0), default=0.0)
     declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
     return Cells(
@@ -290,31 +326,18 @@ def _made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Sequence[Law]
     )  # fmt: skip
 
 
-def _nothing(policy: Policy, cells: Cells) -> list[Knowledge]:
-    """What is known before the first answer, of each value of the secret."""
-    fewest = max(policy.min_units, _FEWEST)
-    return [
-        Knowledge(cells.sizes, variance=cells.variance, fewest=fewest)
-        for _ in range(cells.values if cells.values > 2 else cells.values - 1)
-    ]
+def _tags(packed: npt.NDArray[np.uint8]) -> Bits:
+    """A row of truth values for each set, the same for the same sets."""
+    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=_TAGS // 8).digest() for row in packed)
+    return np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(packed), -1), axis=1).astype(bool)
 
 
-def _written(packed: npt.NDArray[np.uint8]) -> str:
+def _written(sets: Bits) -> str:
     """Sets as a text: most are alike, and fill little room."""
-    return base64.b64encode(zlib.compress(packed.tobytes())).decode()
+    return base64.b64encode(zlib.compress(np.packbits(sets, axis=1).tobytes())).decode()
 
 
-def _read_back(text: str, places: int) -> npt.NDArray[np.uint8]:
+def _read_back(text: str, places: int) -> Bits:
     """The sets of such a text, each of so many places."""
-    width = (places + 7) // 8
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).reshape(-1, width)
-
-
-def _after(known: Sequence[Knowledge], rows: Sequence[npt.NDArray[np.int8]]) -> tuple[float, list[Knowledge]]:
-    """The smallest error of few units after more answers, and what is known then."""
-    after = []
-    for one, new in zip(known, rows, strict=True):
-        one = one.copy()
-        one.add(new[new.any(axis=1)].astype(float))
-        after.append(one)
-    return min(one.least() for one in after), after
+    packed = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).reshape(-1, (places + 7) // 8)
+    return np.unpackbits(packed, axis=1, count=places).astype(bool)

@@ -16,7 +16,15 @@ POLICY = """FROM sdc_protect('people', unit := 'person_id', dimensions := {dimen
 DIMENSIONS = "['a', 'b', 'c', 'ill']"
 
 
-def made(folder: Path, *, people: int = 60, turned: int | None = None, dimensions: str = DIMENSIONS, more: str = "") -> Path:
+def made(
+    folder: Path,
+    *,
+    people: int = 60,
+    seed: int = 0,
+    turned: int | None = None,
+    dimensions: str = DIMENSIONS,
+    more: str = "",
+) -> Path:
     """The file of a register.
 
     Args:
@@ -25,9 +33,10 @@ def made(folder: Path, *, people: int = 60, turned: int | None = None, dimension
     folder.mkdir(exist_ok=True)
     path = folder / "people.duckdb"
     with closing(sdcduck.connect(path, secret=SECRET)) as con:
+        turns = -1 if turned is None else 1000 * seed + turned
         con.execute(f"""CREATE TABLE people AS SELECT i AS person_id, hash(i) % 8 AS a, hash(i * 7 + 1) % 8 AS b,
-            hash(i * 11 + 2) % 8 AS c, (hash(i * 13 + 3) % 10 < 3) <> (i = {-1 if turned is None else turned}) AS ill
-            FROM range({people}) t(i)""").fetchall()
+            hash(i * 11 + 2) % 8 AS c, (hash(i * 13 + 3) % 10 < 3) <> (i = {turns}) AS ill
+            FROM range({1000 * seed}, {1000 * seed + people}) t(i)""").fetchall()
         con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
         declare(con, dimensions=dimensions, more=more)
     return path

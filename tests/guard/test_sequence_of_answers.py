@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime as real_datetime
@@ -20,9 +21,15 @@ from sdcduck.guard import Guard, Refused
 ILL = "SELECT a, count(*) FROM people WHERE ill GROUP BY a"
 
 
+@pytest.fixture(scope="session")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("registers") / "untouched")
+
+
 @pytest.fixture
-def register(tmp_path: Path) -> Path:
-    return made(tmp_path / "register")
+def register(untouched: Path, tmp_path: Path) -> Path:
+    (tmp_path / "register").mkdir()
+    return Path(shutil.copy(untouched, tmp_path / "register"))
 
 
 @pytest.fixture
@@ -122,7 +129,7 @@ def test_the_sets_of_a_question_are_those_of_the_records(register: Path, guard: 
 )
 def test_a_question_of_unknown_sets_is_refused(guard: Guard, query: str) -> None:
     code = outcome(guard, query)
-    assert code.startswith("SDC0") and code not in ("SDC001", "SDC070")
+    assert code not in ("answered", "SDC001", "SDC070")
 
 
 def test_the_refusal_says_what_is_answered(guard: Guard) -> None:
@@ -169,8 +176,7 @@ def test_two_gateways_of_a_file_know_what_the_other_answered(register: Path) -> 
             if outcome((one, other)[place % 2], question) != "answered":
                 break
             answered += 1
-    with closing(sdcduck.open_guard(made(register.parent / "apart"))) as alone:
-        assert answered == len(until_refused(alone))
+        assert answered == len(until_refused(one, "bob"))
 
 
 def test_answers_that_come_in_batches_are_charged(guard: Guard) -> None:
@@ -250,7 +256,9 @@ def test_a_line_that_was_begun_as_the_process_stopped_was_never_answered_for(reg
         assert third.sql("SHOW sdc_sequence", user="ann").column("answers").to_pylist() == [2]
 
 
-def test_a_full_disk_is_a_refusal_and_nothing_is_kept(register: Path, guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_refusal_and_nothing_is_kept(
+    register: Path, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     guard.sql(ILL, user="ann")
     before = file_of(register).read_bytes()
 
@@ -291,7 +299,9 @@ def test_a_file_of_its_size_takes_no_more(register: Path, guard: Guard, monkeypa
     assert outcome(guard, ILL) == "answered"
 
 
-def test_a_clock_that_is_set_back_changes_nothing(register: Path, guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_set_back_changes_nothing(
+    register: Path, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answered = until_refused(guard)
 
     class Earlier(real_datetime):
@@ -339,7 +349,7 @@ def test_a_policy_declared_as_it_was_changes_nothing(register: Path) -> None:
 def test_records_that_came_stop_the_answers(register: Path) -> None:
     with closing(sdcduck.connect(register, secret=SECRET)) as con, closing(sdcduck.open_guard(con)) as guard:
         assert outcome(guard, ILL) == "answered"
-        con.execute("INSERT INTO people SELECT 1000 + person_id, a, b, c, ill, record_key // 2 FROM people").fetchall()
+        con.execute("INSERT INTO people SELECT 1000 + person_id, a, b, c, ill, record_key FROM people").fetchall()
         assert outcome(guard, ILL) == "SDC072"
         assert outcome(guard, ILL, "bob") == "answered"
 
@@ -392,15 +402,15 @@ def test_what_sdc_protect_refuses(register: Path, more: str, said: str) -> None:
 
 def test_no_other_policy_may_answer_about_the_same_records(register: Path) -> None:
     with closing(sdcduck.connect(register, secret=SECRET)) as con:
-        con.execute("CREATE VIEW some AS SELECT * FROM people WHERE a < 4").fetchall()
+        con.execute("CREATE VIEW few AS SELECT * FROM people WHERE a < 4").fetchall()
         with pytest.raises(duckdb.Error, match="what its own answers tell"):
-            con.execute(f"FROM sdc_protect('some', unit := 'person_id', dimensions := {DIMENSIONS}, min_units := 3)")
+            con.execute(f"FROM sdc_protect('few', unit := 'person_id', dimensions := {DIMENSIONS}, min_units := 3)")
 
 
 def test_a_database_in_no_file_cannot_keep_it() -> None:
     with closing(sdcduck.connect(secret=SECRET)) as con:
-        con.execute("CREATE TABLE people AS SELECT i AS person_id, i % 2 AS ill, i * 1000 AS record_key FROM range(60) t(i)")
-        con.execute("FROM sdc_add_record_key('people', unit := 'person_id', name := 'key')").fetchall()
+        con.execute("CREATE TABLE people AS SELECT i AS person_id, i % 2 AS ill FROM range(60) t(i)")
+        con.execute("FROM sdc_add_record_key('people', unit := 'person_id', record_key := 'key')").fetchall()
         with pytest.raises(duckdb.Error, match="which is in no file"):
             con.execute("""FROM sdc_protect('people', unit := 'person_id', record_key := 'key', dimensions := ['ill'],
                 sequence := 'precision', secrets := ['ill'])""")

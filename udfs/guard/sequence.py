@@ -20,8 +20,8 @@ _MOST_CELLS = 50_000
 _LEAST_VARIANCE = """SELECT min(v) FROM (
     SELECT sum(v * v * (ub - lb)) / sum(ub - lb) - (sum(v * (ub - lb)) / sum(ub - lb)) ** 2 AS v
     FROM sdc.ptable_intervals WHERE name = ? AND i > 0 GROUP BY i)"""
-_OF_ONE_FORM = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
-                "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL", "ENUM", "UUID")  # fmt: skip
+_OF_ONE_FORM = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "TINYINT", "SMALLINT", "INTEGER", "BIGINT",
+                "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL", "ENUM", "UUID")  # fmt: skip
 
 
 def read_sequence(
@@ -46,7 +46,7 @@ def read_sequence(
     if policy.method != "cell_key":
         raise SDCError(f"argument 'sequence': '{mode}' is not available yet for method := '{policy.method}'")
     if policy.kinds or not policy.one_row_per_unit:
-        raise SDCError(f"argument 'sequence': '{mode}' is not available yet where a unit has several rows or is of kinds")
+        raise SDCError(f"argument 'sequence': '{mode}' is not available yet where a unit has several rows")
     if policy.population is not None:
         raise SDCError(
             f"argument 'sequence': '{mode}' does not go with 'population': what other tables tell of a unit is not counted"
@@ -72,20 +72,20 @@ def check_sequence(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Pol
     if catalog.file_of(cursor) is None:
         raise SDCError("argument 'sequence': what was answered is kept beside the database, which is in no file")
     for name in policy.dimensions:
-        if table.type_of(name).split("(")[0].split(" ")[0] not in _OF_ONE_FORM:
-            raise SDCError(f"argument 'sequence': dimension '{name}' is {table.type_of(name)}: of it no cells can be made")
+        if table.type_of(name).split("(")[0] not in _OF_ONE_FORM:
+            raise SDCError(
+                f"argument 'sequence': dimension '{name}' is {table.type_of(name)}: of it no cells can be made"
+            )
     collated = "SELECT count(*) FROM duckdb_tables() WHERE contains(lower(sql), 'collate')"
     if catalog.first_row(cursor, f"SELECT ({collated}) > 0 OR current_setting('default_collation') <> ''") == (True,):
         raise SDCError("argument 'sequence' does not go with collations: texts that differ would be one")
     spread = catalog.first_row(cursor, _LEAST_VARIANCE, [policy.ptable])
     if spread is None or not spread[0] > 0:
-        raise SDCError(f"argument 'sequence': the p-table '{policy.ptable}' has sizes without noise: what is counted so is known")
+        raise SDCError(f"argument 'sequence': the p-table '{policy.ptable}' has sizes without noise")
     every = ", ".join(map(identifier, policy.dimensions))
     cells = catalog.first_row(cursor, f"SELECT count(*) FROM (SELECT DISTINCT {every} FROM {table.sql})")
     if cells is None or cells[0] > _MOST_CELLS:
-        raise SDCError(
-            f"argument 'sequence': the dimensions have more than {_MOST_CELLS} combinations: declare fewer or coarser ones"
-        )
+        raise SDCError(f"argument 'sequence': the dimensions have more than {_MOST_CELLS} combinations: declare fewer")
     secret = identifier(limit.secrets[0])
     fewest = max(policy.min_units, _FEWEST)
     values = f"SELECT count(*) AS n FROM {table.sql} GROUP BY {secret}"

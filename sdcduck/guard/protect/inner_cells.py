@@ -1,4 +1,4 @@
-"""What the numbers of a block count, as sets of the inner cells of a policy: for policies that limit the sequence of answers.
+"""What the numbers of a block count, as sets of inner cells: for policies that limit the sequence of answers.
 
 The same WHERE, keys and FILTER, over a small table of all combinations of dimensions in place of the records::
 
@@ -50,7 +50,8 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
     conditions = [parse_one(sql, read="duckdb") for sql in scope.method.steps.counted]
     shown = [parse_one(counted, read="duckdb") for _ in conditions]
     filtered = [
-        exp.Filter(this=one, expression=exp.Where(this=condition)) for one, condition in zip(shown, conditions, strict=True)
+        exp.Filter(this=one, expression=exp.Where(this=condition))
+        for one, condition in zip(shown, conditions, strict=True)
     ]
     named = [exp.alias_(one, f"_s{place}", quoted=True, copy=False) for place, one in enumerate(filtered)]
     sets.set("expressions", named)
