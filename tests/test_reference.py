@@ -234,6 +234,8 @@ CALLS = {
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
+    "sdc_sequence": "sdc_sequence('people')",
+    "sdc_sequence_forget": "sdc_sequence_forget('people', 'ann')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",

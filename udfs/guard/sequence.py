@@ -48,9 +48,7 @@ def read_sequence(
     if policy.kinds or not policy.one_row_per_unit:
         raise SDCError(f"argument 'sequence': '{mode}' is not available yet where a unit has several rows")
     if policy.population is not None:
-        raise SDCError(
-            f"argument 'sequence': '{mode}' does not go with 'population': what other tables tell of a unit is not counted"
-        )
+        raise SDCError(f"argument 'sequence': '{mode}' does not go with 'population': other tables tell more of a unit")
     if not secrets:
         raise wrong("secrets", "name the dimension that nobody should learn of a unit", "secrets := ['illness']")
     if len(secrets) > 1:

@@ -57,11 +57,9 @@ def plan_sequence_forget(session: Session, tbl: str | None, login: str | None) -
 
     def forget() -> pa.Table:
         register = catalog.file_of(session.cursor())
-        if register is None:
-            raise SDCError("the database is in no file, and nothing is kept of what was answered")
-        file, counted = KnowledgeFile(register, who), 0
+        counted = 0
         try:
-            if file.lines():
+            if register is not None and (file := KnowledgeFile(register, who)).lines():
                 with file.held() as held:
                     counted = _counted(held.lines()[1], name)
                     held.append(policy=name, verdict="forgotten")
