@@ -270,8 +270,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
             [policy.name, policy.label, None if policy.kinds else policy.unit,
              None if policy.kinds or policy.sequence.holds else policy.record_key, list(policy.dimensions),
              list(policy.measures), policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units,
-             policy.base, policy.publication, policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
-             list(policy.complete), policy.records, policy.preview],
+             policy.base, policy.publication, policy.count_column, policy.one_row_per_unit, policy.population,
+             policy.role, list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
