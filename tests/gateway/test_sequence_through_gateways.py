@@ -18,7 +18,7 @@ def test_two_gateways_of_a_file_count_together(tmp_path: Path) -> None:
     register = made(tmp_path / "register")
     with closing(sdcduck.connect(register, secret=SECRET)) as con:
         for user in ("ann", "bob"):
-            con.execute(f"FROM sdc_add_user('{user}', '{PASSWORD}')").fetchall()
+            con.execute(f"FROM sdc_create_user('{user}', '{PASSWORD}')").fetchall()
     gateways = [start(register, tmp_path / name) for name in ("one", "other")]
     try:
         for served in gateways:
@@ -28,7 +28,7 @@ def test_two_gateways_of_a_file_count_together(tmp_path: Path) -> None:
         assert [_told(served, "ann") for served in gateways] == [[2], [2]]
         assert _told(gateways[0], "bob") == [0]
         with pytest.raises(psycopg.Error, match="SDC070"):
-            _rows(gateways[1], "ann", "SELECT a, b, c, count(*) FROM people WHERE ill GROUP BY a, b, c")
+            _rows(gateways[1], "ann", "SELECT a, b, c, count(*) FROM people WHERE ill GROUP BY CUBE (a, b, c)")
     finally:
         for served in gateways:
             served.stop()
