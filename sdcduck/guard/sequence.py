@@ -82,8 +82,7 @@ class Cells:
     def tells(self, sets: Bits) -> npt.NDArray[np.bool_]:
         """In which cells a set has some of the units that have a value of the secret, and not all units."""
         by_cell = sets.reshape(len(sets), len(self.sizes), self.values)
-        found: Bits = by_cell.any(axis=2) & ~by_cell.all(axis=2)
-        return found
+        return np.asarray(by_cell.any(axis=2) & ~by_cell.all(axis=2), dtype=np.bool_)
 
     def answers(self, sets: Bits) -> dict[str, Answers]:
         """Of each value of the secret, what answers about these sets are.
