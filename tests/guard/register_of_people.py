@@ -11,7 +11,7 @@ import sdcduck
 from sdcduck.guard import Guard, Refused
 
 SECRET = b"a secret for the tests of sequences"
-POLICY = """FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, min_units := 3,
+POLICY = """FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, min_units := {least},
     sequence := 'precision', secrets := ['ill']{more})"""
 DIMENSIONS = "['a', 'b', 'c', 'ill']"
 
@@ -23,6 +23,7 @@ def made(
     seed: int = 0,
     turned: int | None = None,
     dimensions: str = DIMENSIONS,
+    least: int = 3,
     more: str = "",
 ) -> Path:
     """The file of a register.
@@ -38,12 +39,12 @@ def made(
             hash(i * 11 + 2) % 8 AS c, (hash(i * 13 + 3) % 10 < 3) <> (i = {turns}) AS ill
             FROM range({1000 * seed}, {1000 * seed + people}) t(i)""").fetchall()
         con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
-        declare(con, dimensions=dimensions, more=more)
+        declare(con, dimensions=dimensions, least=least, more=more)
     return path
 
 
-def declare(con: duckdb.DuckDBPyConnection, *, dimensions: str = DIMENSIONS, more: str = "") -> None:
-    con.execute(POLICY.format(dimensions=dimensions, more=more)).fetchall()
+def declare(con: duckdb.DuckDBPyConnection, *, dimensions: str = DIMENSIONS, least: int = 3, more: str = "") -> None:
+    con.execute(POLICY.format(dimensions=dimensions, least=least, more=more)).fetchall()
 
 
 def outcome(guard: Guard, query: str, user: str = "ann") -> str:
