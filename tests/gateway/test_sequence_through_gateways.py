@@ -24,7 +24,8 @@ def test_two_gateways_of_a_file_count_together(tmp_path: Path) -> None:
         for served in gateways:
             served.database = "people"
         assert [_told(served, "ann") for served in gateways] == [[0], [0]]
-        assert _asked(gateways[0], "ann", 1) and _asked(gateways[1], "ann", 2)
+        assert _asked(gateways[0], "ann", 1)
+        assert _asked(gateways[1], "ann", 2)
         assert [_told(served, "ann") for served in gateways] == [[2], [2]]
         assert _told(gateways[0], "bob") == [0]
         with pytest.raises(psycopg.Error, match="SDC070"):
