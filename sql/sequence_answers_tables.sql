@@ -23,7 +23,7 @@
 --| @output
 --| login | number | question | cells | new_sets | verdict
 --| ------+--------+----------+-------+----------+--------
---| @source this project; Bertino and others, and least squares as an attack: see `docs/sequence.md`
+--| @source this project
 
 --| sdc_sequence_forget(tbl, login) -> TABLE
 --| Begins anew with what a login was told of a table: as if it had asked nothing before.
