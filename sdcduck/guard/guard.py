@@ -118,11 +118,10 @@ class Guard:
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp)
+        laws = self._laws  # and not the guard itself, which is let go of with its connection
+        register = catalog.file_of(self._con)
         self._sequences = Sequences(
-            self._limited,
-            catalog.file_of(self._con),
-            lambda policy: self._laws.of(policy, "count"),
-            self._schema.is_settled,
+            self._limited, register, lambda policy: laws.of(policy, "count"), self._schema.is_settled
         )
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
@@ -339,6 +338,7 @@ class Guard:
 
     def close(self) -> None:
         """Ask no more: a file that only this guard held is free again."""
+        self._sequences.close()
         with self._alone:
             self._con.close()
         self.audit.settle()

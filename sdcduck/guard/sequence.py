@@ -155,6 +155,13 @@ class Sequences:
                 every = [counted for counted in rewritten.sets if counted.policy == name]
                 self._charge(policies[name], every, parameters, query, login)
 
+    def close(self) -> None:
+        """Let go of the tables of inner cells."""
+        with self._alone:
+            for _, cells in self._cells.values():
+                cells.cursor.close()
+            self._cells.clear()
+
     def told(self, login: str, policies: Iterable[Policy]) -> list[tuple[str, int, int, float, float]]:
         """Of each policy that limits it, what a login was told: answers, new sets, the least error and its limit.
 

@@ -80,11 +80,15 @@ def _counted(lines: list[Line], name: str) -> int:
 
 
 def _policy(session: Session, tbl: str | None) -> str:
-    """The folded name of a table that has a policy."""
+    """The folded name of a table that is there, or has a policy."""
     wanted = needed(tbl, "tbl", "name the table")
-    known = [policy.name for policy in catalog.policies(session.cursor()) if policy.label == "unit-level"]
+    cursor = session.cursor()
+    here = "database_name = current_database() AND schema_name = 'main' AND NOT internal"
+    tables = f"SELECT table_name FROM duckdb_tables() WHERE {here}"
+    rows = cursor.execute(f"{tables} UNION ALL SELECT view_name FROM duckdb_views() WHERE {here}").fetchall()
+    known = [*(policy.name for policy in catalog.policies(cursor)), *(name for (name,) in rows)]
     if folded(wanted) not in map(folded, known):
-        raise unknown("policy", wanted, known)
+        raise unknown("table", wanted, known)
     return folded(wanted)
 
 
