@@ -50,6 +50,7 @@ CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
 --| @column units MAP(VARCHAR, INTEGER): where units are of several kinds, how many of each are needed
 --| @column owned MAP(VARCHAR, VARCHAR): of dimensions of which each value is of one unit, what they identify
+--| @column sequence VARCHAR: 'off': what many answers tell together is not counted; 'precision': it is, and limited for each login
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -61,7 +62,11 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
         p.name, p.label, p.method, p.dimensions, p.measures, p.min_units, p.population, coalesce(p.role, '') AS role,
         p.preview, _sdc_limits(s.value, 'bounds') AS bounds, _sdc_limits(s.value, 'bands') AS bands,
         _sdc_kinds(k.value) AS units,
-        json_transform(json_extract(s.value, '$.owned'), '"MAP(VARCHAR,VARCHAR)"') AS owned
+        json_transform(json_extract(s.value, '$.owned'), '"MAP(VARCHAR,VARCHAR)"') AS owned,
+        CASE
+            WHEN p.label = 'unit-level'
+                THEN coalesce(json_extract_string(CASE WHEN p.record_key IS NULL THEN q.value END, '$.mode'), 'off')
+        END AS sequence
     FROM sdc.policies p
         LEFT JOIN sdc.settings s
             ON starts_with(s.name, 'limits ')
@@ -73,6 +78,11 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
                 AND p.name = CASE WHEN starts_with(k.name, 'kinds ') THEN json_extract_string(k.value, '$.name') END
                 AND coalesce(p.role, '')
                     = CASE WHEN starts_with(k.name, 'kinds ') THEN json_extract_string(k.value, '$.role') END
+        LEFT JOIN sdc.settings q
+            ON starts_with(q.name, 'sequence ')
+                AND p.name = CASE WHEN starts_with(q.name, 'sequence ') THEN json_extract_string(q.value, '$.name') END
+                AND coalesce(p.role, '')
+                    = CASE WHEN starts_with(q.name, 'sequence ') THEN json_extract_string(q.value, '$.role') END
     ORDER BY p.name, p.role;
 
 -- An expression of an analyst over one record, NULL where it fails. The optimiser does not look into a lambda: beside one

@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse') -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -34,6 +34,12 @@
 --|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
+--| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not; 'precision': questions are refused
+--|      that would tell a login too much with all that it was told before (cell_key, counts, one row a unit, a database in a file)
+--| @arg least_error DOUBLE: the standard error with which an attacker by least squares would know the secret of few units, as a
+--|      share of that of somebody who was told nothing: it does not fall below this
+--| @arg secrets VARCHAR[]: the dimension that nobody should learn of a unit; who has which other dimensions is taken as known
+--| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

@@ -33,6 +33,29 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class SequenceLimit:
+    """When a login has been told enough, see `sdc_protect`.
+
+    Attributes:
+        mode: 'off', or how it is measured what somebody knows after all answers.
+        least_error: the least standard error that an attacker may reach for few units, as a share of that of somebody
+            who was told nothing.
+        secrets: the columns that nobody should learn of a unit.
+        on_breach: 'refuse' or 'log'.
+    """
+
+    mode: str = "off"
+    least_error: float = 0.8
+    secrets: tuple[str, ...] = ()
+    on_breach: str = "refuse"
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is limited."""
+        return self.mode != "off"
+
+
+@dataclass(frozen=True)
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
@@ -70,6 +93,7 @@ class Policy:
     bands: Limits = ()
     owned: tuple[tuple[str, str], ...] = ()
     kinds: tuple[Kind, ...] = ()
+    sequence: SequenceLimit = SequenceLimit()
 
     @property
     def others(self) -> tuple[Kind, ...]:
@@ -91,6 +115,7 @@ class Policy:
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     (limits, owned), kinds = _stored_limits(con), _stored_kinds(con)
+    sequences = _stored_sequences(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
@@ -106,7 +131,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
                 label == "unit-level" and method in _METHODS and all((dimensions, min_units))
                 and (unit or (name, role or "") in kinds)
                 and (method != "cell_key" or all((ptable, magnitude_ptable, noise_secret)))
-                and (method not in ("cell_key", "rounding") or record_key or (name, role or "") in kinds)
+                and (method not in ("cell_key", "rounding") or record_key or (name, role or "") in kinds
+                     or (name, role or "") in sequences)
                 and (method != "rounding" or base)
                 and (method != "suppression" or publication)
             ),
@@ -118,7 +144,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             publication, count_column, one_row_per_unit, population, role, complete, records, preview,
             noise_secret in rows
     ]  # fmt: skip
-    return [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
+    every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
+    return [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
 
 
 def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
@@ -130,6 +157,14 @@ def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
     return replace(
         policy, unit=first.unit, record_key=first.record_key, kinds=kinds, is_whole=policy.is_whole and keyed
     )
+
+
+def _of_sequence(policy: Policy, stored: tuple[str, SequenceLimit] | None) -> Policy:
+    """A policy with what it limits of the sequence of answers."""
+    if stored is None or policy.record_key is not None:
+        return policy
+    key, limit = stored
+    return replace(policy, record_key=key, sequence=limit)
 
 
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
@@ -164,6 +199,22 @@ def _stored_kinds(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple
     return {
         (stored["name"], stored["role"]): tuple(
             Kind(one["unit"], one["record_key"], int(one["min_units"])) for one in stored["kinds"]
+        )
+        for stored in (json.loads(text) for (text,) in rows)
+    }
+
+
+def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[str, SequenceLimit]]:
+    """By name and role of the policy, the column of its record keys, and what it limits of the sequence of answers.
+
+    They are settings, and `sdc.policies` has no record key there: an older sdcduck, which would answer any number of
+    questions, takes the policy for one of which parts were removed.
+    """
+    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'sequence ')").fetchall()
+    return {
+        (stored["name"], stored["role"]): (
+            stored["record_key"],
+            SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
         )
         for stored in (json.loads(text) for (text,) in rows)
     }
@@ -217,10 +268,10 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         con.execute(
             f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
             [policy.name, policy.label, None if policy.kinds else policy.unit,
-             None if policy.kinds else policy.record_key, list(policy.dimensions), list(policy.measures),
-             policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units, policy.base, policy.publication,
-             policy.count_column, policy.one_row_per_unit, policy.population, policy.role,
-             list(policy.complete), policy.records, policy.preview],
+             None if policy.kinds or policy.sequence.holds else policy.record_key, list(policy.dimensions),
+             list(policy.measures), policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units,
+             policy.base, policy.publication, policy.count_column, policy.one_row_per_unit, policy.population,
+             policy.role, list(policy.complete), policy.records, policy.preview],
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
@@ -232,6 +283,14 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
             every = [{"unit": k.unit, "record_key": k.record_key, "min_units": k.min_units} for k in policy.kinds]
             stored = json.dumps({"name": policy.name, "role": policy.role, "kinds": every})
             set_setting(con, _kinds_of(policy.name, policy.role), stored)
+        if policy.sequence.holds:
+            limit = policy.sequence
+            of_limit = {"mode": limit.mode, "least_error": limit.least_error, "on_breach": limit.on_breach}
+            stored = json.dumps(
+                {"name": policy.name, "role": policy.role, "record_key": policy.record_key, **of_limit}
+                | {"secrets": list(limit.secrets)}
+            )
+            set_setting(con, _sequence_of(policy.name, policy.role), stored)
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
@@ -269,6 +328,10 @@ def _limits_of(name: str, role: str) -> str:
 
 def _kinds_of(name: str, role: str) -> str:
     return f"kinds {json.dumps([folded(name), folded(role)])}"
+
+
+def _sequence_of(name: str, role: str) -> str:
+    return f"sequence {json.dumps([folded(name), folded(role)])}"
 
 
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
@@ -310,8 +373,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [_columns_of(name, role), _preview_of(name, role), _limits_of(name, role), _kinds_of(name, role)]
-    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?, ?)", kept)
+    kept = [of(name, role) for of in (_columns_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
+    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?, ?, ?)", kept)
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:

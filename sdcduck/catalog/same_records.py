@@ -111,6 +111,8 @@ def _shared(mine: Read, theirs: Read, public: set[Table]) -> tuple[list[Table], 
 
 def _policies_differ(one: Policy, other: Policy) -> str | None:
     """What makes two policies answer the same question about the same records with two numbers; None: nothing."""
+    if one.sequence.holds or other.sequence.holds:  # what is told under one policy is not counted under the other
+        return "sequence: one policy counts what its own answers tell"
     if one.method != other.method:
         return f"method ('{one.method}' and '{other.method}')"
     if one.method == "suppression":

@@ -44,6 +44,8 @@ class Steps:
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, str], str] = {}
+        self.counted: dict[str, None] = {}
+        """The conditions for records whose number is published, or decides what is."""
 
     def call(self, sql: str) -> str:
         """A call over records: the SQL of the column that it becomes."""
@@ -90,6 +92,18 @@ class Total(NamedTuple):
 _COLUMN = re.compile(rf'"{NUMBERS}"\."(_f\d+_\d+)"')
 
 
+class Sets(NamedTuple):
+    """What the numbers of a block count.
+
+    Attributes:
+        policy: the name of the table.
+        query: the SELECT of the sets, over its inner cells.
+    """
+
+    policy: str
+    query: exp.Select
+
+
 @dataclass(frozen=True)
 class Numbered:
     """The group keys and the numbers of a block.
@@ -103,6 +117,7 @@ class Numbered:
         formulas: what is made of these, each the SQL of an expression.
         around: what is written before and after the text of ``grouped``.
         order: what is written behind that, to put the groups in the order of their keys; empty: they need none.
+        sets: what each number counts, where a policy limits the sequence of answers.
     """
 
     columns: tuple[str, ...]
@@ -110,6 +125,7 @@ class Numbered:
     formulas: tuple[str, ...]
     around: tuple[str, str]
     order: str
+    sets: Sets | None = None
 
 
 def chosen(condition: str, value: str) -> str:

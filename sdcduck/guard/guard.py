@@ -31,6 +31,7 @@ from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.schema import Schema
+from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
 
@@ -122,12 +123,16 @@ class Guard:
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp, macros.own)
+        laws, limited = self._laws, self._limited  # and not the guard itself, which is let go of with its connection
         file = catalog.file_of(self._con)
         beside = None if file is None else plan_file_beside(file)
         if plans_only and beside is None:
             raise SDCError("plans are kept beside a database file, and this database is in memory")
-        self.plans = Plans(beside, role=folded(role), only=plans_only, rules=self._plan_rules)
+        self.plans = Plans(beside, role=folded(role), only=plans_only, rules=lambda: _plan_rules(limited))
         """The plans of those who ask."""
+        self._sequences = Sequences(
+            self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
+        )
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -162,6 +167,7 @@ class Guard:
             rewritten = self._rewrite(planned.question, version, user)
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
+            self.charge(rewritten, parameters, query, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
@@ -258,6 +264,14 @@ class Guard:
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
 
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
+        """Write down what the answer to a question tells, where a policy limits that; before it is made.
+
+        Raises:
+            Refused: too much would be known.
+        """
+        self._sequences.charge(rewritten, parameters, query, user)
+
     def stream(
         self,
         query: str,
@@ -342,6 +356,7 @@ class Guard:
 
     def close(self) -> None:
         """Ask no more: a file that only this guard held is free again."""
+        self._sequences.close()
         with self._alone:
             self._con.close()
         self.audit.settle()
@@ -390,9 +405,11 @@ class Guard:
             self._schema.check_unique(unique)
         return rewritten
 
-    def _plan_rules(self) -> PlanRules:
-        stored = self._limited.rows(PLAN_RULES_SQL)
-        return PlanRules.of(stored[0][0] if stored else None)
+    @in_memory()
+    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float, float]]:
+        with self._alone:
+            every = list(self._schema.policies(version).values())
+        return self._sequences.told(user, every)
 
     @in_memory()
     def _database(self) -> str:
@@ -463,6 +480,15 @@ class _Told:
         """The columns of an answer."""
         return self._guard._described(query, self._version, self._user, self._first)
 
+    def told(self) -> list[tuple[str, int, int, float, float]]:
+        """What whoever asks was told so far."""
+        return self._guard._told(self._user, self._version)
+
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""
         return self._guard._answers(query, self._version)
+
+
+def _plan_rules(limited: Limited) -> PlanRules:
+    stored = limited.rows(PLAN_RULES_SQL)
+    return PlanRules.of(stored[0][0] if stored else None)

@@ -49,6 +49,8 @@ _TABLE_INFO = {
     "cid": "INTEGER", "name": "VARCHAR", "type": "VARCHAR", "notnull": "BOOLEAN", "dflt_value": "VARCHAR",
     "pk": "BOOLEAN",
 }  # fmt: skip
+_SEQUENCE = "sdc_sequence"
+_TOLD = {"name": "VARCHAR", "answers": "BIGINT", "sets": "BIGINT", "least_error": "DOUBLE", "limit": "DOUBLE"}
 _SCHEMAS = {"database_name": "VARCHAR", "schema_name": "VARCHAR", "current": "BOOLEAN"}
 
 
@@ -66,6 +68,9 @@ class Known(Protocol):
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""
+
+    def told(self) -> list[tuple[str, int, int, float, float]]:
+        """Of each table that limits it, what whoever asks was told: answers, sets, the least error and its limit."""
 
 
 def listed(query: str, known: Known) -> str:
@@ -129,6 +134,8 @@ class _Asked:
                 return names(self._known)
             if said == ["databases"]:
                 return rows_of({"database_name": "VARCHAR"}, [(self._known.database(),)])
+            if said == [_SEQUENCE]:
+                return rows_of(_TOLD, self._known.told(), order=["name"])
             if said == ["schemas"]:
                 return rows_of(_SCHEMAS, [(self._known.database(), "main", True)])
         if said[:1] == ["table"] and len(said) > 1:
@@ -231,7 +238,7 @@ def table_info(known: Known, name: Token) -> _List:
     return rows_of(_TABLE_INFO, rows, order=["cid"])
 
 
-Cell = str | int | bool | None | tuple[str, ...]
+Cell = str | int | float | bool | None | tuple[str, ...]
 
 
 def rows_of(columns: dict[str, str], rows: Sequence[Sequence[Cell]], *, order: Sequence[str] = ()) -> _List:

@@ -59,6 +59,9 @@ class Asked(Protocol):
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of its answer are worth."""
 
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
+        """Write down what its answer tells, or refuse it."""
+
 
 class Question:
     """A question, from the text to the last row (`Guard.question`, `Guard.stream`).
@@ -113,6 +116,7 @@ class Question:
             self._first = None
             if self._stopped:
                 raise Refused("SDC091")
+            self._guard.charge(self._rewritten, parameters, self._query, self._user)
             constant = None if parameters else self._guard.constants.get(self._rewritten.sql)
             if constant is not None:
                 columns = self._repeat(constant)

@@ -56,6 +56,19 @@ REASONS = {
         "Ask for counts; most methods answer sum and avg of measures, too.",
     ),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
+    "SDC070": (
+        "too much would be known of few units, with all that was answered before",
+        "What was answered before is answered again, and so is what does not ask for the secret; else ask for larger "
+        "groups, of fewer columns at a time.",
+    ),
+    "SDC071": (
+        "a question of which it is not known what it adds to earlier answers",
+        "Of this table counts are answered, by its dimensions: SELECT .., count(*) .. WHERE .. GROUP BY ..",
+    ),
+    "SDC072": (
+        "what was answered before cannot be looked up or written down",
+        "No question about this table is answered until it can; tell the custodian.",
+    ),
     "SDC075": (
         "a plan that does not go on",
         "A step is opened by its own trace and text, after the one before it was answered; what was aborted stays so.",

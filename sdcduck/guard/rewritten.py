@@ -52,6 +52,21 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """What the numbers of one block count.
+
+    Attributes:
+        policy: the name of the table.
+        sql: the query for the sets of inner cells.
+        parameters: that stand in it.
+    """
+
+    policy: str
+    sql: str
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Rewritten:
     """A query that may run.
 
@@ -68,6 +83,7 @@ class Rewritten:
         constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
         shapes: of these tables, which must still be the same.
         preview: the policy of the table that it shows made-up rows of.
+        sets: queries for what is counted, over the inner cells of policies that limit the sequence of answers.
         rows: that may be in memory at once, for they may be wide; None: as many as of any query.
     """
 
@@ -84,3 +100,4 @@ class Rewritten:
     shapes: tuple[Shape, ...] = ()
     rows: int | None = None
     preview: Policy | None = None
+    sets: tuple[Counted, ...] = ()

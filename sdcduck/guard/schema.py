@@ -403,6 +403,10 @@ class Schema:
         if name in self._unchanging_sources and checks.is_settled(policy):
             self._as_declared.add(asked)
 
+    def is_settled(self, policy: Policy) -> bool:
+        """Whether the records of a policy were looked at, and cannot change any more."""
+        return (policy.name, policy.role) in self._as_declared
+
     def stamp(self, policy: Policy) -> object:
         """Another one when what the noise of a policy is made of is another, as `check_facts` found it last."""
         return self._checks[str(policy.method)].stamp(policy)

@@ -20,6 +20,7 @@ from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
+from sdcduck.udfs.guard.sequence import check_sequence, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
@@ -34,7 +35,8 @@ def plan_protect(
     measures: Sequence[str] | None, method: str | None, ptable: str | None, magnitude_ptable: str | None,
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
-    units: Sequence[str] | None, here: Sequence[str],
+    units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
+    on_breach: str | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -76,6 +78,10 @@ def plan_protect(
         () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
         kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
+    limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
+    if limit.holds:
+        check_sequence(cursor, table, policy, limit)
+        policy = replace(policy, sequence=limit)
     _check_not_public(cursor, policy)
     _check_population(cursor, policy)
     check_owned(cursor, policy)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.sequence import check, cubes, plans, policy_distance
+from sdcduck.udfs.sequence import answers, check, cubes, plans, policy_distance
 
 FAMILIES = (
     Family(
         name="sequence",
         stored=("sequence.sql",),
-        temporary=("sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql"),
-        planners=(*policy_distance.PLANNERS, *cubes.PLANNERS, *plans.PLANNERS, *check.PLANNERS),
+        temporary=(
+            "sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql",
+            "sequence_answers_tables.sql",
+        ),  # fmt: skip
+        planners=(
+            *policy_distance.PLANNERS, *cubes.PLANNERS, *plans.PLANNERS, *check.PLANNERS, *answers.PLANNERS,
+        ),  # fmt: skip
     ),
 )

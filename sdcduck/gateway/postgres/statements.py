@@ -274,7 +274,7 @@ def _show(text: str) -> Statement:
     words = " ".join(text.lower().split()).removeprefix("show ")
     if words in _SHOWN_AS:
         return Show(_SHOWN_AS[words])
-    if re.fullmatch(r"(all )?tables|tables from .*|databases|schemas", words) or _ODD_NAME.fullmatch(text):
+    if re.fullmatch(r"(all )?tables|tables from .*|databases|schemas|sdc_sequence", words) or _ODD_NAME.fullmatch(text):
         return Ask(text)  # the guard lists what there is
     found = _match(r'show\s+"?([\w.]+)"?', text)
     return Show(found[1].lower())

@@ -108,6 +108,15 @@ class CellKey:
     def _own(self, quantity: str) -> int:
         return own_key(quantity, self.policy.noise_secret)
 
+    def _counts_only(self) -> None:
+        """Refuse numbers whose noise is not that of counts, where the sequence of answers is limited.
+
+        Raises:
+            Refused: it is.
+        """
+        if self.policy.sequence.holds:
+            raise Refused("SDC071", "anything but counts")
+
     def _own_of_rows(self) -> str:
         return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
 
@@ -133,6 +142,7 @@ class CellKey:
 
     def _counted(self, records: str, condition: str) -> str:
         """``sdc_count`` in the steps that DuckDB plans fastest: see ``_sdc_stepped_count``."""
+        self.steps.counted[condition] = None
         call, column = self.steps.call, self.steps.column
         key, ptable = self._key(records), literal(str(self.policy.ptable))
         number, keys = call(f"count({chosen(condition, '1')})"), chosen(condition, key)
@@ -147,6 +157,7 @@ class CellKey:
 
         And that of a sum, where a unit has several. With one row a unit this is ``sdc_count``.
         """
+        self._counts_only()
         call, key = self.steps.call, self._key(records)
         some = f"({number}) > 0"
         ones, keys = chosen(some, "1"), chosen(some, key)
@@ -177,6 +188,7 @@ class CellKey:
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The same, whoever has a value."""
+        self._counts_only()
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
         ptable = literal(str(self.policy.magnitude_ptable))
@@ -246,6 +258,7 @@ class CellKey:
 
         NULL where there is one would tell of it.
         """
+        self._counts_only()
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
         known = self._has_value(records, measure, condition)
         spread = (
@@ -257,6 +270,7 @@ class CellKey:
 
     def variance_of_units(self, records: str, rows: str, total: str, squares: str, called: str) -> str:
         """The variance among the rows of units, of which each has so many with this sum and this sum of squares."""
+        self._counts_only()
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
         own_grid = self._own_of_grid(f"variance of {called}")
         own = f"{self._own(f'variance of {called}')}, {own_grid}, {self._own_of_rows()}"
@@ -265,12 +279,14 @@ class CellKey:
 
     def quantile_of_units(self, records: str, bins: str, share: str) -> str:
         """The quantile of the rows of units, of which each has these values, in bins."""
+        self._counts_only()
         tables = f"{literal(str(self.policy.ptable))}, {literal(str(self.policy.magnitude_ptable))}"
         found = f"_sdc_quantile_of_units({bins}, {self._key(records)}, {share}, {tables}, {self._own_of_rows()})"
         return self._enough(records, f"len({bins}) > 0", found)
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """``sdc_quantile``, NULL for small groups."""
+        self._counts_only()
         ptable = literal(str(self.policy.ptable))
         found = f"sdc_quantile({measure}, {self._key(records)}, {share}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, self._has_value(records, measure, condition), found)

@@ -62,6 +62,7 @@ def finish(draft: Draft) -> None:
         constant=draft.constant and len(draft.sql) <= _LONGEST_CONSTANT,
         shapes=draft.shapes,
         rows=draft.rows,
+        sets=draft.sets,
     )
 
 

@@ -14,7 +14,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.passes.reading import Reading
 from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.protect.protection import Protection
-from sdcduck.guard.rewritten import Origin, Rewritten
+from sdcduck.guard.rewritten import Counted, Origin, Rewritten
 from sdcduck.guard.schema import Columns, Schema
 from sdcduck.guard.shapes import Shape
 
@@ -84,6 +84,7 @@ class Draft:
         constant: whether the answer stands in the question.
         relations: that may be read.
         text: what runs, in its parts.
+        sets: the queries for what is counted, where the sequence of answers is limited.
         words: of time, which must not be the name of a column.
         sql: what runs.
         answer: the end; no further pass is needed.
@@ -121,6 +122,7 @@ class Draft:
     sql: str = field(init=False)
     answer: Rewritten | None = None
     sampled: bool = False
+    sets: tuple[Counted, ...] = ()
 
     def __post_init__(self) -> None:
         self.asked = self.query

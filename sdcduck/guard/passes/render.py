@@ -9,12 +9,13 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from sdcduck.guard.calls import Numbered
+from sdcduck.guard.calls import Numbered, Sets
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import Counted
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
@@ -28,6 +29,7 @@ def render(draft: Draft) -> None:
     (SELECT COUNT("people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
     WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
+    draft.sets = tuple(_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None:
         draft.text = text
@@ -35,6 +37,19 @@ def render(draft: Draft) -> None:
         raise Refused("SDC005", "text that reads in two ways")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
+
+
+def _sets(sets: Sets, draft: Draft) -> Counted:
+    """The query for what a block counts.
+
+    Raises:
+        Refused: its text does not read as its tree.
+    """
+    given = sorted({node.name for node in sets.query.find_all(exp.Parameter, exp.Placeholder)})
+    sql = _rendered(sets.query, draft.subscripts)
+    if sql is None:
+        raise Refused("SDC071", "text that reads in two ways")
+    return Counted(sets.policy, sql, tuple(given))
 
 
 def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool = False) -> Written | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp, parse_one
 
@@ -20,6 +20,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.before_joins import before_joins
+from sdcduck.guard.protect.inner_cells import counted_sets
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
@@ -136,7 +137,9 @@ def of_records(scope: Scope, released: Released) -> Numbered:
         inner.set("group", group)
     kept = "true" if group is None else scope.method.kept(scope.records_sql)
     steps = scope.method.steps
-    return with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
+    sets = counted_sets(scope, inner)
+    made = with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
+    return replace(made, sets=sets)
 
 
 def _has_total(scope: Scope) -> bool:
@@ -161,6 +164,8 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
 
     The rows of a unit carry the same record key, so that `max` is that key.
     """
+    if scope.policy.sequence.holds:
+        raise Refused("SDC071", "rows of units brought together: write its conditions into WHERE")
     keys = released.keys
     units = scope.over_source()
     brought_along, unit = _unit_of_groups(scope)

@@ -25,6 +25,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import family, is_wide
 from sdcduck.guard.methods import method_class
 from sdcduck.guard.methods.carried import CARRIED
+from sdcduck.guard.protect.inner_cells import refuse_beside_others
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Relation, Role
 from sdcduck.quoting import folded
@@ -36,6 +37,7 @@ def agreed(policies: Sequence[Policy]) -> Policy:
     Raises:
         Refused: they are of different units, of several kinds of them, or protected in different ways.
     """
+    refuse_beside_others(policies)
     first = policies[0]
     if len(policies) > 1 and any(policy.kinds for policy in policies):
         raise Refused("SDC035", _OF_KINDS)

@@ -16,6 +16,9 @@ _PAIR = re.compile(r"Refused:\n\n```SQL\n(?P<refused>.+?)\n```\n\nAnswered:\n\n`
 WITHOUT_QUERIES = {
     "SDC002",
     "SDC060",
+    "SDC070",
+    "SDC071",
+    "SDC072",
     "SDC075",
     "SDC076",
     "SDC077",

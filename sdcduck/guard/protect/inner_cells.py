@@ -1,0 +1,84 @@
+"""What the numbers of a block count, as sets of inner cells: for policies that limit the sequence of answers.
+
+The same WHERE, keys and FILTER, over a small table of all combinations of dimensions in place of the records::
+
+    SELECT region, count(*) FILTER (WHERE ill = 1) FROM people WHERE age > 60 GROUP BY region
+
+    SELECT list(people._sdc_place) AS _s0, list(people._sdc_place) FILTER (WHERE ill = 1) AS _s1
+    FROM temp.main._sdc_cells AS people WHERE age > 60 GROUP BY region
+
+What does not look at one table by its dimensions alone is refused: nobody would know what it tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp, parse_one
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.calls import Sets
+from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded, identifier
+
+CELLS, PLACE = "_sdc_cells", "_sdc_place"
+"""The table of inner cells, and its column with the number of each."""
+
+_TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+
+
+def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
+    """The SELECT of the sets that a block counts; None: nothing is limited.
+
+    Args:
+        grouped: the SELECT of its group keys.
+
+    Raises:
+        Refused: it looks at more than the dimensions of one table.
+    """
+    policy = scope.policy
+    if not policy.sequence.holds:
+        return None
+    from_ = grouped.args["from_"].this
+    if scope.relation.table is None or not isinstance(from_, exp.Table) or from_.name != policy.name:
+        raise Refused("SDC071", "a subquery of records: write its conditions into WHERE")
+    if grouped.args.get("joins") or grouped.args.get("laterals"):
+        raise Refused("SDC071", "a join with records: ask for counts, and join these")
+    sets = grouped.copy()
+    counted = f"list({scope.records_sql}.{identifier(PLACE)})"
+    conditions = [parse_one(sql, read="duckdb") for sql in scope.method.steps.counted]
+    shown = [parse_one(counted, read="duckdb") for _ in conditions]
+    filtered = [
+        exp.Filter(this=one, expression=exp.Where(this=condition))
+        for one, condition in zip(shown, conditions, strict=True)
+    ]
+    named = [exp.alias_(one, f"_s{place}", quoted=True, copy=False) for place, one in enumerate(filtered)]
+    sets.set("expressions", named)
+    _check(sets, scope.alias, policy)
+    sets.args["from_"].set(
+        "this", exp.table_(CELLS, "main", "temp", quoted=True, alias=exp.to_identifier(scope.alias, quoted=True))
+    )
+    return Sets(policy.name, sets)
+
+
+def _check(sets: exp.Select, alias: str, policy: Policy) -> None:
+    """Refuse what is not made of the dimensions of one table."""
+    if any(query is not sets for query in sets.find_all(exp.Query)):
+        raise Refused("SDC071", "a subquery beside records: ask it first, and write what it says into WHERE")
+    if sets.find(*_TIMES) is not None:
+        raise Refused("SDC071", "the time of day: write the date")
+    dimensions = {folded(name) for name in policy.dimensions} | {PLACE}
+    for column in sets.find_all(exp.Column):
+        if column.table != alias or folded(column.name) not in dimensions:
+            raise Refused("SDC071", f"{column.name}, which is no dimension")
+
+
+def refuse_beside_others(policies: Sequence[Policy]) -> None:
+    """Refuse records of a policy that limits the sequence of answers beside other records.
+
+    Raises:
+        Refused: there are.
+    """
+    if len(policies) > 1 and any(policy.sequence.holds for policy in policies):
+        raise Refused("SDC071", "records beside other records: ask for counts of each, and join these")

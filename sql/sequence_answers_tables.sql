@@ -1,0 +1,44 @@
+-- What logins were told so far by policies that limit the sequence of answers. They call Python.
+
+--| sdc_sequence(tbl, login := NULL) -> TABLE
+--| What logins were told of a table that is protected with `sequence := 'precision'`: one row for each answer that told something new.
+--|
+--| It is read from the files in `<database>.sequence`, beside the file of the database: what was asked, how many cells of the
+--| answer tell of the secret, how many of these were new, and how near the login has come. Answers that tell nothing new are in the audit log alone, and so are refusals.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @arg login VARCHAR: whose; NULL: all
+--| @column login VARCHAR: who asked, as the caller of the guard said
+--| @column number BIGINT: of the answer, from 1
+--| @column time TIMESTAMP: when it was charged, UTC; nothing is decided by it
+--| @column question VARCHAR: the first 2,000 characters
+--| @column cells BIGINT: sets of units in the answer that tell something of the secret
+--| @column new_sets BIGINT: of these, sets that the login had not asked for before
+--| @column least_error DOUBLE: the smallest standard error afterwards with which an attacker would know the secret of few units, as a
+--|      share of that of somebody who was told nothing; NULL: the custodian began anew
+--| @column verdict VARCHAR: 'answered'; 'breach', answered although it fell below the limit (`on_breach := 'log'`); 'forgotten', the
+--|      custodian began anew (`sdc_sequence_forget`)
+--| @example
+--| SELECT login, number, question, cells, new_sets, verdict FROM sdc_sequence('people');
+--| @output
+--| login | number | question | cells | new_sets | verdict
+--| ------+--------+----------+-------+----------+--------
+--| @source this project
+
+--| sdc_sequence_forget(tbl, login) -> TABLE
+--| Begins anew with what a login was told of a table: as if it had asked nothing before.
+--|
+--| The custodian decides so where the records are others now, so that what was told says nothing about them. A policy that was declared anew
+--| with other dimensions, or records that changed, stop all answers to logins that were told something before, until then. What was told stays written down.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @arg login VARCHAR: whose
+--| @column login VARCHAR: whose
+--| @column answers BIGINT: that are not counted any more
+--| @example
+--| SELECT answers FROM sdc_sequence_forget('people', 'ann');
+--| @output
+--| answers
+--| -------
+--|       0
+--| @source this project

@@ -1,0 +1,49 @@
+"""What a login was told is counted over its sessions, and over the gateways of a file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from register_of_people import SECRET, made
+from served_gateway import PASSWORD, Served, start
+
+import sdcduck
+
+psycopg = pytest.importorskip("psycopg")
+
+
+def test_two_gateways_of_a_file_count_together(tmp_path: Path) -> None:
+    register = made(tmp_path / "register")
+    with closing(sdcduck.connect(register, secret=SECRET)) as con:
+        for user in ("ann", "bob"):
+            con.execute(f"FROM sdc_create_user('{user}', '{PASSWORD}')").fetchall()
+    gateways = [start(register, tmp_path / name) for name in ("one", "other")]
+    try:
+        for served in gateways:
+            served.database = "people"
+        assert [_told(served, "ann") for served in gateways] == [[0], [0]]
+        assert _asked(gateways[0], "ann", 1)
+        assert _asked(gateways[1], "ann", 2)
+        assert [_told(served, "ann") for served in gateways] == [[2], [2]]
+        assert _told(gateways[0], "bob") == [0]
+        with pytest.raises(psycopg.Error, match="SDC070"):
+            _rows(gateways[1], "ann", "SELECT a, b, c, count(*) FROM people WHERE ill GROUP BY CUBE (a, b, c)")
+    finally:
+        for served in gateways:
+            served.stop()
+
+
+def _rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(**{**served.options, "user": user}, autocommit=True) as con:
+        found: list[tuple[object, ...]] = con.execute(query).fetchall()
+    return found
+
+
+def _asked(served: Served, user: str, value: int) -> bool:
+    return len(_rows(served, user, f"SELECT count(*) FROM people WHERE ill AND a = {value}")) == 1
+
+
+def _told(served: Served, user: str) -> list[object]:
+    return [row[1] for row in _rows(served, user, "SHOW sdc_sequence")]

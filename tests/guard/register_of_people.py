@@ -1,0 +1,56 @@
+"""A register of people of whom it is a secret who is ill, with a limit on what many answers tell together."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+
+SECRET = b"a secret for the tests of sequences"
+POLICY = """FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, min_units := {least},
+    sequence := 'precision', secrets := ['ill']{more})"""
+DIMENSIONS = "['a', 'b', 'c', 'ill']"
+
+
+def made(
+    folder: Path,
+    *,
+    people: int = 60,
+    seed: int = 0,
+    turned: int | None = None,
+    dimensions: str = DIMENSIONS,
+    least: int = 3,
+    more: str = "",
+) -> Path:
+    """The file of a register.
+
+    Args:
+        turned: the person who is ill if nobody else would say so, and the other way round.
+    """
+    folder.mkdir(exist_ok=True)
+    path = folder / "people.duckdb"
+    with closing(sdcduck.connect(path, secret=SECRET)) as con:
+        turns = -1 if turned is None else 1000 * seed + turned
+        con.execute(f"""CREATE TABLE people AS SELECT i AS person_id, hash(i) % 8 AS a, hash(i * 7 + 1) % 8 AS b,
+            hash(i * 11 + 2) % 8 AS c, (hash(i * 13 + 3) % 10 < 3) <> (i = {turns}) AS ill
+            FROM range({1000 * seed}, {1000 * seed + people}) t(i)""").fetchall()
+        con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+        declare(con, dimensions=dimensions, least=least, more=more)
+    return path
+
+
+def declare(con: duckdb.DuckDBPyConnection, *, dimensions: str = DIMENSIONS, least: int = 3, more: str = "") -> None:
+    con.execute(POLICY.format(dimensions=dimensions, least=least, more=more)).fetchall()
+
+
+def outcome(guard: Guard, query: str, user: str = "ann") -> str:
+    """The code of the refusal, or 'answered'."""
+    try:
+        guard.sql(query, user=user)
+    except Refused as refused:
+        return refused.code
+    return "answered"
