@@ -122,6 +122,7 @@ from sdcduck.catalog.views import (
     Read,
     has_records_of,
     is_view,
+    note_definitions,
     read_by,
     records_behind,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "PAIRS",
     "TABLES_SQL",
     "Declared",
+    "Definition",
     "Kind",
     "Output",
     "Policy",
@@ -171,6 +173,7 @@ __all__ = [
     "keys_are_spread",
     "measure_of_keys",
     "note_columns",
+    "note_definitions",
     "note_stencil",
     "open_in_role",
     "open_twice",

@@ -83,7 +83,8 @@ def plan_protect(
 
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
-        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
+        made_of = catalog.read_by(cursor, table.text).definition
+        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
         return pa.table(
             {
                 "name": [table.text],
