@@ -189,7 +189,7 @@ class Declared:
     definitions: Mapping[str, str]
 
     def definition(self, policy: Policy) -> Definition | None:
-        """What a relation was made of when it was declared; None: nobody wrote it down in a file of an older version."""
+        """What a relation was made of when it was declared; None: an older version did not write it down."""
         stored = self.definitions.get(_definition_of(policy.name, policy.role))
         return None if stored is None else tuple((name, kind, text) for name, kind, text in json.loads(stored))
 
