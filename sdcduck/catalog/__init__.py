@@ -82,6 +82,7 @@ from sdcduck.catalog.records import (
 )
 from sdcduck.catalog.relations import (
     Declared,
+    Definition,
     Kind,
     Policy,
     declared,
