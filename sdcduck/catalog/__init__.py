@@ -84,6 +84,7 @@ from sdcduck.catalog.records import (
 )
 from sdcduck.catalog.relations import (
     Declared,
+    Definition,
     Kind,
     Policy,
     SequenceLimit,
@@ -125,6 +126,7 @@ from sdcduck.catalog.views import (
     Read,
     has_records_of,
     is_view,
+    note_definitions,
     read_by,
     records_behind,
 )
@@ -136,6 +138,7 @@ __all__ = [
     "PAIRS",
     "TABLES_SQL",
     "Declared",
+    "Definition",
     "Kind",
     "Output",
     "Policy",
@@ -176,6 +179,7 @@ __all__ = [
     "keys_are_spread",
     "measure_of_keys",
     "note_columns",
+    "note_definitions",
     "note_stencil",
     "open_in_role",
     "open_twice",

@@ -16,6 +16,9 @@ from sdcduck.quoting import folded, folded_sql, identifier
 Limits = tuple[tuple[str, tuple[float, ...]], ...]
 """Measures and numbers in ascending order: the ends of what values are taken for, or the borders of bands."""
 
+Definition = tuple[tuple[str, str, str], ...]
+"""What a view is made of: views and macros, of each its name, its parameters, and the query that it is."""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -228,11 +231,18 @@ class Declared:
         version: another one whenever a policy changes.
         database: in which they are.
         columns: of each relation when it was declared, by the name of the setting that has them.
+        definitions: what each was made of then, in the same way.
     """
 
     version: str
     database: str
     columns: Mapping[str, str]
+    definitions: Mapping[str, str]
+
+    def definition(self, policy: Policy) -> Definition | None:
+        """What a relation was made of when it was declared; None: an older version did not write it down."""
+        stored = self.definitions.get(_definition_of(policy.name, policy.role))
+        return None if stored is None else tuple((name, kind, text) for name, kind, text in json.loads(stored))
 
     def has_its_columns(self, policy: Policy, columns: Sequence[str]) -> bool:
         """Whether a relation of these columns has all of when it was declared, in that order, whatever came to them.
@@ -251,16 +261,22 @@ def declared(con: duckdb.DuckDBPyConnection) -> Declared:
     """What is known of all policies now."""
     rows = con.execute("SELECT name, value, current_database() FROM sdc.settings").fetchall()
     stored = {name: value for name, value, _ in rows}
-    columns = {name: value for name, value in stored.items() if name.startswith(_COLUMNS)}
-    return Declared(stored.get("policies", ""), rows[0][2] if rows else current_database(con), columns)
+    columns, definitions = (
+        {name: value for name, value in stored.items() if name.startswith(kind)} for kind in (_COLUMNS, _DEFINITION)
+    )
+    return Declared(stored.get("policies", ""), rows[0][2] if rows else current_database(con), columns, definitions)
 
 
 def _policies_changed(con: duckdb.DuckDBPyConnection) -> None:
     set_setting(con, "policies", secrets.token_hex(8))
 
 
-def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
-    """Store a policy, replacing that of the same relation and role, all or nothing."""
+def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Definition = ()) -> None:
+    """Store a policy, replacing that of the same relation and role, all or nothing.
+
+    Args:
+        definition: what its view is made of.
+    """
     columns = columns_now(con, policy.name) if policy.label == "unit-level" else []
     con.begin()
     try:
@@ -275,6 +291,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy) -> None:
         )  # fmt: skip
         if columns:
             set_setting(con, _columns_of(policy.name, policy.role), json.dumps(columns))
+            store_definition(con, policy, definition)
         if policy.bounds or policy.bands or policy.owned:
             limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands), "owned": dict(policy.owned)}
             stored = json.dumps({"name": policy.name, "role": policy.role, **limits})
@@ -316,6 +333,23 @@ _COLUMNS = "columns "
 
 def _columns_of(name: str, role: str) -> str:
     return f"{_COLUMNS}{json.dumps([folded(name), folded(role)])}"
+
+
+_DEFINITION = "definition "
+
+
+def _definition_of(name: str, role: str) -> str:
+    return f"{_DEFINITION}{json.dumps([folded(name), folded(role)])}"
+
+
+def has_definition(con: duckdb.DuckDBPyConnection, policy: Policy) -> bool:
+    """Whether it is stored what a relation was made of when it was declared."""
+    return setting(con, _definition_of(policy.name, policy.role)) is not None
+
+
+def store_definition(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Definition) -> None:
+    """Store what a relation is made of."""
+    set_setting(con, _definition_of(policy.name, policy.role), json.dumps(definition))
 
 
 def _preview_of(name: str, role: str) -> str:
@@ -373,7 +407,7 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [of(name, role) for of in (_columns_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
+    kept = [of(name, role) for of in (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
     con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?, ?, ?)", kept)
 
 

@@ -8,6 +8,7 @@ from itertools import product
 
 import duckdb
 
+from sdcduck.catalog.copies import copied
 from sdcduck.catalog.database import current_database, first_row
 from sdcduck.catalog.lineage import stored_column
 from sdcduck.catalog.relations import Kind, Policy
@@ -24,13 +25,15 @@ class Twice:
 
     Attributes:
         other: the relation beside the one that was looked at.
-        shared: what both read: a table, a file or a function.
+        shared: what both read: a table, a file or a function; of copies, a column that tells that they are.
         differs: what is not the same in both policies.
+        is_copy: whether they read nothing together, and have the same records all the same.
     """
 
     other: str
     shared: str
     differs: str
+    is_copy: bool = False
 
 
 def held(stored: Sequence[Policy], role: str) -> dict[str, Policy]:
@@ -49,7 +52,7 @@ def open_twice(con: duckdb.DuckDBPyConnection, policy: Policy, stored: Sequence[
     roles = {policy.role} if policy.role else {"", *(one.role for one in known)}
     reads = _Reads(con)
     for role in sorted(roles):
-        found = open_in_role(con, policy, held(known, role), reads)
+        found = open_in_role(con, policy, held(known, role), reads, copies=True)
         if found is not None:
             return found
     return None
@@ -60,12 +63,15 @@ def open_in_role(
     policy: Policy,
     held_there: dict[str, Policy],
     reads: Callable[[str], Read] | None = None,
+    *,
+    copies: bool = False,
 ) -> Twice | None:
     """The same among policies that hold for a role.
 
     Args:
         held_there: by folded name.
         reads: what a relation reads.
+        copies: whether to look for copies, too, which takes looking at all records.
     """
     if held_there.get(folded(policy.name)) != policy:
         return None  # in this role another policy comes first
@@ -77,11 +83,35 @@ def open_in_role(
             continue
         tables, rest = _shared(reads(policy.name), reads(other.name), public)
         if not tables and not rest:
+            twice = _open_as_copy(con, policy, other) if copies else None
+            if twice is not None:
+                return twice
             continue
         differs = _policies_differ(policy, other) or _units_differ(con, policy, other, tables)
         differs = differs or _measures_differ(con, policy, other)
         if differs is not None:
             return Twice(other.name, [*(name for _, _, name in tables), *rest][0], differs)
+    return None
+
+
+def _open_as_copy(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy) -> Twice | None:
+    """The other policy, where it is of a copy of the same records, and makes another noise in the same way."""
+    if one.method != other.method or one.method not in ("cell_key", "rounding"):
+        return None
+    tables = [(policy.ptable, policy.magnitude_ptable) for policy in (one, other)]
+    for mine, its in product(_kinds(one), _kinds(other)):
+        differs = None
+        if one.method == "cell_key" and tables[0] != tables[1]:
+            differs = "p-tables"
+        elif one.method == "rounding" and one.base != other.base:
+            differs = f"base ({one.base} and {other.base})"
+        else:
+            units = _compared(con, (one.name, mine), (other.name, its))
+            if units is not None and units.other_keys > units.common / 2:
+                differs = f"record_key: {units.other_keys} units have other keys there"
+        column = None if differs is None else copied(con, one, mine, other, its)
+        if differs is not None and column is not None:
+            return Twice(other.name, column, differs, is_copy=True)
     return None
 
 
@@ -182,10 +212,12 @@ class _Compared:
     """Units of two relations.
 
     Attributes:
-        other_keys: how many units are in both with different record keys.
+        common: how many units are in both.
+        other_keys: how many of them have different record keys.
         is_apart: whether there are units in both, and none is in the other.
     """
 
+    common: int
     other_keys: int
     is_apart: bool
 
@@ -206,7 +238,7 @@ def _compared(con: duckdb.DuckDBPyConnection, one: tuple[str, Kind], other: tupl
         return None
     assert row is not None
     common, different, ours, theirs = row
-    return _Compared(different, common == 0 < min(ours, theirs))
+    return _Compared(common, different, common == 0 < min(ours, theirs))
 
 
 def _units(kind: Kind, table: str) -> str:

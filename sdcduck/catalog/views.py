@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from sdcduck.catalog.database import current_database, first_row
-from sdcduck.catalog.relations import Policy, columns_now, policies
+from sdcduck.catalog.relations import Definition, Policy, columns_now, has_definition, policies, store_definition
 from sdcduck.quoting import folded, folded_sql, identifier, literal
 
 
@@ -33,12 +33,14 @@ class Read:
         functions: table functions, such as those of DuckDB's own catalog, and others that read it, or write to it.
         enums: types with their labels that expressions have, and no table that is read.
         files: texts that may name files.
+        definition: its text where it is a view, and those of the views and macros that it names.
     """
 
     tables: frozenset[tuple[str, str, str]] = frozenset()
     functions: frozenset[str] = frozenset()
     enums: frozenset[str] = frozenset()
     files: frozenset[str] = frozenset()
+    definition: Definition = ()
 
 
 def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
@@ -79,12 +81,14 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
         try:
             con.execute(f"SELECT * FROM main.{identifier(name)} LIMIT 0")
         except duckdb.Error:
-            return Read()
+            return Read(definition=texts.definition(name))
         functions.add("what DuckDB does not tell")
     functions -= {"seq_scan"}
     is_plain = tables and not functions and all(table.isidentifier() for _, _, table in tables)
     files = [] if is_plain else _FILE.findall(texts.of(name))
-    return Read(frozenset(tables), frozenset(functions), frozenset(enums - stored), frozenset(files))
+    return Read(
+        frozenset(tables), frozenset(functions), frozenset(enums - stored), frozenset(files), texts.definition(name)
+    )
 
 
 def _enum(labels: Sequence[str]) -> str:
@@ -164,48 +168,81 @@ class _Texts:
 
     def of(self, view: str) -> str:
         """The text of a view with those of the views and macros that it names, folded."""
+        return " ".join(["", *(folded(text) for _, _, text in self._named(view))])
+
+    def definition(self, view: str) -> Definition:
+        """The same with its letters; nothing where it is no view. Our own macros are looked at elsewhere."""
+        is_there = any(folded(name) == folded(view) for name, _, _ in self._views)
+        return tuple(sorted(_as_query(one) for one in self._named(view) if not _OURS.match(one[0]))) if is_there else ()
+
+    def _named(self, view: str) -> list[tuple[str, str, str]]:
         found = _named_from(view, self._views)
-        return _named_from(view, [*self._views, *self._macros]) if "(" in found else found
+        return _named_from(view, [*self._views, *self._macros]) if any("(" in text for _, _, text in found) else found
 
     def functions_in(self, text: str) -> set[str]:
         """Table functions, and others that tell of the database, that a text calls."""
         called = set(_CALLED.findall(text))
         told = called & _OF_DATABASE
         if called:
-            told |= called & {folded(name) for name, is_table, _ in self._functions if is_table}
+            told |= called & {folded(name) for name, is_table, *_ in self._functions if is_table}
         return told | set(_OF_CATALOG.findall(text))
 
     @cached_property
-    def _views(self) -> list[tuple[str, str]]:
-        return self._con.execute("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal").fetchall()
+    def _views(self) -> list[tuple[str, str, str]]:
+        return self._con.execute("SELECT view_name, '', sql FROM duckdb_views() WHERE NOT internal").fetchall()
 
     @property
-    def _macros(self) -> list[tuple[str, str]]:
-        return [(name, text) for name, _, text in self._functions if text is not None]
+    def _macros(self) -> list[tuple[str, str, str]]:
+        return [(name, parameters, text) for name, _, text, parameters in self._functions if text is not None]
 
     @cached_property
-    def _functions(self) -> list[tuple[str, bool, str | None]]:
+    def _functions(self) -> list[tuple[str, bool, str | None, str]]:
         return self._con.execute(
-            "SELECT DISTINCT function_name, function_type = 'table', CASE WHEN NOT internal THEN macro_definition END "
+            "SELECT DISTINCT function_name, function_type = 'table', CASE WHEN NOT internal THEN macro_definition END, "
+            "CASE WHEN NOT internal THEN parameters::VARCHAR ELSE '' END "
             "FROM duckdb_functions() WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
         ).fetchall()
 
 
-def _named_from(view: str, stored: Iterable[tuple[str, str]]) -> str:
-    """The text of a view with those of all that it names, folded; of what is called alike, all texts.
+def _as_query(stored: tuple[str, str, str]) -> tuple[str, str, str]:
+    """A view or macro as the query that it is, with its parameters, or the names that a view gives its columns.
 
-    >>> _named_from("A", [("a", "FROM b, n(1)"), ("B", "FROM 'file'"), ("c", "FROM people")])
-    "  from b, n(1)  from 'file'"
+    >>> _as_query(("v", "", "CREATE VIEW v (a) AS SELECT b FROM t;")), _as_query(("m", "[x]", "(x + 1)"))
+    (('v', 'CREATE VIEW v (a)', 'SELECT b FROM t'), ('m', '[x]', 'SELECT (x + 1)'))
     """
-    texts: dict[str, str] = {}
-    for name, text in stored:  # one of several schemas with a name may be meant
-        texts[folded(str(name))] = f"{texts.get(folded(str(name)), '')} {folded(str(text))}"
-    found, waiting = "", {folded(view)}
+    name, parameters, text = stored
+    if made := _VIEW.match(text):
+        return name, made[1], text[made.end() :].rstrip("; \n")
+    return name, parameters, text if _QUERY.match(text) else f"SELECT {text}"
+
+
+_QUERY = re.compile(r"\(*\s*(?:SELECT|FROM|WITH|VALUES|PIVOT|UNPIVOT|DESCRIBE|SHOW|SUMMARIZE)\b", re.IGNORECASE)
+_VIEW = re.compile(rf"(CREATE VIEW .*?) AS (?={_QUERY.pattern})", re.IGNORECASE | re.DOTALL)
+_OURS = re.compile("_?sdc_", re.IGNORECASE)
+
+
+def _named_from(view: str, stored: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """A view and all views and macros that it names, and these; of what is called alike, all.
+
+    >>> stored = [("a", "", "FROM b, n(1)"), ("B", "", "FROM 'file'"), ("c", "", "FROM people")]
+    >>> [name for name, _, _ in _named_from("A", stored)]
+    ['a', 'B']
+    """
+    known: dict[str, list[tuple[str, str, str]]] = {}
+    for name, parameters, text in stored:  # one of several schemas with a name may be meant
+        known.setdefault(folded(str(name)), []).append((str(name), parameters, str(text)))
+    found: list[tuple[str, str, str]] = []
+    waiting = {folded(view)}
     while waiting:
-        text = texts.pop(waiting.pop(), "")
-        found += f" {text}" if text else ""
-        waiting |= set(re.findall(r"\w+", text)) & set(texts)
+        named = known.pop(waiting.pop(), [])
+        found += named
+        texts = folded(" ".join(text for _, _, text in named))
+        quoted = {name.replace('""', '"') for name in _QUOTED.findall(texts)}
+        waiting |= ({*_WORD.findall(texts)} | quoted) & set(known)
     return found
+
+
+_WORD, _QUOTED = re.compile(r"\w+"), re.compile(r'"((?:[^"]|"")+)"')
 
 
 def _enums_named(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
@@ -302,3 +339,10 @@ def has_records_of(con: duckdb.DuckDBPyConnection, view: str, policy: Policy, ta
     if not (own or set(map(folded, policy.identifiers))).intersection(columns_now(con, table)):
         return False
     return (current_database(con), "main", folded(table)) in read_by(con, view).tables
+
+
+def note_definitions(con: duckdb.DuckDBPyConnection) -> None:
+    """Store what the views are made of that an older version declared without, as they are now; in a transaction."""
+    for policy in policies(con):
+        if policy.label == "unit-level" and not has_definition(con, policy):
+            store_definition(con, policy, read_by(con, policy.name).definition)

@@ -8,7 +8,7 @@ import getpass
 import logging
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
 from sdcduck.gateway.house import Limits, Place, is_loopback
 from sdcduck.gateway.postgres.server import Options
-from sdcduck.gateway.serving import Ports, house
+from sdcduck.gateway.serving import ENDED, Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.tls import Certificate
 from sdcduck.udfs.guard.users import checked_user, salt_for
@@ -86,6 +86,8 @@ def serve(
     (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
     On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
     one. What happens is told on standard error, one line of JSON each.
+    Where DuckDB ends the database after an error of its own, the gateway ends with exit code 70: let what watches over
+    it start it again.
     """
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
@@ -114,7 +116,8 @@ def serve(
                 typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
-        _run(serve_clients(opened, options, ready, flight=flight, metrics=metrics), at_once=flight is not None)
+        serving = serve_clients(opened, options, ready, flight=flight, metrics=metrics)
+        _run(serving, at_once=flight is not None, code=lambda: ENDED if opened.ending.is_over else 0)
 
 
 def _say_where(
@@ -134,11 +137,12 @@ def _say_where(
         typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
 
-def _run(serving: Coroutine[Any, Any, None], *, at_once: bool) -> None:
+def _run(serving: Coroutine[Any, Any, None], *, at_once: bool, code: Callable[[], int]) -> None:
     """Serve until the end.
 
     Args:
         at_once: end the process then, whatever still runs in it.
+        code: with which it ends.
     """
     # What is there now stays: the collector need not look at it again while questions are rewritten.
     gc.collect()
@@ -152,7 +156,9 @@ def _run(serving: Coroutine[Any, Any, None], *, at_once: bool) -> None:
         # cannot end; pyarrow would end it once more as the interpreter ends, and wait for ever or abort.
         logging.shutdown()
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(code())
+    if code():
+        raise typer.Exit(code())
 
 
 def _audit_log(path: Path | None, quota: int | None, size: int | None) -> AuditLog | None:

@@ -262,6 +262,7 @@ def _store_one_by_one(con: duckdb.DuckDBPyConnection) -> None:
             con.execute(statement)
         catalog.rewrite_ptable_macros(con)
         catalog.note_columns(con)
+        catalog.note_definitions(con)
         catalog.set_setting(con, "macros", " ".join(sorted(names())))
         catalog.set_setting(con, "sql", _written_by())
         con.commit()

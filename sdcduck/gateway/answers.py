@@ -20,7 +20,7 @@ from sdcduck.gateway.system.catalog import SystemCatalog
 from sdcduck.gateway.system.queries import NoAnswer, SessionValues, check_read, is_system_query, system_sql
 from sdcduck.guard import Explanation, Guard, Refused
 from sdcduck.guard.question import Question, columns_of, written_down
-from sdcduck.guard.running import begun
+from sdcduck.guard.running import begun, ended
 from sdcduck.guard.worth import Worth
 from sdcduck.quoting import folded
 
@@ -177,6 +177,8 @@ def _failed(problem: Exception) -> Refused:
     # Out of a stream Arrow raises an OSError, which has what DuckDB said.
     if isinstance(problem, duckdb.OutOfMemoryException) or str(problem).startswith("Out of Memory Error"):
         return Refused("SDC094")
+    if isinstance(problem, duckdb.FatalException):
+        return ended()
     return Refused("SDC090", type(problem).__name__)
 
 

@@ -10,7 +10,7 @@ import ipaddress
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sdcduck.catalog.passwords import Verifier
@@ -121,6 +121,37 @@ class Place:
     issuer: bytes | None = None
 
 
+class Ending:
+    """Tells whoever serves that the database has ended; any thread may say so.
+
+    >>> ending, told = Ending(), []
+    >>> ending.tell(lambda: told.append("over"))
+    >>> ending.is_over, ending.say(), ending.is_over, told
+    (False, None, True, ['over'])
+    """
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._told: Callable[[], object] = lambda: None
+
+    def tell(self, told: Callable[[], object]) -> None:
+        """Call this when it ends, or now."""
+        self._told = told
+        if self.is_over:
+            told()
+
+    def say(self) -> None:
+        """It has ended."""
+        if not self._over.is_set():
+            self._over.set()
+            self._told()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has."""
+        return self._over.is_set()
+
+
 @dataclass(frozen=True)
 class House:
     """What stands behind every door.
@@ -129,6 +160,7 @@ class House:
         accounts: users by name.
         roles: what users of each role ask, by its name in lower case.
         database: name under which clients know the database.
+        ending: whether DuckDB has ended the database.
         salts: the secret of the file from which the salts of its users are made, and of those who are not there.
     """
 
@@ -139,6 +171,7 @@ class House:
     seats: Seats
     throttle: Throttle = field(default_factory=Throttle)
     counts: Counts = field(default_factory=Counts)
+    ending: Ending = field(default_factory=Ending)
     salts: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def role_of(self, account: Account) -> Role:

@@ -17,12 +17,17 @@ from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.catalog.passwords import read_verifier
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
+from sdcduck.gateway.events import note
 from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seats
 from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.postgres.server import Gateway, Options
 from sdcduck.gateway.system.catalog import SystemCatalog
 from sdcduck.guard import open_guard
+from sdcduck.guard.running import when_ended
 from sdcduck.quoting import folded
+
+ENDED = 70
+"""The exit code of a gateway whose database DuckDB has ended: a fault of the software, by the ``sysexits`` of BSD."""
 
 if TYPE_CHECKING:
     from sdcduck.gateway.flight.server import FlightGateway
@@ -130,6 +135,9 @@ async def serve(
 ) -> None:
     """Serve until the process is told to end; then, or where it cannot begin, the file is free again.
 
+    Nor does it serve a database that DuckDB has ended after an error of its own (`House.ending`): what the engine has
+    in memory is not to be trusted then, and another process opens the file with nothing of it.
+
     Args:
         ready: called once clients may come.
         flight: where Arrow Flight SQL is spoken; None: nowhere.
@@ -156,12 +164,17 @@ async def _served(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
+    opened.ending.tell(lambda: loop.call_soon_threadsafe(over.set))
+    stop_listening = when_ended(opened.ending.say)
     try:
         beside = None if flight is None else _flight(opened, flight)
         page = None if metrics is None else MetricsPage(opened.counts, *metrics)
         ready(Ports(port, None if beside is None else beside.port, None if page is None else page.port))
         await over.wait()
+        if opened.ending.is_over:
+            note("database ended", exit=ENDED)
     finally:
+        stop_listening()
         if page is not None:
             await asyncio.to_thread(page.stop)  # whoever reads it may take a while, and clients are still answered
         if beside is not None:

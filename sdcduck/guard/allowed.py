@@ -59,7 +59,7 @@ MACROS = OF_NUMBERS | words_in(
 )
 """What the guard itself puts into a query; analysts cannot."""
 
-OF_WITH = words_in("_sdc_sum_in_any_order _sdc_try")
+OF_WITH = words_in("_sdc_grid_sum _sdc_sum_in_any_order _sdc_try")
 """Those of them that stand outside of blocks: in a WITH of records."""
 
 TYPES = words_in("bignum guid integral oid timestamptz_ns tuple uint8 uint16 uint32 uint64 varint")

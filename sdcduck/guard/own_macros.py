@@ -17,6 +17,8 @@ from typing import Any
 
 import duckdb
 
+from sdcduck import catalog
+
 NOT_OURS = (
     "the functions in the file are not those of this sdcduck: open it once with sdcduck.connect; "
     "where somebody replaced them, sdcduck.uninstall and install"
@@ -95,6 +97,16 @@ def _trees(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> dict[tup
     rows = con.execute("SELECT json_serialize_sql(unnest(?::VARCHAR[]))", [texts]).fetchall()
     read = zip(macros, rows, strict=True)
     return {(name, parameters): _meaning(json.loads(tree)) for (name, parameters, _), (tree,) in read}
+
+
+def mean_the_same(con: duckdb.DuckDBPyConnection, one: catalog.Definition, other: catalog.Definition) -> bool:
+    """Whether views and macros are the same but for how DuckDB spells them."""
+    if one == other:
+        return True
+    ours, theirs = _trees(con, one), _trees(con, other)
+    # Of what DuckDB does not read as a query there is no tree, but a message.
+    readable = all(isinstance(tree, dict) and not tree.get("error") for tree in ours.values())
+    return len(one) == len(other) == len(ours) and readable and ours == theirs
 
 
 def _meaning(node: Any) -> Any:

@@ -34,7 +34,7 @@ _MAKES_MORE = (
     "LIMIT in a subquery"
 )
 _TOO_MANY = re.compile(rf"{TOO_MANY}: (\d+)")
-_ENDED = "DuckDB has ended this database after an internal error: the custodian has to open it again"
+_ENDED = "DuckDB has ended this database after an internal error: it has to be opened again"
 _NO_MEMORY = (duckdb.OutOfMemoryException, MemoryError)
 
 
@@ -56,6 +56,25 @@ def check_parameters(values: Iterable[object]) -> None:
             check_parameters([*value.values()])
 
 
+_LISTENING: list[Callable[[], object]] = []
+
+
+def when_ended(told: Callable[[], object]) -> Callable[[], None]:
+    """Have something called when DuckDB ends an instance of this process, by any thread; what comes back takes it back.
+
+    DuckDB ends an instance, for everybody who asks it, after an error of its own.
+    """
+    _LISTENING.append(told)
+    return lambda: _LISTENING.remove(told)
+
+
+def ended() -> Refused:
+    """What is said of a question that an ended instance does not answer; whoever listens hears of it."""
+    for told in list(_LISTENING):
+        told()
+    return Refused("SDC090", _ENDED)
+
+
 @contextmanager
 def in_memory() -> Iterator[None]:
     """Refuse what there is no memory left for: other questions may have all that an instance may use.
@@ -68,7 +87,7 @@ def in_memory() -> Iterator[None]:
     except _NO_MEMORY:
         raise Refused("SDC094") from None
     except duckdb.FatalException:
-        raise Refused("SDC090", _ENDED) from None
+        raise ended() from None
 
 
 def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], seconds: float | None) -> _Answer:
@@ -96,7 +115,7 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         if isinstance(problem, _NO_MEMORY) or str(problem).startswith("Out of Memory Error"):
             raise Refused("SDC094") from None
         if isinstance(problem, duckdb.FatalException):
-            raise Refused("SDC090", _ENDED) from None
+            raise ended() from None
         if TOO_LONG in str(problem):
             raise Refused("SDC091", _MAKES_MORE) from None
         found = _TOO_MANY.search(str(problem))
@@ -205,12 +224,14 @@ class Limited:
         """
         return self.settled(self._plain_cursor())
 
+    @in_memory()
     def settled(self, cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """A cursor of whoever holds the connection, as `cursor` has it."""
         if self._path is not None:
             cursor.execute(f"SET search_path = {self._path}")
         return cursor
 
+    @in_memory()
     def _plain_cursor(self) -> duckdb.DuckDBPyConnection:
         with self._alone:
             return self._con.cursor()

@@ -17,10 +17,11 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
+from sdcduck.guard.column_statistics import longest, never_null, never_zero
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.one_noise import OneNoise
-from sdcduck.guard.own_macros import NOT_OURS, macros_of
+from sdcduck.guard.own_macros import NOT_OURS, macros_of, mean_the_same
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
@@ -69,6 +70,7 @@ class Schema:
         self._lengths: dict[str, dict[str, float]] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._as_declared: set[tuple[str, str] | Unique] = set()
+        self._as_defined: set[tuple[str, str]] = set()
         self._previews: set[tuple[str, str]] = set()
         self._one_noise = OneNoise(con, unchanging=unchanging)
         self._checks = {name: method.checks() for name, method in METHODS.items()}
@@ -273,8 +275,28 @@ class Schema:
             self._declared = catalog.declared(self.con)
         if policy.label == "unit-level" and not self._declared.has_its_columns(policy, names):
             raise Refused("SDC060", f"{policy.name}: columns were renamed or removed, sdc_protect")
+        self._check_definition(policy)
         visible = {folded(column) for column in (*policy.dimensions, *policy.measures, *policy.identifiers)}
         return {name: kind for name, kind in described if policy.label == "public" or folded(name) in visible}
+
+    def _check_definition(self, policy: Policy) -> None:
+        """Refuse a view that was replaced, or of which a view or macro was that it names: it may show anything now.
+
+        Raises:
+            Refused: it was.
+        """
+        asked = (policy.name, policy.role)
+        if policy.label != "unit-level" or asked in self._as_defined:
+            return
+        assert self._declared is not None
+        declared = self._declared.definition(policy)
+        if declared is not None:
+            reads = self.shapes.of(policy.name).reads
+            if not mean_the_same(self.con, declared, () if reads is None else reads.definition):
+                changed = "the view, or a view or macro that it is made of, was replaced, sdc_protect"
+                raise Refused("SDC060", f"{policy.name}: {changed}")
+        if self.unchanging:
+            self._as_defined.add(asked)
 
     def _check_renamed(self, policy: Policy, columns: Sequence[str]) -> None:
         """Refuse a public table that has all columns of a protected one which is not what it was any more.
@@ -540,45 +562,6 @@ _NOT_AS_DECLARED = (
 _WORD = re.compile(r"\w+")
 
 _TEXTS = exp.DataType.TEXT_TYPES | {exp.DataType.Type.VARBINARY, exp.DataType.Type.BLOB}
-_LONGEST = re.compile(r"max_string_length'?: (\d+)")
-_STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
-
-
-def _statistics(text: str) -> dict[str, str]:
-    return dict(_STATISTIC.findall(folded(text).replace("has null", "has_null")))
-
-
-def never_null(text: str) -> bool:
-    """Whether a column has no NULL, by what DuckDB's ``stats`` says of it.
-
-    >>> never_null("[Min: 0, Max: 3][Has Null: false, Has No Null: true]"), never_null("{'has_null': true, 'max': 3}")
-    (True, False)
-    """
-    return _statistics(text).get("has_null") == "false"
-
-
-def longest(text: str) -> float:
-    """The bytes of the longest text of a column, by what DuckDB's ``stats`` says of it; 0 where it does not say it.
-
-    >>> longest("{'max': zz, 'max_string_length': 7}"), longest("[Min: a, Max: b, Max String Length: 12]")
-    (7.0, 12.0)
-    """
-    return max(map(float, _LONGEST.findall(folded(text).replace(" string length", "_string_length"))), default=0.0)
-
-
-def never_zero(text: str) -> bool:
-    """Whether all numbers of a column are positive, or all negative.
-
-    >>> never_zero("{'has_null': false, 'max': 3, 'min': 1}"), never_zero("[Min: 0, Max: 3][Has Null: false]")
-    (True, False)
-    """
-    known = _statistics(text)
-    try:
-        least, most = float(known["min"]), float(known["max"])
-    except (KeyError, ValueError):
-        return False
-    return least > 0 or most < 0
-
 
 _IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
 _TABLES_HERE = f"SELECT table_name, table_oid FROM duckdb_tables() WHERE {_IS_HERE}"

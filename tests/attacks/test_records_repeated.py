@@ -98,3 +98,52 @@ def test_units_that_are_only_looked_for_may_be_repeated(guard: Guard, other: str
         repeated, once = (guard.sql(query.format(asked, kind, other)).to_pylist() for kind in ("UNION ALL", "UNION"))
         assert repeated == once
         assert len(once) == 3
+
+
+ONCE = [
+    "SELECT a.id, a.region, a.income FROM people a JOIN people b ON a.id = b.id",
+    "SELECT b.id, b.region, b.income FROM people a JOIN people b ON a.id = b.id JOIN people c ON c.id = b.id",
+    "SELECT a.id, a.region, a.income FROM people a LEFT JOIN (FROM people WHERE age < 40) b ON a.id = b.id",
+    "SELECT p.id, p.region, income FROM people p JOIN homes h ON p.id = h.id",
+    "SELECT id, region, income FROM people WHERE id IN (SELECT id FROM people WHERE age < 40 UNION ALL SELECT id FROM people WHERE age >= 40)",
+    "SELECT id, region, income FROM people p WHERE EXISTS (FROM people q WHERE q.id = p.id)",
+    "SELECT id, region, income FROM people SEMI JOIN people q USING (id)",
+    "SELECT id, region, income FROM people WHERE age < 40 OR age >= 40",
+    "SELECT id, region, sum(income) AS income FROM people GROUP BY ALL",
+    "SELECT p.id, p.region, sum(income) AS income FROM people p JOIN homes h ON p.id = h.id GROUP BY ALL",
+    "SELECT DISTINCT ON (id) id, region, income FROM people",
+    "SELECT id, region, income FROM people QUALIFY row_number() OVER (PARTITION BY id ORDER BY age) = 1",
+    "SELECT id, region, value AS income FROM (UNPIVOT (SELECT id, region, income FROM people) ON income INTO NAME w VALUE value)",
+]  # fmt: skip
+
+
+def test_the_same_records_have_one_noise_however_they_are_put_together(guard: Guard) -> None:
+    """Copies, halves, joins of a table with itself and parts of it: the same set, and so the same numbers."""
+    rounds = "SDC052" in str(guard.explain("SELECT sum(income) FROM people").notes)
+    of_amounts = "" if rounds else ", sum(income) AS s, avg(income) AS a, quantile_cont(income, [0.1, 0.5]) AS q"
+    asked = (
+        f"SELECT region, count(*) AS n, count(DISTINCT id) AS u{of_amounts} FROM ({{}}) GROUP BY region ORDER BY region"
+    )
+    one = guard.sql(asked.format("SELECT id, region, income FROM people"))
+    assert one.num_rows == 3
+    for form in ONCE:
+        assert guard.sql(asked.format(form)) == one, form
+
+
+HALVES = [
+    "SELECT id, region FROM people WHERE age < 40 UNION ALL SELECT id, region FROM people WHERE age >= 40",
+    "SELECT id, region FROM people WHERE age < 40 UNION SELECT id, region FROM people WHERE age >= 40",
+    "SELECT a.id, a.region FROM people a, people b",
+    "SELECT a.id, a.region FROM people a JOIN people b ON a.region = b.region",
+    "SELECT a.id, a.region FROM people a FULL JOIN people b ON a.id = b.id",
+    "SELECT id, region FROM people, (VALUES (1), (2)) v(k)",
+    "SELECT id, region FROM people, range(2) v(k)",
+    "SELECT id, region, value FROM (UNPIVOT (SELECT id, region, income, income AS again FROM people) ON income, again INTO NAME w VALUE value)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", HALVES)
+def test_neither_halves_nor_products_are_put_together(guard: Guard, form: str) -> None:
+    with pytest.raises(Refused) as refused:
+        guard.sql(f"SELECT region, count(*) AS n FROM ({form}) GROUP BY region")
+    assert refused.value.code in ("SDC033", "SDC034", "SDC035", "SDC043")

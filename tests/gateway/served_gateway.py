@@ -81,15 +81,16 @@ for where, what in ((sdcduck.gateway.house, "Place"), (sdcduck.gateway.postgres.
 """
 
 
-def start(file: Path, folder: Path, *options: str, grace: float | None = None) -> Served:
+def start(file: Path, folder: Path, *options: str, grace: float | None = None, before: str = "") -> Served:
     """Serve a file.
 
     Args:
         grace: seconds that what runs gets at the end, which the command line does not have; None: as they are.
+        before: what its process does first.
     """
     folder.mkdir(exist_ok=True)
     events, log = folder / "events.jsonl", folder / "audit.jsonl"
-    program = ("" if grace is None else _GRACE.format(grace)) + "from sdcduck.cli import main; main()"
+    program = before + ("" if grace is None else _GRACE.format(grace)) + "from sdcduck.cli import main; main()"
     command = [sys.executable, "-c", program, "serve", str(file), "--port", "0"]
     with events.open("wb") as told:
         process = subprocess.Popen([*command, "--log", str(log), *options], stderr=told, stdout=told)

@@ -89,7 +89,8 @@ def plan_protect(
 
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
-        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret))
+        made_of = catalog.read_by(cursor, table.text).definition
+        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
         return pa.table(
             {
                 "name": [table.text],
@@ -264,6 +265,12 @@ def _check_open_twice(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
     found = catalog.open_twice(cursor, policy, catalog.policies(cursor))
     if found is None:
         return
+    if found.is_copy:
+        raise SDCError(
+            f"'{policy.name}' looks like a copy of '{found.other}' ('{found.shared}' is the same for the same units), "
+            f"and who asks both averages the noise, for they differ in their {found.differs}: make that the same in "
+            "both, protect one of them for another role (role := ..), or make a view in place of the copy"
+        )
     of_others = folded(found.shared) not in (folded(policy.name), folded(found.other))
     lookup = f"; if '{found.shared}' only looks something up, make it public first (sdc_declare_public)"
     raise SDCError(

@@ -203,7 +203,9 @@ class CellKey:
         # either, and no record that counts.
         without = self.policy.without_zero & self.policy.without_null
         every = self._is_among(without, records, measure)
-        there = both(condition, f"{measure} IS NOT NULL" if least else f"{measure} <> 0")
+        # What comes to 0 on the grid adds nothing, whether it is one row or several.
+        is_some = f"{measure} IS NOT NULL" if least else f"{measure} <> 0" if exact else f"abs({measure} * 1e4) > 0.5"
+        there = both(condition, is_some)
         keys = call(f"sum({chosen(condition if every else there, key)})")
         own = self._own(f"sum of {called}")
         value = f"{added_up} / {repeated}" if repeated else added_up

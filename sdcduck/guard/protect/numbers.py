@@ -154,10 +154,10 @@ class OfUnits:
 
     def _sum(self, added: str, condition: str, rows: str, *, exact: bool, least: float) -> tuple[str, str, str]:
         """The sum that each unit has, how often rows repeat what it has, and the least size of the noise."""
-        if least:  # the rows of a unit may repeat one value, which has the digits then that it has once
-            added = f"round({added}, 4)"
+        # The rows of a unit may repeat one value, which has the digits then that it has once: more of them would make
+        # another key, and so another noise, of each number of rows.
         values = chosen(condition, added)
-        figure = self._column(f"sum({values})" if exact else bounded(f"_sdc_sum_in_any_order({values})"))
+        figure = self._column(f"sum({values})" if exact else bounded(f"_sdc_grid_sum({values})"))
         there = both(condition, f"({added}) IS NOT NULL" if least else f"({added}) <> 0")
         # Of sums that units have all rows count: also where they come to 0, they are behind the sum of these sums.
         number = self._column(f"sum({chosen(condition, rows)})" if rows else f"count({chosen(there, '1')})")

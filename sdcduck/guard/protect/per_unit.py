@@ -177,7 +177,9 @@ class _Groups:
         one = text(measure) if exact else bounded(text(measure))
         every = both(wanted, condition)
         value = chosen(every, one)
-        total = f"sum({value})" if exact else bounded(f"_sdc_sum_in_any_order({value})")
+        # Where there is noise, in the digits that sums of these rows have outside (`OfUnits`).
+        added_up = "_sdc_grid_sum" if self.scope.method.brings_together else "_sdc_sum_in_any_order"
+        total = f"sum({value})" if exact else bounded(f"{added_up}({value})")
         known = self._known(condition, wanted, one, before, filled=filled, otherwise=otherwise)
         # Of one sum with 0 for other rows and one without, two columns.
         name = self.figures.column(total if known is None else f"({total})", Role.MEASURE)
