@@ -678,6 +678,18 @@ WITH seen AS (SELECT person_id, region, ward FROM people JOIN stays USING (perso
 -- units of two sets
 SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes' INTERSECT SELECT person_id FROM stays WHERE ward = 'surgery') GROUP BY region;
 
+-- both sides of two sets of units
+WITH a AS (SELECT person_id, ward FROM stays WHERE month < '2023-07-01' GROUP BY person_id, ward), b AS (SELECT person_id, ward FROM stays WHERE month >= '2023-07-01' GROUP BY person_id, ward) SELECT sum(CASE WHEN b.person_id IS NULL THEN 1 ELSE 0 END) AS before, sum(CASE WHEN a.person_id IS NULL THEN 1 ELSE 0 END) AS after, sum(CASE WHEN a.person_id = b.person_id THEN 1 ELSE 0 END) AS both FROM a FULL OUTER JOIN b ON a.person_id = b.person_id AND a.ward = b.ward;
+
+-- figures of units of both sides
+SELECT coalesce(a.n, 0) AS eyes, coalesce(b.n, 0) AS surgery, count(*) AS persons FROM (SELECT person_id, count(*) AS n FROM stays WHERE ward = 'eyes' GROUP BY person_id) a FULL JOIN (SELECT person_id, count(*) AS n FROM stays WHERE ward = 'surgery' GROUP BY person_id) b USING (person_id) GROUP BY 1, 2;
+
+-- everybody, and the days that some have
+SELECT region, count(*) AS n, sum(days) AS days FROM stays s RIGHT JOIN people p ON p.person_id = s.person_id GROUP BY region;
+
+-- everybody, behind a public table
+SELECT climate, count(*) AS n FROM regions r RIGHT JOIN people p ON p.region = r.region GROUP BY climate;
+
 -- UNION ALL of records
 SELECT what, count(*) AS n, count(DISTINCT person_id) AS persons FROM (SELECT person_id, ward AS what FROM stays UNION ALL SELECT person_id, 'everybody' FROM people) GROUP BY what;
 
