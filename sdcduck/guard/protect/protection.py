@@ -37,7 +37,7 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
-from sdcduck.guard.protect.groups import has_one_row, without_order
+from sdcduck.guard.protect.groups import has_one_row, without_order, without_order_inside
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
@@ -138,6 +138,7 @@ class Protection:
         if any(map(holds, tables_of(select))):
             shorten_searches(select)
             left_for_right(select)
+            without_order_inside(select)
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)

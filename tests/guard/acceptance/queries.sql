@@ -260,6 +260,18 @@ SELECT coalesce(region, 'all') AS place, count(*) AS n FROM people GROUP BY ROLL
 -- a total by UNION
 SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', count(*) FROM people ORDER BY n DESC;
 
+-- ORDER BY inside of aggregates
+SELECT region, count(income ORDER BY income) AS n, sum(income ORDER BY age DESC) AS x, count(DISTINCT sex ORDER BY sex) AS sexes FROM people GROUP BY region;
+
+-- a mean as NUMERIC, rounded
+SELECT region, round(avg(income)::numeric, 2) AS mean, count(*)::numeric(10, 2) AS n FROM people GROUP BY region;
+
+-- shares as NUMERIC
+SELECT region, round((count(*)::numeric / sum(count(*)) OVER ()) * 100, 2) AS percent FROM people GROUP BY region;
+
+-- days of another time zone, as Looker writes them
+SELECT DATE_TRUNC('month', (month::timestamp AT TIME ZONE 'UTC') AT TIME ZONE 'Europe/Berlin') AS "people.month", count(*) AS n FROM people GROUP BY 1 ORDER BY 1 DESC LIMIT 500;
+
 --| Missing values
 
 -- how many are missing
@@ -704,6 +716,20 @@ SELECT count(*) AS n FROM (SELECT person_id FROM stays GROUP BY person_id HAVING
 
 -- by what a measure comes to
 SELECT days, count(*) FROM (SELECT person_id, sum(days) AS days FROM stays GROUP BY person_id) GROUP BY days;
+
+--| Values without a table
+
+-- VALUES alone
+VALUES (1, 'a'), (2, 'b') ORDER BY 1 DESC LIMIT 1;
+
+-- VALUES in a WITH, joined to records
+WITH labels(region, label) AS (VALUES ('North', 'N'), ('South', 'S')) SELECT label, count(*) AS n FROM people JOIN labels USING (region) GROUP BY label;
+
+-- columns of VALUES by the names that they have
+SELECT t.col0, count(*) AS n FROM people JOIN (VALUES ('North'), ('South')) t ON region = t.col0 GROUP BY t.col0;
+
+-- all columns but one that is not there
+SELECT * EXCLUDE (no_such) FROM regions;
 
 --| Parameters
 
