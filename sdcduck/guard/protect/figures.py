@@ -183,7 +183,7 @@ class Figures:
         if not isinstance(node, exp.Sum):
             return isinstance(node, exp.CountIf)
         asked, value, _ = case(node.this)
-        one = asked is not None and isinstance(value, exp.Literal) and value.is_int and int(value.this) == 1
+        one = asked is not None and _is_whole(value) and float(value.name) == 1
         return one or self.scope.counts_rows(node.this)
 
     def _count(self, node: exp.Count, condition: str) -> str:
@@ -218,7 +218,7 @@ class Figures:
             scale = value.type.expressions[1].name if len(value.type.expressions) > 1 else "0"
             added = f"TRY_CAST({self.value(node.this)} AS DECIMAL({_MOST_DIGITS}, {scale}))"
             return f"{node.key}({chosen(condition, added)})"
-        if "whole" not in (family(node.this), family(value)) and not value.is_int:
+        if "whole" not in (family(node.this), family(value)) and not _is_whole(value):
             # It would matter in which order rows come.
             raise Refused("SDC052", "sum or avg for each unit: of a measure, of whole numbers, or of a decimal column")
         if is_wide(node.this) or is_wide(value):
@@ -231,6 +231,11 @@ class Figures:
 
 def _as_text(column: str) -> str:
     return f"md5(CAST({column} AS VARCHAR))"
+
+
+def _is_whole(value: exp.Expr) -> bool:
+    """Whether this is a whole number, as 1 and 1.0 are."""
+    return isinstance(value, exp.Literal) and not value.is_string and float(value.this).is_integer()
 
 
 def refuse_clauses(select: exp.Select, taken: Collection[str], where: str) -> None:

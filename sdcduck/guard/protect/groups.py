@@ -117,26 +117,6 @@ def without_order(select: exp.Select) -> None:
         select.set("order", None)
 
 
-def without_order_inside(select: exp.Select) -> None:
-    """Take ORDER BY off aggregates whose answer does not depend on it, in place: count(x ORDER BY y).
-
-    >>> tree = exp.maybe_parse("SELECT count(DISTINCT x ORDER BY x), first(x ORDER BY x) FROM t", dialect="duckdb")
-    >>> without_order_inside(tree)
-    >>> print(tree.sql("duckdb"))
-    SELECT COUNT(DISTINCT x), FIRST(x ORDER BY x) FROM t
-    """
-    for aggregate in select.find_all(*_WITHOUT_ORDER):
-        order = aggregate.this
-        if isinstance(order, exp.Order) and not aggregate.expressions and aggregate.parent_select is select:
-            aggregate.set("this", order.this)
-
-
-_WITHOUT_ORDER = (
-    exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Variance, exp.VariancePop, exp.Stddev,
-    exp.StddevPop, exp.StddevSamp,
-)  # fmt: skip
-
-
 def is_per_unit(scope: Scope) -> bool:
     """Whether it groups by the unit."""
     group = scope.select.args.get("group")

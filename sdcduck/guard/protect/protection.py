@@ -37,10 +37,11 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
-from sdcduck.guard.protect.groups import has_one_row, without_order, without_order_inside
+from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
+from sdcduck.guard.protect.plain_aggregates import settle_aggregates
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
@@ -138,7 +139,7 @@ class Protection:
         if any(map(holds, tables_of(select))):
             shorten_searches(select)
             left_for_right(select)
-            without_order_inside(select)
+            settle_aggregates(select)
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)

@@ -260,6 +260,33 @@ SELECT coalesce(region, 'all') AS place, count(*) AS n FROM people GROUP BY ROLL
 -- a total by UNION
 SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', count(*) FROM people ORDER BY n DESC;
 
+-- a share as dbplyr writes it
+SELECT region, SUM(CASE WHEN (sex = 'f') THEN 1.0 WHEN NOT (sex = 'f') THEN 0.0 END) AS females, AVG(CASE WHEN (sex = 'f') THEN 1.0 WHEN NOT (sex = 'f') THEN 0.0 END) AS share FROM people GROUP BY region;
+
+-- a sum of some, as dbplyr writes it
+SELECT region, SUM(CASE WHEN (sex = 'f') THEN income WHEN NOT (sex = 'f') THEN 0.0 END) AS x FROM people GROUP BY region;
+
+-- an approximate number of values
+SELECT sex, approx_count_distinct(region) AS n FROM people GROUP BY sex;
+
+-- rows behind mutate and filter, as dbplyr writes them
+SELECT region, COUNT(*) AS n FROM (SELECT people.*, CASE WHEN (age >= 60.0) THEN 'old' WHEN NOT (age >= 60.0) THEN 'young' END AS life FROM people) q01 WHERE (life = 'old') GROUP BY region;
+
+-- the largest series, as Superset asks for them
+SELECT DATE_TRUNC('WEEK', month) AS __timestamp, sex AS sex, COUNT(*) AS count FROM people JOIN (SELECT sex AS sex__, COUNT(*) AS mme_inner__ FROM people GROUP BY sex ORDER BY mme_inner__ DESC LIMIT 5) AS series_limit ON sex = sex__ GROUP BY DATE_TRUNC('WEEK', month), sex ORDER BY count DESC LIMIT 10000;
+
+-- groups of a table with a sign in its name, as Power BI asks for them
+select "$Table"."region" as "region", "$Table"."sex" as "sex", count("$Table"."person_id") as "a0" from "main"."people" "$Table" group by "region", "sex";
+
+-- an index against the first month
+SELECT month, count(*) AS n, count(*) * 1.0 / first_value(count(*)) OVER (ORDER BY month) AS index_ FROM people GROUP BY month;
+
+-- a funnel of units
+WITH f AS (SELECT person_id, bool_or(ward = 'eyes') AS eyes, bool_or(ward = 'surgery') AS surgery FROM stays GROUP BY person_id) SELECT count(*) AS everybody, count(*) FILTER (WHERE eyes) AS first_step, count(*) FILTER (WHERE eyes AND surgery) AS second_step FROM f;
+
+-- a cohort by months since the first stay
+WITH first_stay AS (SELECT person_id, min(month) AS cohort FROM stays GROUP BY person_id) SELECT cohort, date_diff('month', cohort, s.month) AS period, count(DISTINCT s.person_id) AS persons FROM stays s JOIN first_stay f ON s.person_id = f.person_id GROUP BY 1, 2 ORDER BY 1, 2;
+
 -- ORDER BY inside of aggregates
 SELECT region, count(income ORDER BY income) AS n, sum(income ORDER BY age DESC) AS x, count(DISTINCT sex ORDER BY sex) AS sexes FROM people GROUP BY region;
 

@@ -1,6 +1,8 @@
-"""VALUES by itself, stars without columns, ORDER BY inside of aggregates: names and rows as DuckDB has them, or its error."""
+"""VALUES by itself, stars without columns, aggregates in other words: names and rows as DuckDB has them, or its error."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import duckdb
 import pytest
@@ -65,6 +67,48 @@ ORDERED = {
 def test_an_order_inside_has_the_number_without_it(noisy: Guard, ordered: str) -> None:
     query = "SELECT region, {} AS x FROM patients GROUP BY region ORDER BY region"
     assert noisy.sql(query.format(ordered)) == noisy.sql(query.format(ORDERED[ordered]))
+
+
+SIDES = {
+    "sum(CASE WHEN (age > 40) THEN 1.0 WHEN NOT (age > 40) THEN 0.0 END)": "count(*) FILTER (WHERE age > 40)",
+    "avg(CASE WHEN (age > 40) THEN 1.0 WHEN NOT (age > 40) THEN 0.0 END)": "count(*) FILTER (WHERE age > 40) / count(*)",
+    "sum(CASE WHEN (age > 40) THEN income WHEN NOT (age > 40) THEN 0.0 END)": "sum(CASE WHEN age > 40 THEN income ELSE 0 END)",
+    "sum(CASE WHEN (nullif(age, 41) > 40) THEN 1 WHEN NOT (nullif(age, 41) > 40) THEN 0 END)": "count(*) FILTER (WHERE age > 41)",
+    "avg(CASE WHEN (nullif(age, 41) > 40) THEN 1 WHEN NOT (nullif(age, 41) > 40) THEN 0 END)": "count(*) FILTER (WHERE age > 41) / count(*) FILTER (WHERE age <> 41)",
+    "sum(CASE WHEN (age > 40) THEN 1 WHEN NOT (age > 40) THEN 0 END) FILTER (WHERE age < 60)": "count(*) FILTER (WHERE age > 40 AND age < 60)",
+    "approx_count_distinct(id)": "count(DISTINCT id)", "approx_count_distinct(age)": "count(DISTINCT age)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_what_dbplyr_makes_of_ifelse_has_the_number_of_the_plain_question(noisy: Guard, sides: str) -> None:
+    query = "SELECT region, {}::DOUBLE AS x FROM patients GROUP BY region ORDER BY region"
+    assert noisy.sql(query.format(sides)).to_pydict() == noisy.sql(query.format(SIDES[sides])).to_pydict()
+
+
+def test_sides_of_each_unit_are_rows_of_it(noisy: Guard, exact: Guard) -> None:
+    each = "(SELECT id, sum(CASE WHEN (diagnosis = 'flu') THEN 1.0 WHEN NOT (diagnosis = 'flu') THEN 0.0 END) AS n FROM visits GROUP BY id)"
+    for one in (noisy, exact):
+        assert one.sql(f"SELECT sum(n)::BIGINT AS x FROM {each}") == one.sql(
+            "SELECT count(*) AS x FROM visits WHERE diagnosis = 'flu'"
+        )
+        units = one.sql(
+            "SELECT count(*) AS x FROM patients WHERE id IN (SELECT id FROM visits WHERE diagnosis = 'flu')"
+        )
+        assert one.sql(f"SELECT count(*) AS x FROM {each} WHERE n > 0") == units
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT region, sum(CASE WHEN (nullif(age, 41) > 40) THEN 1.0 WHEN NOT (nullif(age, 41) > 40) THEN 0.0 END), avg(CASE WHEN (nullif(age, 41) > 40) THEN 2 WHEN NOT (nullif(age, 41) > 40) THEN 0 END) FROM patients GROUP BY region",
+        "SELECT n::DOUBLE, count(*) FROM (SELECT id, sum(CASE WHEN (diagnosis = 'flu') THEN 1.0 WHEN NOT (diagnosis = 'flu') THEN 0.0 END) AS n FROM visits GROUP BY id) GROUP BY n",
+        "SELECT diagnosis, sum(CASE WHEN (day > DATE '2024-06-01') THEN cost WHEN NOT (day > DATE '2024-06-01') THEN 0.0 END)::DOUBLE FROM visits GROUP BY diagnosis",
+        "SELECT region, sum(CASE WHEN n > 5 THEN 1.0 WHEN NOT (n > 5) THEN 0.0 END) FROM (SELECT region, age, count(*) AS n FROM patients GROUP BY ALL) GROUP BY region",
+    ],
+)  # fmt: skip
+def test_with_nothing_to_hide_it_is_what_duckdb_says(same_as_duckdb: Callable[[str], None], query: str) -> None:
+    same_as_duckdb(query)
 
 
 @pytest.mark.parametrize("query", ["count(*)::numeric", "round(avg(income)::numeric, 2)", "sum(income)::decimal / 7"])
