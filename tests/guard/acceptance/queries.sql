@@ -717,6 +717,12 @@ WITH seen AS (SELECT person_id, region, ward FROM people JOIN stays USING (perso
 -- units of two sets
 SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes' INTERSECT SELECT person_id FROM stays WHERE ward = 'surgery') GROUP BY region;
 
+-- which wards, in one text
+SELECT wards, count(*) AS persons FROM (SELECT person_id, string_agg(DISTINCT ward, ', ' ORDER BY ward) AS wards FROM stays GROUP BY person_id) GROUP BY wards;
+
+-- the way from ward to ward
+SELECT way, count(*) AS persons FROM (SELECT person_id, list(ward ORDER BY month, ward) AS way FROM stays GROUP BY person_id) GROUP BY way;
+
 -- both sides of two sets of units
 WITH a AS (SELECT person_id, ward FROM stays WHERE month < '2023-07-01' GROUP BY person_id, ward), b AS (SELECT person_id, ward FROM stays WHERE month >= '2023-07-01' GROUP BY person_id, ward) SELECT sum(CASE WHEN b.person_id IS NULL THEN 1 ELSE 0 END) AS before, sum(CASE WHEN a.person_id IS NULL THEN 1 ELSE 0 END) AS after, sum(CASE WHEN a.person_id = b.person_id THEN 1 ELSE 0 END) AS both FROM a FULL OUTER JOIN b ON a.person_id = b.person_id AND a.ward = b.ward;
 
