@@ -220,7 +220,7 @@ class _Both:
 
 def _either(node: exp.Expr) -> list[exp.Column]:
     """The columns of which a value is the first that is known, as ``coalesce(a, b)`` or a CASE; else nothing."""
-    sides: list[exp.Expr] = []
+    sides: list[exp.Expr | None] = []
     if isinstance(node, exp.Coalesce):
         sides = [node.this, *node.expressions]
     elif isinstance(node, exp.Case) and node.this is None and len(node.args["ifs"]) == 1:
