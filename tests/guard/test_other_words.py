@@ -13,8 +13,8 @@ VALUES = [
     "VALUES (1), (2)", "VALUES (1, 'a'), (2, NULL) ORDER BY 1 DESC LIMIT 1", "(VALUES (1), (2))",
     "VALUES (1) UNION ALL VALUES (2)", "SELECT 1 AS a UNION ALL VALUES (2)", "WITH t AS (VALUES (1), (2)) SELECT col0 + 1 AS x FROM t",
     "WITH t(x) AS (VALUES (1), (2)) SELECT x FROM t", "SELECT * FROM (VALUES (1, 'a'))", "SELECT t.col1 FROM (VALUES (1, 'a')) t",
-    "SELECT a.col0, b.col0 AS x FROM (VALUES (1)) a, (VALUES (2)) b", "SELECT * FROM (VALUES (1)) AS _values JOIN (VALUES (1)) USING (col0)",
-    "SELECT (VALUES (1)) AS x", "SELECT _values0.col0 FROM (VALUES (1)) AS _values0, (VALUES (2))", "VALUES (1), (2) LIMIT 1 OFFSET 1",
+    "SELECT a.col0, b.col0 AS x FROM (VALUES (1)) a, (VALUES (2)) b",
+    "SELECT (VALUES (1)) AS x", "VALUES (1), (2) LIMIT 1 OFFSET 1",
     "SELECT * EXCLUDE (kind) FROM kinds ORDER BY ALL", "SELECT k.* EXCLUDE (kind), q.* EXCLUDE (kind) FROM kinds k JOIN kinds q USING (kind) ORDER BY ALL",
     "SELECT * REPLACE (upper(kind) AS kind) FROM kinds ORDER BY ALL",
 ]  # fmt: skip
