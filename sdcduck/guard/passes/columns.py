@@ -16,7 +16,7 @@ from sdcduck.guard.expressions import by_name, tables_of
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.output_names import name_outputs
 from sdcduck.guard.passes.parse import check_size
-from sdcduck.guard.refusals import Refused, refuse_own_name
+from sdcduck.guard.refusals import Refused, refuse_own_name, unknown_column
 from sdcduck.quoting import folded, identifier, literal
 
 Ask = Callable[[str], tuple[list[str], list[int]]]
@@ -52,12 +52,34 @@ def expand_columns(draft: Draft) -> None:
     >>> after(expand_columns, "SELECT region, sum(COLUMNS('^i')) FROM people GROUP BY 1")
     SELECT region, SUM("people"."id") AS "id", SUM("people"."income") AS "income" FROM people GROUP BY 1
     """
+    spelled = {name: list(columns.spelled.values()) for name, columns in draft.described.items()}
+    refuse_unknown_exceptions(draft.tree, spelled)
     if draft.tree.find(exp.Columns) is None:
         return
-    spelled = {name: list(columns.spelled.values()) for name, columns in draft.described.items()}
     without_columns(draft.tree, spelled, draft.schema.names_and_numbers)
     check_size(draft.tree)
     name_outputs(draft)
+
+
+def refuse_unknown_exceptions(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:
+    """Refuse EXCLUDE and REPLACE of columns that nothing in FROM has: sqlglot leaves them out, and DuckDB does not.
+
+    >>> tree = exp.maybe_parse("SELECT * EXCLUDE (incom) FROM people", dialect="duckdb")
+    >>> try:
+    ...     refuse_unknown_exceptions(tree, {"people": ["region", "income"]})
+    ... except Refused as refused:
+    ...     print(str(refused).split(". ")[0])
+    SDC030: an unknown column ('incom'; did you mean 'income'?)
+    """
+    names = Names(schema)
+    for star in tree.find_all(exp.Star):
+        named = [one.alias_or_name for part in ("except_", "replace") for one in star.args.get(part) or []]
+        select = star.parent_select
+        if named and isinstance(select, exp.Select):
+            found = names.of_sources(select)
+            unknown = next((name for name in named if found and folded(name) not in found), None)
+            if unknown is not None:
+                raise unknown_column(unknown, found)
 
 
 def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: Ask) -> None:
@@ -166,6 +188,13 @@ class Names:
             not isinstance(table, exp.Table) or cte_of(table) is not None or name in map(folded, self._of_source(table))
             for table in tables
         )
+
+    def of_sources(self, select: exp.Select) -> frozenset[str]:
+        """The lower-case names of all that stands in FROM; none where they are not all known here."""
+        try:
+            return frozenset(folded(name) for source in self.sources(select) for name in source.names)
+        except Refused:
+            return frozenset()
 
     def sources(self, select: exp.Select) -> list[_Source]:
         """What stands in FROM and JOIN; a column of USING is shown once."""

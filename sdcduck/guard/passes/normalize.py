@@ -17,6 +17,7 @@ from sdcduck.guard.allowed import TYPES
 from sdcduck.guard.expressions import is_query, refuse_many_sets
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.quantified import settle_quantified
+from sdcduck.guard.passes.selected_values import name_values
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
@@ -210,6 +211,7 @@ def normalize(draft: Draft) -> None:
     age > 9 THEN 'a' ELSE 'b' END)
     """
     _normalize(draft.tree)
+    name_values(draft.tree)
     settle_quantified(draft.tree)
     _check_limits(draft.tree)
     draft.subscripts = settle_subscripts(draft.tree)

@@ -12,6 +12,7 @@ from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.normalize import settle_readings, with_bracketed_keys
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.passes.same_reading import refuse_two_readings
+from sdcduck.guard.passes.selected_values import with_selected_values
 from sdcduck.guard.passes.subscripts import refuse_other_readings, settle_subscripts
 from sdcduck.guard.passes.words import with_blanks, words_of
 from sdcduck.guard.refusals import Refused
@@ -80,7 +81,7 @@ def parsed(query: str, *, is_query: bool = False) -> exp.Expr:
         raise (Refused("SDC005", "a text that only DuckDB reads") if is_query else Refused("SDC001")) from None
     if len(trees) != 1:
         raise Refused("SDC003")
-    tree = trees[0]
+    tree = with_selected_values(trees[0])
     check_size(tree)
     refuse_other_readings(tree, tokens)
     settle_readings(tree, tokens)

@@ -15,6 +15,7 @@ from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.reading import Reading, read
 from sdcduck.guard.passes.same_words import same_words
+from sdcduck.guard.passes.selected_values import VALUES_ALONE
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -138,6 +139,8 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         and _is_true(plain["condition"])
     ):
         plain |= {"ref_type": "CROSS", "condition": None}
+    if kind == "SUBQUERY" and plain.get("alias") == VALUES_ALONE:
+        return _values_alone(plain)
     if kind == "ARRAY_CONSTRUCTOR":
         return _call("list_value", plain["children"], plain["alias"])
     if "function_name" in plain and isinstance(plain["function_name"], str):
@@ -150,6 +153,8 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         plain["type_name"] = types.get(folded(name), name)
         if plain["type_name"] == "VARCHAR":
             plain["children"] = []
+        if plain["type_name"] == "DECIMAL" and not plain.get("children"):
+            plain["children"] = _meaning(_DECIMAL, aliases, types)
     literal = plain.get("literal")
     if isinstance(literal, dict) and literal.get("kind") in ("INTEGER", "NUMERIC"):
         plain["literal"] = {**literal, "text": literal["text"].replace("_", "")}
@@ -160,6 +165,24 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         positive = {**plain, "type": _POSITIVE[kind], "alias": ""}
         return {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": plain["alias"], "children": [positive]}
     return plain
+
+
+_DECIMAL = [
+    {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "INTEGER", "text": digits}}
+    for digits in ("18", "3")
+]
+"""What DuckDB takes DECIMAL alone for, and sqlglot writes."""
+
+
+def _values_alone(relation: dict[str, Any]) -> dict[str, Any]:
+    """VALUES (1), (2) by itself, for which sqlglot writes SELECT * FROM (VALUES (1), (2)) AS _values."""
+    query = (relation.get("subquery") or {}).get("node") or {}
+    inside = query.get("from_table") or {}
+    more = [name for name, part in query.items() if part and name not in ("type", "select_list", "from_table")]
+    plain = inside.get("type") == "EXPRESSION_LIST" and [item.get("type") for item in query["select_list"]] == ["STAR"]
+    if not plain or set(more) - {"cte_map", "aggregate_handling"} or relation.get("column_name_alias"):
+        return relation
+    return inside
 
 
 def _of_function(call: dict[str, Any]) -> dict[str, Any]:

@@ -54,13 +54,8 @@ def with_empty_groups(select: exp.Select, holds_records: Callable[[exp.Expr], bo
     """
     joins: list[exp.Join] = select.args.get("joins") or []
     group = select.args.get("group")
-    if not joins or group is None or not any(join.side in ("LEFT", "RIGHT") for join in joins):
+    if not joins or group is None or not any(join.side == "LEFT" for join in joins):
         return
-    if len(joins) == 1 and joins[0].side == "RIGHT" and not holds_records(joins[0].this):
-        from_ = select.args["from_"].this
-        select.set("from_", exp.From(this=joins[0].this))
-        joins = [exp.Join(this=from_, side="LEFT", on=joins[0].args.get("on"), using=joins[0].args.get("using"))]
-        select.set("joins", joins)
     records = joins[-1]
     public = [table for table in tables_of(select) if table is not records.this]
     if records.side != "LEFT" or any(map(holds_records, public)) or not holds_records(records.this):

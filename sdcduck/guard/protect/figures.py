@@ -17,12 +17,14 @@ from sdcduck.guard.protect.bands import bands_of
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
+from sdcduck.quoting import literal
 
 FIGURES = "_sdc_p"
 """The alias of the part of a block that has the figures of units."""
 
 _LEAST = {exp.Min: "min", exp.Max: "max", exp.AnyValue: "min"}  # any value: the same one each time
 _MOST_DIGITS = 18  # of so many digits 10^20 numbers add up to less than 10^38
+_LONGEST_SEPARATOR = 10
 _TRUTHS = {exp.LogicalOr: "max", exp.LogicalAnd: "min"}
 
 
@@ -154,6 +156,8 @@ class Figures:
             Refused: it is of measures, or depends on the order of rows.
         """
         kind = type(node)
+        if isinstance(node, (exp.GroupConcat, exp.ArrayAgg)):
+            return self._texts(node, condition)
         if isinstance(node.this, exp.Distinct) and not isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
             raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
         if isinstance(node, exp.CountIf):  # NULL, and no 0, where the condition is known of no row
@@ -176,6 +180,41 @@ class Figures:
             return f"median({chosen(condition, self._whole(node.this))})"
         raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit")
 
+    def _texts(self, node: exp.GroupConcat | exp.ArrayAgg, condition: str) -> str:
+        """The texts of the rows of a unit, in an order that is told: string_agg(x ORDER BY day).
+
+        They are those of one column, and of rows that are there once: what is put together again and again, of a unit
+        with many rows, would take long.
+        """
+        order = node.this if isinstance(node.this, exp.Order) else None
+        inner = node.this if order is None else order.this
+        value = inner.expressions[0] if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1 else inner
+        separator = node.args.get("separator")
+        others = [part for part, given in node.args.items() if given and part not in ("this", "separator")]
+        known = separator is None or (isinstance(separator, exp.Literal) and len(separator.this) <= _LONGEST_SEPARATOR)
+        plain = isinstance(value, exp.Column) and self.scope.role(value) is Role.DIMENSION and family(value) == "text"
+        if len(self.scope.rows_of) > 1:
+            raise Refused(
+                "SDC050", f"{duckdb_name(node)} of rows of each unit that a join repeats: put them together before"
+            )
+        if others or not known or not plain:
+            raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit, of anything but a column of texts")
+        shown = self.value(value)
+        if isinstance(inner, exp.Distinct):
+            by = [] if order is None else order.expressions
+            if len(by) > 1 or any(text(one.this) != text(value) for one in by):
+                raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT, in another order than its own")
+            shown = f'CAST({shown} AS VARCHAR) COLLATE "C"'  # of 'a' and 'A' not the one that happens to come first
+            ordered = f"{shown} {'DESC' if by and by[0].args.get('desc') else 'ASC'} NULLS LAST"
+        elif order is None:
+            raise Refused("SDC050", f"{duckdb_name(node)} of the rows of each unit, without ORDER BY")
+        else:
+            ordered = ", ".join([*self.order(order), *self.ties()])
+        name, between = ("list", "") if isinstance(node, exp.ArrayAgg) else ("string_agg", f", {_separator(separator)}")
+        only = "" if condition == "true" else f" FILTER (WHERE {condition})"
+        distinct = "DISTINCT " if isinstance(inner, exp.Distinct) else ""
+        return f"{name}({distinct}{shown}{between} ORDER BY {ordered}){only}"
+
     def counts_rows(self, node: exp.Expr) -> bool:
         """Whether an aggregate of dimensions says how many rows there are, each of them once."""
         if isinstance(node, exp.Count):
@@ -183,7 +222,7 @@ class Figures:
         if not isinstance(node, exp.Sum):
             return isinstance(node, exp.CountIf)
         asked, value, _ = case(node.this)
-        one = asked is not None and isinstance(value, exp.Literal) and value.is_int and int(value.this) == 1
+        one = asked is not None and _is_whole(value) and float(value.name) == 1
         return one or self.scope.counts_rows(node.this)
 
     def _count(self, node: exp.Count, condition: str) -> str:
@@ -218,7 +257,7 @@ class Figures:
             scale = value.type.expressions[1].name if len(value.type.expressions) > 1 else "0"
             added = f"TRY_CAST({self.value(node.this)} AS DECIMAL({_MOST_DIGITS}, {scale}))"
             return f"{node.key}({chosen(condition, added)})"
-        if "whole" not in (family(node.this), family(value)) and not value.is_int:
+        if "whole" not in (family(node.this), family(value)) and not _is_whole(value):
             # It would matter in which order rows come.
             raise Refused("SDC052", "sum or avg for each unit: of a measure, of whole numbers, or of a decimal column")
         if is_wide(node.this) or is_wide(value):
@@ -231,6 +270,15 @@ class Figures:
 
 def _as_text(column: str) -> str:
     return f"md5(CAST({column} AS VARCHAR))"
+
+
+def _separator(separator: exp.Expr | None) -> str:
+    return literal("," if separator is None else separator.name)
+
+
+def _is_whole(value: exp.Expr) -> bool:
+    """Whether this is a whole number, as 1 and 1.0 are."""
+    return isinstance(value, exp.Literal) and not value.is_string and float(value.this).is_integer()
 
 
 def refuse_clauses(select: exp.Select, taken: Collection[str], where: str) -> None:

@@ -36,10 +36,12 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
+from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
 from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
+from sdcduck.guard.protect.plain_aggregates import settle_aggregates
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
@@ -136,6 +138,8 @@ class Protection:
         holds = partial(self._holds_records, known)
         if any(map(holds, tables_of(select))):
             shorten_searches(select)
+            left_for_right(select)
+            settle_aggregates(select)
         lift_subqueries(select, self.progress.number, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
@@ -151,6 +155,7 @@ class Protection:
         self._refuse_laterals(select, over_units=bool(units))
         if units:
             self._over_units.add(id(select))
+            units = join_both_sides(self.progress, select, sources, known)
             without_distinct_on(select)
             without_correlation(select)
             self.progress.ties.update(without_ties(select, self.progress.number))

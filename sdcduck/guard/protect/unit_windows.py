@@ -177,6 +177,8 @@ class _Rows:
         if not isinstance(function, _PLACED):
             if nulls:
                 raise Refused("SDC045", f"a window: {duckdb_name(function)} with IGNORE NULLS")
+            if isinstance(function, (exp.GroupConcat, exp.ArrayAgg)):  # one for each row, of all of them
+                raise Refused("SDC050", f"{duckdb_name(function)} OVER (..): GROUP BY the unit, and join that")
             if self.scope.has_measure(function) and not isinstance(function, exp.Count):
                 raise Refused("SDC041", f"{duckdb_name(function)} OVER (..)")
             known = "true" if condition is None else self.scope.condition_sql(condition)

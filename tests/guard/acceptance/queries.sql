@@ -260,6 +260,45 @@ SELECT coalesce(region, 'all') AS place, count(*) AS n FROM people GROUP BY ROLL
 -- a total by UNION
 SELECT region, count(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', count(*) FROM people ORDER BY n DESC;
 
+-- a share as dbplyr writes it
+SELECT region, SUM(CASE WHEN (sex = 'f') THEN 1.0 WHEN NOT (sex = 'f') THEN 0.0 END) AS females, AVG(CASE WHEN (sex = 'f') THEN 1.0 WHEN NOT (sex = 'f') THEN 0.0 END) AS share FROM people GROUP BY region;
+
+-- a sum of some, as dbplyr writes it
+SELECT region, SUM(CASE WHEN (sex = 'f') THEN income WHEN NOT (sex = 'f') THEN 0.0 END) AS x FROM people GROUP BY region;
+
+-- an approximate number of values
+SELECT sex, approx_count_distinct(region) AS n FROM people GROUP BY sex;
+
+-- rows behind mutate and filter, as dbplyr writes them
+SELECT region, COUNT(*) AS n FROM (SELECT people.*, CASE WHEN (age >= 60.0) THEN 'old' WHEN NOT (age >= 60.0) THEN 'young' END AS life FROM people) q01 WHERE (life = 'old') GROUP BY region;
+
+-- the largest series, as Superset asks for them
+SELECT DATE_TRUNC('WEEK', month) AS __timestamp, sex AS sex, COUNT(*) AS count FROM people JOIN (SELECT sex AS sex__, COUNT(*) AS mme_inner__ FROM people GROUP BY sex ORDER BY mme_inner__ DESC LIMIT 5) AS series_limit ON sex = sex__ GROUP BY DATE_TRUNC('WEEK', month), sex ORDER BY count DESC LIMIT 10000;
+
+-- groups of a table with a sign in its name, as Power BI asks for them
+select "$Table"."region" as "region", "$Table"."sex" as "sex", count("$Table"."person_id") as "a0" from "main"."people" "$Table" group by "region", "sex";
+
+-- an index against the first month
+SELECT month, count(*) AS n, count(*) * 1.0 / first_value(count(*)) OVER (ORDER BY month) AS index_ FROM people GROUP BY month;
+
+-- a funnel of units
+WITH f AS (SELECT person_id, bool_or(ward = 'eyes') AS eyes, bool_or(ward = 'surgery') AS surgery FROM stays GROUP BY person_id) SELECT count(*) AS everybody, count(*) FILTER (WHERE eyes) AS first_step, count(*) FILTER (WHERE eyes AND surgery) AS second_step FROM f;
+
+-- a cohort by months since the first stay
+WITH first_stay AS (SELECT person_id, min(month) AS cohort FROM stays GROUP BY person_id) SELECT cohort, date_diff('month', cohort, s.month) AS period, count(DISTINCT s.person_id) AS persons FROM stays s JOIN first_stay f ON s.person_id = f.person_id GROUP BY 1, 2 ORDER BY 1, 2;
+
+-- ORDER BY inside of aggregates
+SELECT region, count(income ORDER BY income) AS n, sum(income ORDER BY age DESC) AS x, count(DISTINCT sex ORDER BY sex) AS sexes FROM people GROUP BY region;
+
+-- a mean as NUMERIC, rounded
+SELECT region, round(avg(income)::numeric, 2) AS mean, count(*)::numeric(10, 2) AS n FROM people GROUP BY region;
+
+-- shares as NUMERIC
+SELECT region, round((count(*)::numeric / sum(count(*)) OVER ()) * 100, 2) AS percent FROM people GROUP BY region;
+
+-- days of another time zone, as Looker writes them
+SELECT DATE_TRUNC('month', (month::timestamp AT TIME ZONE 'UTC') AT TIME ZONE 'Europe/Berlin') AS "people.month", count(*) AS n FROM people GROUP BY 1 ORDER BY 1 DESC LIMIT 500;
+
 --| Missing values
 
 -- how many are missing
@@ -678,6 +717,24 @@ WITH seen AS (SELECT person_id, region, ward FROM people JOIN stays USING (perso
 -- units of two sets
 SELECT region, count(*) AS n FROM people WHERE person_id IN (SELECT person_id FROM stays WHERE ward = 'eyes' INTERSECT SELECT person_id FROM stays WHERE ward = 'surgery') GROUP BY region;
 
+-- which wards, in one text
+SELECT wards, count(*) AS persons FROM (SELECT person_id, string_agg(DISTINCT ward, ', ' ORDER BY ward) AS wards FROM stays GROUP BY person_id) GROUP BY wards;
+
+-- the way from ward to ward
+SELECT way, count(*) AS persons FROM (SELECT person_id, list(ward ORDER BY month, ward) AS way FROM stays GROUP BY person_id) GROUP BY way;
+
+-- both sides of two sets of units
+WITH a AS (SELECT person_id, ward FROM stays WHERE month < '2023-07-01' GROUP BY person_id, ward), b AS (SELECT person_id, ward FROM stays WHERE month >= '2023-07-01' GROUP BY person_id, ward) SELECT sum(CASE WHEN b.person_id IS NULL THEN 1 ELSE 0 END) AS before, sum(CASE WHEN a.person_id IS NULL THEN 1 ELSE 0 END) AS after, sum(CASE WHEN a.person_id = b.person_id THEN 1 ELSE 0 END) AS both FROM a FULL OUTER JOIN b ON a.person_id = b.person_id AND a.ward = b.ward;
+
+-- figures of units of both sides
+SELECT coalesce(a.n, 0) AS eyes, coalesce(b.n, 0) AS surgery, count(*) AS persons FROM (SELECT person_id, count(*) AS n FROM stays WHERE ward = 'eyes' GROUP BY person_id) a FULL JOIN (SELECT person_id, count(*) AS n FROM stays WHERE ward = 'surgery' GROUP BY person_id) b USING (person_id) GROUP BY 1, 2;
+
+-- everybody, and the days that some have
+SELECT region, count(*) AS n, sum(days) AS days FROM stays s RIGHT JOIN people p ON p.person_id = s.person_id GROUP BY region;
+
+-- everybody, behind a public table
+SELECT climate, count(*) AS n FROM regions r RIGHT JOIN people p ON p.region = r.region GROUP BY climate;
+
 -- UNION ALL of records
 SELECT what, count(*) AS n, count(DISTINCT person_id) AS persons FROM (SELECT person_id, ward AS what FROM stays UNION ALL SELECT person_id, 'everybody' FROM people) GROUP BY what;
 
@@ -692,6 +749,20 @@ SELECT count(*) AS n FROM (SELECT person_id FROM stays GROUP BY person_id HAVING
 
 -- by what a measure comes to
 SELECT days, count(*) FROM (SELECT person_id, sum(days) AS days FROM stays GROUP BY person_id) GROUP BY days;
+
+--| Values without a table
+
+-- VALUES alone
+VALUES (1, 'a'), (2, 'b') ORDER BY 1 DESC LIMIT 1;
+
+-- VALUES in a WITH, joined to records
+WITH labels(region, label) AS (VALUES ('North', 'N'), ('South', 'S')) SELECT label, count(*) AS n FROM people JOIN labels USING (region) GROUP BY label;
+
+-- columns of VALUES by the names that they have
+SELECT t.col0, count(*) AS n FROM people JOIN (VALUES ('North'), ('South')) t ON region = t.col0 GROUP BY t.col0;
+
+-- all columns but one that is not there
+SELECT * EXCLUDE (no_such) FROM regions;
 
 --| Parameters
 
