@@ -408,7 +408,7 @@ def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
     kept = [of(name, role) for of in (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
-    con.execute("DELETE FROM sdc.settings WHERE name IN (?, ?, ?, ?, ?)", kept)
+    con.execute("DELETE FROM sdc.settings WHERE name IN (SELECT unnest(?))", [kept])
 
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
