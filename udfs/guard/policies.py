@@ -306,7 +306,7 @@ _MAKES_KEYS = "sdc_add_record_key makes record keys"
 def _check_ptable(cursor: duckdb.DuckDBPyConnection, name: str | None, argument: str, kind: str) -> None:
     """Refuse a p-table that is not stored, or of the other kind: every number would be NULL, or 0."""
     stored = dict(cursor.execute("SELECT name, kind FROM sdc.ptables").fetchall())
-    if name not in stored:
+    if name is None or name not in stored:
         raise unknown("p-table", str(name), [known for known, of in stored.items() if of == kind])
     if stored[name] != kind:
         raise wrong(argument, f"name a p-table for {kind}", f"'{name}' is one for {stored[name]}")

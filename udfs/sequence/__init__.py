@@ -10,11 +10,18 @@ FAMILIES = (
         name="sequence",
         stored=("sequence.sql",),
         temporary=(
-            "sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql",
+            "sequence_tables.sql",
+            "cubes_tables.sql",
+            "plans_tables.sql",
+            "sequence_check_tables.sql",
             "sequence_answers_tables.sql",
-        ),  # fmt: skip
+        ),
         planners=(
-            *policy_distance.PLANNERS, *cubes.PLANNERS, *plans.PLANNERS, *check.PLANNERS, *answers.PLANNERS,
-        ),  # fmt: skip
+            *policy_distance.PLANNERS,
+            *cubes.PLANNERS,
+            *plans.PLANNERS,
+            *check.PLANNERS,
+            *answers.PLANNERS,
+        ),
     ),
 )

@@ -24,9 +24,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import Unsolved, quiet_highs
 from sdcduck.methods.masking.microaggregation import squared_error
 from sdcduck.methods.masking.pricing import cheap_groups
-from sdcduck.methods.linear_programs import Unsolved, quiet_highs
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -103,9 +103,9 @@ def best_partition(
             break
     if priced:
         best = _better(points, known, master.whole(over, reduced, _MOST_PRICED))
-        near = int((reduced[master.added] <= squared_error(points, best) - value + _TOLERANCE).sum())
-        if _MOST_PRICED < near <= _MOST_WHOLE:
-            best = _better(points, best, master.whole(over, reduced, near))
+        close = int((reduced[master.added] <= squared_error(points, best) - value + _TOLERANCE).sum())
+        if _MOST_PRICED < close <= _MOST_WHOLE:
+            best = _better(points, best, master.whole(over, reduced, close))
         return Partition(best, None)
     best = _better(points, known, master.whole(over))
     near = np.flatnonzero(reduced <= squared_error(points, best) - value + _TOLERANCE)
