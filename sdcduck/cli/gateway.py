@@ -22,7 +22,7 @@ from sdcduck.catalog.passwords import verifier
 from sdcduck.cli.terminal import one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
-from sdcduck.gateway.house import Limits, Place, is_loopback
+from sdcduck.gateway.house import House, Limits, Place, is_loopback
 from sdcduck.gateway.postgres.server import Options
 from sdcduck.gateway.serving import ENDED, Ports, house
 from sdcduck.gateway.serving import serve as serve_clients
@@ -85,9 +85,8 @@ def serve(
     that speak Arrow Flight SQL (ADBC) get whole columns, under the same users and limits. Users come from the database
     (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
     On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
-    one. What happens is told on standard error, one line of JSON each.
-    Where DuckDB ends the database after an error of its own, the gateway ends with exit code 70: let what watches over
-    it start it again.
+    one. What happens is told on standard error, one line of JSON each. Where DuckDB ends the database after an error of
+    its own, the gateway ends with exit code 70: let what watches over it start it again.
     """
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
@@ -112,8 +111,7 @@ def serve(
                 file, host, metrics_host, ports, certificate, required=required, by_certificate=issuer is not None
             )
             if custodian_raw:
-                seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
-                typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
+                _say_who_sees_records(opened)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
         serving = serve_clients(opened, options, ready, flight=flight, metrics=metrics)
@@ -135,6 +133,11 @@ def _say_where(
         typer.echo(f"sdcduck: metrics on http://{metrics_host}:{ports.metrics}/metrics", err=True)
     if certificate is not None and certificate.fingerprint:
         typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
+
+
+def _say_who_sees_records(opened: House) -> None:
+    seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
+    typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
 
 
 def _run(serving: Coroutine[Any, Any, None], *, at_once: bool, code: Callable[[], int]) -> None:
