@@ -26,7 +26,7 @@ from sdcduck.quoting import literal
 from sdcduck.shell.shell import Shell
 from sdcduck.shell.sources import Source
 from sdcduck.shell.statements import command_of, split
-from sdcduck.udfs.sequence.plans import octets, read_binding
+from sdcduck.udfs.plan_arguments import octets, read_binding
 
 plan = typer.Typer(
     help="Questions that are fixed before the first is answered, and told one by one.", no_args_is_help=True

@@ -33,7 +33,7 @@ from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Parameters
 from sdcduck.methods.sequence.plans import LENGTH, Binding
 from sdcduck.quoting import folded
-from sdcduck.udfs.sequence.plans import octets, read_binding
+from sdcduck.udfs.plan_arguments import octets, read_binding
 
 _CALL = re.compile(r"[\s;]*(?:FROM|SELECT\s+\*\s+FROM)\s+(sdc_plan_open|sdc_plan_reveal|sdc_plan_log)\b", re.IGNORECASE)
 _ARGUMENTS = {

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -34,10 +35,10 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
 from sdcduck.guard.worth import Law
-from sdcduck.methods.sequence.knowledge import Answers, Knowledge, TooMuchKnown
-from sdcduck.methods.sequence.sets import Cells as CellsOfSecret
-from sdcduck.methods.sequence.sets import Sets
 from sdcduck.quoting import folded, identifier, literal
+
+if TYPE_CHECKING:
+    from sdcduck.methods.sequence.knowledge import Answers, Knowledge
 
 _TAGS = 128
 _MOST_CELLS = 200_000
@@ -76,6 +77,11 @@ class Cells:
 
     def nothing(self) -> Knowledge:
         """What somebody knows who was told nothing."""
+        from sdcduck.methods.sequence.knowledge import (
+            Knowledge,
+        )  # with SciPy, which guards of other policies do without
+        from sdcduck.methods.sequence.sets import Cells as CellsOfSecret
+
         sizes = np.concatenate([self.sizes, np.zeros(_TAGS)])
         return Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in self.told_apart})
 
@@ -90,6 +96,9 @@ class Cells:
         Sets that differ only in whom they have altogether have one row and two noises: each has a tag, in cells that
         nobody is in, so that they are not taken for one.
         """
+        from sdcduck.methods.sequence.knowledge import Answers
+        from sdcduck.methods.sequence.sets import Sets
+
         tells, of_value = self.tells(sets), sets.reshape(len(sets), len(self.sizes), self.values)
         number, cell = np.nonzero(tells)
         tagged, tag = np.nonzero(_tags(np.packbits(sets, axis=1)))
@@ -196,6 +205,8 @@ class Sequences:
             return
         if self._register is None:
             raise Refused("SDC072", "the database is in no file")
+        from sdcduck.methods.sequence.knowledge import TooMuchKnown
+
         try:
             with KnowledgeFile(self._register, login).held() as held:
                 self._decide(policy, cells, held, asked, query, login)
