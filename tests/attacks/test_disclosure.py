@@ -156,7 +156,7 @@ REFUSED = {
     "sum of the unit": "SELECT sum(person_id) FROM people",
     "sum of distinct": "SELECT sum(DISTINCT income) FROM people",
     "count of distinct": "SELECT count(DISTINCT income) FROM people",
-    "count of ordered units": "SELECT count(DISTINCT person_id ORDER BY income) FROM people",
+    "order of ordered units": "SELECT list(DISTINCT region ORDER BY income) FROM people",
     "order by a measure": "SELECT count(*) FROM people ORDER BY income",
     "having a maximum": "SELECT region, count(*) FROM people GROUP BY region HAVING max(income) > 5",
     "qualify by a measure": "SELECT region, count(*) FROM people GROUP BY region QUALIFY row_number() OVER (ORDER BY income) = 1",

@@ -180,7 +180,7 @@ UNPIVOT people ON COLUMNS(*) INTO NAME n VALUE v|SELECT value, count(*) FROM (UN
 UNPIVOT regions ON (SELECT max(income) FROM people) INTO NAME n VALUE v|PIVOT regions ON label IN ('North') USING sum((SELECT max(income) FROM people))|FROM people PIVOT (count(*) FOR income IN (1, 2) GROUP BY age)|SELECT * FROM people UNPIVOT (v FOR n IN (income, age))
 SELECT count(*) FROM people USING SAMPLE 10%|SELECT count(*) FROM people TABLESAMPLE RESERVOIR (1)
 SELECT * FROM 'people.parquet'|SELECT * FROM '/etc/passwd'|SELECT * FROM "people.csv"|SELECT * FROM people.csv|SELECT * FROM duckdb_tables
-SELECT * FROM pg_catalog.pg_class|SELECT * FROM sqlite_master|SELECT * FROM sdc.settings|SELECT * FROM sdc.ptables|TABLE people|VALUES (1)|VALUES ((SELECT max(income) FROM people))
+SELECT * FROM pg_catalog.pg_class|SELECT * FROM sqlite_master|SELECT * FROM sdc.settings|SELECT * FROM sdc.ptables|TABLE people|VALUES ((SELECT max(income) FROM people))
 BEGIN|COMMIT|ROLLBACK|CHECKPOINT|FORCE CHECKPOINT|VACUUM|ANALYZE|USE memory|INSTALL httpfs|LOAD httpfs|EXPORT DATABASE '/tmp/stolen'|IMPORT DATABASE '/tmp/stolen'|COMMENT ON TABLE people IS 'x'
 SELECT 1; SELECT 2|SELECT 1;; DROP TABLE people|SELECT count(*) FROM people; COPY people TO '/tmp/stolen.csv'|SELECT current_setting('threads')|SELECT getenv('HOME')
 SELECT read_text('/etc/passwd')|SELECT * FROM read_text('/etc/passwd')|SELECT getvariable('x')|SELECT current_database()|SELECT version()|SELECT txid_current()|SELECT nextval('s')|SELECT random()

@@ -112,6 +112,7 @@ ONCE = [
     "SELECT id, region, sum(income) AS income FROM people GROUP BY ALL",
     "SELECT p.id, p.region, sum(income) AS income FROM people p JOIN homes h ON p.id = h.id GROUP BY ALL",
     "SELECT DISTINCT ON (id) id, region, income FROM people",
+    "SELECT a.id, a.region, a.income FROM people a FULL JOIN people b ON a.id = b.id",
     "SELECT id, region, income FROM people QUALIFY row_number() OVER (PARTITION BY id ORDER BY age) = 1",
     "SELECT id, region, value AS income FROM (UNPIVOT (SELECT id, region, income FROM people) ON income INTO NAME w VALUE value)",
 ]  # fmt: skip
@@ -135,7 +136,6 @@ HALVES = [
     "SELECT id, region FROM people WHERE age < 40 UNION SELECT id, region FROM people WHERE age >= 40",
     "SELECT a.id, a.region FROM people a, people b",
     "SELECT a.id, a.region FROM people a JOIN people b ON a.region = b.region",
-    "SELECT a.id, a.region FROM people a FULL JOIN people b ON a.id = b.id",
     "SELECT id, region FROM people, (VALUES (1), (2)) v(k)",
     "SELECT id, region FROM people, range(2) v(k)",
     "SELECT id, region, value FROM (UNPIVOT (SELECT id, region, income, income AS again FROM people) ON income, again INTO NAME w VALUE value)",
