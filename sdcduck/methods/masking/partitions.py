@@ -34,7 +34,8 @@ Indices = NDArray[np.int64]
 MOST_COLUMNS = 1_000_000
 """Possible groups that are looked at."""
 _MOST_NEAR = 100_000  # of neighbours, where others are found by their prices
-_MOST_PRICED = 3_000  # columns of those that some whole ones are chosen of then: with more, the search may not end
+_MOST_PRICED = 30_000  # k times the columns that whole ones are chosen of then: with more, the search may not end
+_MOST_CLOSE = 50_000  # the same, of columns that are no dearer than the best known groups allow
 _ADDED = 1000  # columns in a round
 _MOST_WHOLE = 5_000  # columns that are added at the end
 _NODES = 30  # of the search for whole columns: a limit that, unlike one of time, gives the same answer again
@@ -102,9 +103,9 @@ def best_partition(
         if not master.add(columns, new[np.argsort(reduced[new], kind="stable")[:_ADDED]]):
             break
     if priced:
-        best = _better(points, known, master.whole(over, reduced, _MOST_PRICED))
+        best = _better(points, known, master.whole(over, reduced, _MOST_PRICED // k))
         close = int((reduced[master.added] <= squared_error(points, best) - value + _TOLERANCE).sum())
-        if _MOST_PRICED < close <= _MOST_WHOLE:
+        if _MOST_PRICED < close * k <= _MOST_CLOSE:
             best = _better(points, best, master.whole(over, reduced, close))
         return Partition(best, None)
     best = _better(points, known, master.whole(over))
