@@ -45,6 +45,11 @@ class Read:
 
 def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
+    return _read_by(con, name, _Texts(con))
+
+
+def _read_by(con: duckdb.DuckDBPyConnection, name: str, texts: _Texts) -> Read:
+    """The same, of one of several relations at a time."""
     tables: set[tuple[str, str, str]] = set()
     functions: set[str] = set()
     enums: set[str] = set()
@@ -67,7 +72,7 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
             tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
         return item
 
-    asked, texts = f"FROM main.{identifier(name)}", _Texts(con)
+    asked = f"FROM main.{identifier(name)}"
     try:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and not _is_told(row[0], noted):
@@ -157,7 +162,7 @@ _FILE = re.compile(r"""(?:'|")([^'"]*[./][^'"]*)(?:'|")""")
 
 
 class _Texts:
-    """The texts of views and macros, for one relation.
+    """The texts of views and macros, for the relations that are looked at in one go.
 
     DuckDB takes longer to list its functions than to answer most questions: they are listed once, and only where
     something is called at all.
@@ -202,6 +207,19 @@ class _Texts:
             "CASE WHEN NOT internal THEN parameters::VARCHAR ELSE '' END "
             "FROM duckdb_functions() WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
         ).fetchall()
+
+
+class Reads:
+    """What relations read, looked up once each while one thing is decided about them."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con, self._texts, self._known = con, _Texts(con), dict[str, Read]()
+
+    def __call__(self, name: str) -> Read:
+        """As `read_by` has it."""
+        if name not in self._known:
+            self._known[name] = _read_by(self._con, name, self._texts)
+        return self._known[name]
 
 
 def _as_query(stored: tuple[str, str, str]) -> tuple[str, str, str]:
@@ -302,7 +320,8 @@ def records_behind(
     held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-    read = read_by(con, view) if read is None else read
+    reads = Reads(con)
+    read = reads(view) if read is None else read
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:
@@ -312,7 +331,7 @@ def records_behind(
     for policy in stored:
         if policy.label != "unit-level":
             continue
-        records = read_by(con, policy.name)
+        records = reads(policy.name)
         if read.tables & (records.tables - public) or share_files(read.files, records.files):
             return policy.name
         if read.enums and _has_type(con, policy, read.enums):
