@@ -11,13 +11,19 @@ from collections.abc import Sequence
 
 import duckdb
 
-_QUOTED = "'\"' || replace({}, '\"', '\"\"') || '\"'"
+_QUOTED = "'\"' || system.main.replace({}, '\"', '\"\"') || '\"'"
 _PATH = " || '.' || ".join(_QUOTED.format(name) for name in ("database_name", "schema_name", "function_name"))
-CALL_OF_MACRO = (
-    f"CASE function_type WHEN 'table_macro' THEN 'FROM ' ELSE 'SELECT ' END || {_PATH} || '(NULL' || repeat(', NULL', "
-    "max(len(parameters)) OVER (PARTITION BY database_name, schema_name, function_name, function_type)) || ')'"
+_MOST = (
+    "system.main.max(system.main.len(parameters)) "
+    "OVER (PARTITION BY database_name, schema_name, function_name, function_type)"
 )
-"""An expression over `duckdb_functions()`: a call of the macro that none of its variants takes."""
+CALL_OF_MACRO = (
+    f"CASE function_type WHEN 'table_macro' THEN 'FROM ' ELSE 'SELECT ' END || {_PATH} "
+    f"|| '(NULL' || system.main.repeat(', NULL', {_MOST}) || ')'"
+)
+"""An expression over `duckdb_functions()`: a call of the macro that none of its variants takes.
+
+One of them may have the name of a function of DuckDB: so these are named in full."""
 
 _TOLD = "Candidate macros:\n\t"
 
@@ -34,7 +40,7 @@ def signatures(con: duckdb.DuckDBPyConnection, calls: Sequence[str]) -> list[str
     >>> call, signatures(con, [call])
     ('SELECT "memory"."main"."f"(NULL, NULL, NULL)', ["f(a)\n\tf(a, b := 'it''s')"])
     """
-    rows = con.execute("SELECT json_serialize_plan(unnest(?::VARCHAR[]))", [list(calls)]).fetchall()
+    rows = con.execute("SELECT system.main.json_serialize_plan(unnest(?::VARCHAR[]))", [list(calls)]).fetchall()
     told = [str(json.loads(refusal).get("error_message", "")).partition(_TOLD)[2] for (refusal,) in rows]
     return [parameters or secrets.token_hex() for parameters in told]
 
