@@ -97,6 +97,7 @@ class Policy:
     owned: tuple[tuple[str, str], ...] = ()
     kinds: tuple[Kind, ...] = ()
     sequence: SequenceLimit = SequenceLimit()
+    questions: int | None = None
 
     @property
     def others(self) -> tuple[Kind, ...]:
@@ -118,7 +119,7 @@ class Policy:
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     (limits, owned), kinds = _stored_limits(con), _stored_kinds(con)
-    sequences = _stored_sequences(con)
+    sequences, budgets = _stored_sequences(con), _stored_budgets(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
@@ -148,7 +149,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             noise_secret in rows
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
-    return [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    limited = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    return [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
 
 
 def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
@@ -221,6 +223,34 @@ def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], t
         )
         for stored in (json.loads(text) for (text,) in rows)
     }
+
+
+def _stored_budgets(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """By the name of the setting, how many questions of a day are answered about a relation."""
+    rows = con.execute("SELECT name, value FROM sdc.settings WHERE starts_with(name, 'questions ')").fetchall()
+    return {name: int(value) for name, value in rows}
+
+
+def store_budget(con: duckdb.DuckDBPyConnection, name: str, role: str, questions: int | None) -> None:
+    """Store how many questions of a day are answered about a relation; None: any number.
+
+    It stays where the policy is declared anew, and goes where it is dropped.
+    """
+    con.begin()
+    try:
+        if questions is None:
+            _forget_budget(con, name, role)
+        else:
+            set_setting(con, _budget_of(name, role), str(questions))
+        _policies_changed(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def _forget_budget(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_budget_of(name, role)])
 
 
 @dataclass(frozen=True)
@@ -368,6 +398,10 @@ def _sequence_of(name: str, role: str) -> str:
     return f"sequence {json.dumps([folded(name), folded(role)])}"
 
 
+def _budget_of(name: str, role: str) -> str:
+    return f"questions {json.dumps([folded(name), folded(role)])}"
+
+
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
     """What `preview_digest` said of a preview when it was declared; None: nobody asked then."""
     return setting(con, _preview_of(policy.name, policy.role))
@@ -416,6 +450,7 @@ def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     con.begin()
     try:
         _delete_policy(con, name, role)
+        _forget_budget(con, name, role)
         _policies_changed(con)
         con.commit()
     except BaseException:

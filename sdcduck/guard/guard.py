@@ -25,6 +25,7 @@ from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
+from sdcduck.guard.question_budgets import Left, QuestionBudgets
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritings import Rewritings
@@ -133,6 +134,7 @@ class Guard:
         self._sequences = Sequences(
             self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
         )
+        self._questions = QuestionBudgets(file)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -268,8 +270,10 @@ class Guard:
         """Write down what the answer to a question tells, where a policy limits that; before it is made.
 
         Raises:
-            Refused: too much would be known.
+            Refused: too much would be known, or too much was asked on this day.
         """
+        if explained(query) is None:
+            self._questions.charge(rewritten, user)
         self._sequences.charge(rewritten, parameters, query, user)
 
     def stream(
@@ -412,6 +416,12 @@ class Guard:
         return self._sequences.told(user, every)
 
     @in_memory()
+    def _left(self, user: str, version: str) -> list[Left]:
+        with self._alone:
+            every = list(self._schema.policies(version).values())
+        return self._questions.left(user, every)
+
+    @in_memory()
     def _database(self) -> str:
         with self._alone:
             return self._schema.database()
@@ -483,6 +493,10 @@ class _Told:
     def told(self) -> list[tuple[str, int, int, float, float]]:
         """What whoever asks was told so far."""
         return self._guard._told(self._user, self._version)
+
+    def left(self) -> list[Left]:
+        """What whoever asks may ask yet."""
+        return self._guard._left(self._user, self._version)
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""

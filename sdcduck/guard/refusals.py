@@ -69,6 +69,10 @@ REASONS = {
         "what was answered before cannot be looked up or written down",
         "No question about this table is answered until it can; tell the custodian.",
     ),
+    "SDC073": (
+        "as many questions as a login may ask in a day",
+        "Ask again on the next day; SHOW sdc_questions says how many are left.",
+    ),
     "SDC075": (
         "a plan that does not go on",
         "A step is opened by its own trace and text, after the one before it was answered; what was aborted stays so.",
