@@ -19,8 +19,9 @@
 --| @example
 --| FROM sdc_question_budget('people', NULL);
 --| @output
---| name | role | questions
---| -----+------+----------
+--| name   | role | questions
+--| -------+------+----------
+--| people |      |      NULL
 --| @source this project
 
 --| sdc_questions(tbl, login := NULL) -> TABLE

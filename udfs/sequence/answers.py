@@ -18,7 +18,7 @@ _LOST = "what '{}' was told is not known: {}; move the file and the one beside i
 
 def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
     """``sdc_sequence``: one row for each answer that told something new."""
-    name = _policy(session, tbl)
+    name = known_table(session, tbl)
 
     def read() -> pa.Table:
         register = catalog.file_of(session.cursor())
@@ -54,7 +54,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
 
 def plan_sequence_forget(session: Session, tbl: str | None, login: str | None) -> Rows:
     """``sdc_sequence_forget``: a line that says that what stands before it is not counted."""
-    name, who = _policy(session, tbl), needed(login, "login", "name the login")
+    name, who = known_table(session, tbl), needed(login, "login", "name the login")
 
     def forget() -> pa.Table:
         register = catalog.file_of(session.cursor())
@@ -80,7 +80,7 @@ def _counted(lines: list[Line], name: str) -> int:
     return counted
 
 
-def _policy(session: Session, tbl: str | None) -> str:
+def known_table(session: Session, tbl: str | None) -> str:
     """The folded name of a table that is there, or has a policy."""
     wanted = needed(tbl, "tbl", "name the table")
     cursor = session.cursor()

@@ -12,30 +12,32 @@ from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import needed, whole
+from sdcduck.udfs.sequence.answers import known_table
 
 _NONE = "a budget of questions"
 
 
 def plan_question_budget(session: Session, tbl: str | None, questions: int | None, role: str | None) -> Rows:
     """``sdc_question_budget``: stores it, or takes it away."""
-    found = _policy(session, tbl, role)
     most = None if questions is None else whole(questions, "questions", least=1, why="NULL for no budget")
-    cursor = session.cursor()
+    # To take away what is not there is no error.
+    name = known_table(session, tbl) if most is None else _policy(session, tbl, role).name
+    whose, cursor = folded(role or ""), session.cursor()
     if catalog.is_read_only(cursor):
         raise SDCError(f"{_NONE} is stored in the database, which is open for reading only")
     if most is not None and catalog.file_of(cursor) is None:
         raise SDCError(f"{_NONE}: what was asked is counted beside the database, which is in no file")
 
     def store() -> pa.Table:
-        catalog.store_budget(session.cursor(), found.name, found.role, most)
-        return pa.table({"name": [found.name], "role": [found.role], "questions": pa.array([most], pa.int64())})
+        catalog.store_budget(session.cursor(), name, whose, most)
+        return pa.table({"name": [name], "role": [whose], "questions": pa.array([most], pa.int64())})
 
     return Rows(store)
 
 
 def plan_questions(session: Session, tbl: str | None, login: str | None) -> Rows:
     """``sdc_questions``: one row for each login and day, of the files that are there."""
-    name = folded(_policy(session, tbl, None).name)
+    name = known_table(session, tbl)
 
     def read() -> pa.Table:
         register = catalog.file_of(session.cursor())
@@ -56,14 +58,13 @@ def plan_questions(session: Session, tbl: str | None, login: str | None) -> Rows
 
 
 def _policy(session: Session, tbl: str | None, role: str | None) -> Policy:
-    """The policy of a table with records, of a role, or, where none is named, of any."""
-    name = folded(needed(tbl, "tbl", "name the table"))
-    known = [policy for policy in catalog.policies(session.cursor()) if policy.label == "unit-level"]
-    for policy in known:
-        if folded(policy.name) == name and role in (None, policy.role):
-            return policy
-    names = [policy.name for policy in known if role in (None, policy.role)]
-    raise unknown("policy", str(tbl), names)
+    """The policy of a table with records for a role."""
+    name, whose = folded(needed(tbl, "tbl", "name the table")), folded(role or "")
+    every = catalog.policies(session.cursor())
+    known = {folded(one.name): one for one in every if one.label == "unit-level" and folded(one.role) == whose}
+    if name not in known:
+        raise unknown("policy", str(tbl), [policy.name for policy in known.values()])
+    return known[name]
 
 
 PLANNERS = (
