@@ -66,8 +66,8 @@ class QuestionFiles:
         self._threads = threading.Lock()
         self._days: dict[str, _Day] = {}
 
-    def count(self, login: str, budgets: Mapping[str, int]) -> None:
-        """Count a question about tables, on disk before it returns.
+    def count(self, login: str, budgets: Mapping[str, int]) -> dict[str, int]:
+        """Count a question about tables, on disk before it returns; how many are left about each.
 
         Args:
             budgets: how many a day may be about each of these.
@@ -87,6 +87,7 @@ class QuestionFiles:
                         raise OverBudget(table, most, today.day + timedelta(1))
                 held.append(tables=sorted(budgets))
                 today.read_on(held)
+                return {table: most - today.asked[table] for table, most in sorted(budgets.items())}
 
     def asked(self, login: str) -> tuple[date, Counter[str]]:
         """The day, and the questions about each table on it.

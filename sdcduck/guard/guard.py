@@ -40,7 +40,8 @@ _LONGEST = 100_000  # characters
 _DEEPEST = 200
 _ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
-"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
+"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like, and how
+many questions are left, where the custodian counts them."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Guard:
             rewritten = self._rewrite(planned.question, version, user)
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
-            self.charge(rewritten, parameters, query, user)
+            rewritten = self.charge(rewritten, parameters, query, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
@@ -266,15 +267,19 @@ class Guard:
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
 
-    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
         """Write down what the answer to a question tells, where a policy limits that; before it is made.
+
+        Returns:
+            What runs: with what is left in its notice.
 
         Raises:
             Refused: too much would be known, or too much was asked on this day.
         """
         if explained(query) is None:
-            self._questions.charge(rewritten, user)
+            rewritten = self._questions.charge(rewritten, user)
         self._sequences.charge(rewritten, parameters, query, user)
+        return rewritten
 
     def stream(
         self,

@@ -7,6 +7,7 @@ asked again it is counted again. What looks at no record, as EXPLAIN, is no ques
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from sdcduck.catalog import Policy
@@ -30,25 +31,27 @@ class QuestionBudgets:
     def __init__(self, register: Path | None) -> None:
         self._files = None if register is None else QuestionFiles(register)
 
-    def charge(self, rewritten: Rewritten, login: str) -> None:
-        """Count a question, or refuse it.
+    def charge(self, rewritten: Rewritten, login: str) -> Rewritten:
+        """Count a question, or refuse it; the question with what is left in its notice.
 
         Raises:
             Refused: there were as many as may be; or nobody knows how many there were.
         """
         budgets = {folded(one.name): one.questions for one in rewritten.policies if one.questions is not None}
         if not budgets:
-            return
+            return rewritten
         if self._files is None:
             raise Refused("SDC072", "the database is in no file")
         try:
-            self._files.count(login, budgets)
+            left = self._files.count(login, budgets)
         except OverBudget as over:
             raise Refused("SDC073", f"{over.most} about {over.table}; again from {over.again} 00:00 UTC") from None
         except ChainBroken:
             raise Refused("SDC072", "it is not what was written") from None
         except OSError:
             raise Refused("SDC072") from None
+        told = [f"{table}: {left[table]} of {most} questions are left today" for table, most in budgets.items()]
+        return replace(rewritten, notice="; ".join(filter(None, [rewritten.notice, *told])))
 
     def left(self, login: str, policies: Iterable[Policy]) -> list[Left]:
         """What a login may ask yet.

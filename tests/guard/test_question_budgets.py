@@ -21,6 +21,8 @@ from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.catalog.chained_file import ChainBroken
 from sdcduck.catalog.question_files import OverBudget, QuestionFiles, folder_of
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.guard import NOTICE
+from sdcduck.methods.sequence import plans
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 BY_REGION = "SELECT region, count(*) FROM people GROUP BY region"
@@ -136,6 +138,29 @@ def test_all_doors_count_together(register: Path, guard: Guard) -> None:
     assert outcome(guard, BY_REGION) == "SDC073"
     with pytest.raises(Refused, match="SDC073"):
         guard.stream(BY_REGION, user="ann")
+
+
+def test_what_is_left_is_said_beside_each_answer(register: Path, guard: Guard) -> None:
+    notices = []
+    for _ in range(2):
+        notices.append(guard.sql(BY_REGION, user="ann").schema.metadata[NOTICE.encode()].decode())
+    question = guard.question(BY_REGION, user="ann")
+    question.ask()
+    notices.append(question.notice)
+    question.close()
+    assert notices == [f"people: {left} of 3 questions are left today" for left in (2, 1, 0)]
+    free = guard.sql("SELECT count(*) FROM firms", user="ann").schema.metadata or {}
+    assert NOTICE.encode() not in free
+
+
+def test_the_shell_says_what_is_left(register: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys; from sdcduck.cli import main; sys.exit(main())", "shell", str(register)],
+        input=f"{BY_REGION};\n" * 4, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    for left in (2, 1, 0):
+        assert f"people: {left} of 3 questions are left today" in said.stderr
+    assert "Refused, SDC073: as many questions as a login may ask in a day (3 about people; again from" in said.stderr
 
 
 def test_a_question_about_two_tables_is_one_of_each_or_of_none(register: Path) -> None:
@@ -376,10 +401,18 @@ def test_gateways_of_one_file_count_together(register: Path) -> None:
     assert sum(answered) == 30
 
 
-def test_a_step_of_a_plan_waits_for_the_next_day() -> None:
-    from sdcduck.guard.planned import _MAY_BE_ASKED_AGAIN
-
-    assert "SDC073" in _MAY_BE_ASKED_AGAIN
+def test_a_step_of_a_plan_that_was_one_too_many_is_revealed_once_more(register: Path) -> None:
+    chain, key = plans.traces([plans.block(BY_REGION, 1, bytes(plans.SALT))]), bytes(plans.KEY)
+    opens = f"""FROM sdc_plan_open('p', t0 := '{chain[0].hex()}', public_keys := ['{plans.public_key(key).hex()}'],
+        signatures := ['{plans.sign(key, plans.message(chain[0], None)).hex()}'])"""
+    reveals = f"FROM sdc_plan_reveal('p', '{chain[1].hex()}', $${BY_REGION}$$)"
+    with closing(sdcduck.connect(register, secret=SECRET)) as con, closing(sdcduck.open_guard(con)) as guard:
+        asked = [outcome(guard, BY_REGION) for _ in range(3)] + [outcome(guard, opens)]
+        assert asked == ["answered"] * 4
+        assert outcome(guard, reveals) == "SDC073"
+        con.execute("FROM sdc_question_budget('people', 4)").fetchall()
+        assert outcome(guard, reveals) == "answered"
+        assert outcome(guard, reveals) == "SDC075", "the plan is done"
 
 
 def test_what_is_not_known_is_no_budget_that_is_left(tmp_path: Path) -> None:
