@@ -415,7 +415,7 @@ class Guard:
         return rewritten
 
     @in_memory()
-    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float, float]]:
+    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float | None, float]]:
         with self._alone:
             every = list(self._schema.policies(version).values())
         return self._sequences.told(user, every)
@@ -495,7 +495,7 @@ class _Told:
         """The columns of an answer."""
         return self._guard._described(query, self._version, self._user, self._first)
 
-    def told(self) -> list[tuple[str, int, int, float, float]]:
+    def told(self) -> list[tuple[str, int, int, float | None, float]]:
         """What whoever asks was told so far."""
         return self._guard._told(self._user, self._version)
 

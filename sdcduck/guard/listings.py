@@ -71,7 +71,7 @@ class Known(Protocol):
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""
 
-    def told(self) -> list[tuple[str, int, int, float, float]]:
+    def told(self) -> list[tuple[str, int, int, float | None, float]]:
         """Of each table that limits it, what whoever asks was told: answers, sets, the least error and its limit."""
 
     def left(self) -> list[tuple[str, int, int, int, str]]:

@@ -58,8 +58,8 @@ REASONS = {
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
     "SDC070": (
         "too much would be known of few units, with all that was answered before",
-        "What was answered before is answered again, and so is what does not ask for the secret; else ask for larger "
-        "groups, of fewer columns at a time.",
+        "What was answered before is answered again, and so is what adds nothing to it; else ask for larger groups, of "
+        "fewer columns at a time.",
     ),
     "SDC071": (
         "a question of which it is not known what it adds to earlier answers",

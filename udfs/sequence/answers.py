@@ -45,6 +45,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
                 "cells": pa.array([line.get("cells") for *_, line in lines], pa.int64()),
                 "new_sets": pa.array([line.get("new") for *_, line in lines], pa.int64()),
                 "least_error": pa.array([line.get("least_error") for *_, line in lines], pa.float64()),
+                "smallest": pa.array([line.get("smallest") for *_, line in lines], pa.int64()),
                 "verdict": pa.array([line["verdict"] for *_, line in lines], pa.string()),
             }
         )
@@ -76,7 +77,7 @@ def _counted(lines: list[Line], name: str) -> int:
     counted = 0
     for line in lines:
         if line["policy"] == name:
-            counted = 0 if line["verdict"] == "forgotten" else counted + 1
+            counted = 0 if line["verdict"] == "forgotten" else counted + (line["verdict"] != "refused")
     return counted
 
 
@@ -95,6 +96,6 @@ def known_table(session: Session, tbl: str | None) -> str:
 
 _COLUMNS = {
     "login": "VARCHAR", "number": "BIGINT", "time": "VARCHAR", "question": "VARCHAR", "cells": "BIGINT",
-    "new_sets": "BIGINT", "least_error": "DOUBLE", "verdict": "VARCHAR",
+    "new_sets": "BIGINT", "least_error": "DOUBLE", "smallest": "BIGINT", "verdict": "VARCHAR",
 }  # fmt: skip
 PLANNERS = (planner(plan_sequence, _COLUMNS), planner(plan_sequence_forget))
