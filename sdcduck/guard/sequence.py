@@ -133,10 +133,15 @@ class Sequences:
             found.append((policy.name, answers, sets, None if exact else least, limit))
         return found
 
-    def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
+    def asked(self, policy: Policy, every: Sequence[Counted], parameters: Parameters) -> tuple[Cells, Bits]:
+        """The cells of a policy, and the sets of them that blocks count and that tell something."""
         cells = self._cells_of(policy)
-        asked = np.concatenate([self._sets(cells, counted, parameters) for counted in every])
-        asked = asked[cells.telling(asked)]
+        nothing = np.zeros((0, cells.places), bool)
+        sets = np.concatenate([nothing, *(self._sets(cells, counted, parameters) for counted in every)])
+        return cells, sets[cells.telling(sets)]
+
+    def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
+        cells, asked = self.asked(policy, every, parameters)
         if not len(asked):
             return
         if self._register is None:
