@@ -50,7 +50,8 @@ CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
 --| @column units MAP(VARCHAR, INTEGER): where units are of several kinds, how many of each are needed
 --| @column owned MAP(VARCHAR, VARCHAR): of dimensions of which each value is of one unit, what they identify
---| @column sequence VARCHAR: 'off': what many answers tell together is not counted; 'precision': it is, and limited for each login
+--| @column sequence VARCHAR: 'off': what many answers tell together is not counted; 'precision', 'atoms', 'pairwise': it is, and
+--|      limited for each login
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -65,7 +66,8 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
         json_transform(json_extract(s.value, '$.owned'), '"MAP(VARCHAR,VARCHAR)"') AS owned,
         CASE
             WHEN p.label = 'unit-level'
-                THEN coalesce(json_extract_string(CASE WHEN p.record_key IS NULL THEN q.value END, '$.mode'), 'off')
+                THEN coalesce(json_extract_string(
+                    CASE WHEN p.record_key IS NULL AND (p.method <> 'threshold' OR p.unit IS NULL) THEN q.value END, '$.mode'), 'off')
         END AS sequence
     FROM sdc.policies p
         LEFT JOIN sdc.settings s

@@ -34,11 +34,14 @@
 --|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
---| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not; 'precision': questions are refused
---|      that would tell a login too much with all that it was told before (cell_key, counts, one row a unit, a database in a file)
---| @arg least_error DOUBLE: the standard error with which an attacker by least squares would know the secret of few units, as a
---|      share of that of somebody who was told nothing: it does not fall below this
---| @arg secrets VARCHAR[]: the dimension that nobody should learn of a unit; who has which other dimensions is taken as known
+--| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not. Else questions are refused that would
+--|      tell a login too much with all that it was told before (counts, one row a unit, a database in a file): 'precision' under
+--|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
+--|      answers together, or 'pairwise', by any two of them
+--| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
+--|      units, as a share of that of somebody who was told nothing: it does not fall below this
+--| @arg secrets VARCHAR[]: the dimensions that nobody should learn of a unit; who has which others is taken as known. 'atoms' and
+--|      'pairwise' take all for secrets unless some are named, and then the combinations that there are of the others as known
 --| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view

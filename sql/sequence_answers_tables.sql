@@ -1,10 +1,11 @@
 -- What logins were told so far by policies that limit the sequence of answers. They call Python.
 
 --| sdc_sequence(tbl, login := NULL) -> TABLE
---| What logins were told of a table that is protected with `sequence := 'precision'`: one row for each answer that told something new.
+--| What logins were told of a table that is protected with a `sequence`: one row for each answer that told something new.
 --|
 --| It is read from the files in `<database>.sequence`, beside the file of the database: what was asked, how many cells of the
---| answer tell of the secret, how many of these were new, and how near the login has come. Answers that tell nothing new are in the audit log alone, and so are refusals.
+--| answer tell of the secret, how many of these were new, and how near the login has come. Answers that tell nothing new are in the audit log alone, and so
+--| are refusals, but those of exact numbers ('atoms', 'pairwise'): they say that a group is small, and are counted.
 --|
 --| @arg tbl VARCHAR: the table or view
 --| @arg login VARCHAR: whose; NULL: all
@@ -12,11 +13,13 @@
 --| @column number BIGINT: of the answer, from 1
 --| @column time TIMESTAMP: when it was charged, UTC; nothing is decided by it
 --| @column question VARCHAR: the first 2,000 characters
---| @column cells BIGINT: sets of units in the answer that tell something of the secret
+--| @column cells BIGINT: sets of units in the answer that tell something of the secret, or of exact numbers all but everybody
 --| @column new_sets BIGINT: of these, sets that the login had not asked for before
 --| @column least_error DOUBLE: the smallest standard error afterwards with which an attacker would know the secret of few units, as a
---|      share of that of somebody who was told nothing; NULL: the custodian began anew
---| @column verdict VARCHAR: 'answered'; 'breach', answered although it fell below the limit (`on_breach := 'log'`); 'forgotten', the
+--|      share of that of somebody who was told nothing; NULL: numbers are exact, or the custodian began anew
+--| @column smallest BIGINT: units of the smallest group that exact numbers tell apart with this answer, or of the smallest
+--|      difference of two; NULL: there is noise, or none is told apart. It is a true number, which is not for analysts
+--| @column verdict VARCHAR: 'answered'; 'refused', where that tells something; 'breach', answered although it fell below the limit (`on_breach := 'log'`); 'forgotten', the
 --|      custodian began anew (`sdc_sequence_forget`)
 --| @example
 --| SELECT login, number, question, cells, new_sets, verdict FROM sdc_sequence('people');

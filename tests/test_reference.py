@@ -242,6 +242,8 @@ CALLS = {
     "sdc_plan_log": "sdc_plan_log(path := 'people.plans')",
     "sdc_sequence_check": """sdc_sequence_check('(SELECT 1 AS question, 1 AS set, ''a'' AS cell)', '(SELECT ''a'' AS cell, 5 AS units)', variance := 2)""",
     "sdc_sequence": "sdc_sequence('people')",
+    "sdc_question_budget": "sdc_question_budget('people', NULL)",
+    "sdc_questions": "sdc_questions('people')",
     "sdc_sequence_forget": "sdc_sequence_forget('people', 'ann')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_check_records": "sdc_check_records('people', ['region', 'sex'], k := 3)",

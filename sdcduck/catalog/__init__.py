@@ -96,6 +96,7 @@ from sdcduck.catalog.relations import (
     policies,
     preview_digest,
     renew_policies,
+    store_budget,
     store_policy,
 )
 from sdcduck.catalog.rule_sets import (
@@ -207,6 +208,7 @@ __all__ = [
     "stencil_digest",
     "stencil_digest_query",
     "stencil_table",
+    "store_budget",
     "store_output",
     "store_policy",
     "store_ptable",

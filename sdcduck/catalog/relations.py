@@ -57,6 +57,11 @@ class SequenceLimit:
         """Whether anything is limited."""
         return self.mode != "off"
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is about numbers without noise."""
+        return self.mode in ("atoms", "pairwise")
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -97,6 +102,7 @@ class Policy:
     owned: tuple[tuple[str, str], ...] = ()
     kinds: tuple[Kind, ...] = ()
     sequence: SequenceLimit = SequenceLimit()
+    questions: int | None = None
 
     @property
     def others(self) -> tuple[Kind, ...]:
@@ -118,7 +124,7 @@ class Policy:
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     (limits, owned), kinds = _stored_limits(con), _stored_kinds(con)
-    sequences = _stored_sequences(con)
+    sequences, budgets = _stored_sequences(con), _stored_budgets(con)
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
         "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
@@ -132,7 +138,7 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
             label == "public" or bool(
                 label == "unit-level" and method in _METHODS and all((dimensions, min_units))
-                and (unit or (name, role or "") in kinds)
+                and (unit or (name, role or "") in kinds or (name, role or "") in sequences)
                 and (method != "cell_key" or all((ptable, magnitude_ptable, noise_secret)))
                 and (method not in ("cell_key", "rounding") or record_key or (name, role or "") in kinds
                      or (name, role or "") in sequences)
@@ -148,7 +154,8 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             noise_secret in rows
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
-    return [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    limited = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    return [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
 
 
 def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
@@ -164,10 +171,17 @@ def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
 
 def _of_sequence(policy: Policy, stored: tuple[str, SequenceLimit] | None) -> Policy:
     """A policy with what it limits of the sequence of answers."""
-    if stored is None or policy.record_key is not None:
+    if stored is None or _part_of(policy) is not None:
         return policy
-    key, limit = stored
-    return replace(policy, record_key=key, sequence=limit)
+    part, limit = stored
+    if policy.method == "threshold":
+        return replace(policy, unit=part, sequence=limit)
+    return replace(policy, record_key=part, sequence=limit)
+
+
+def _part_of(policy: Policy) -> str | None:
+    """What is not in `sdc.policies` where the sequence of answers is limited: the unit, or the record key."""
+    return policy.unit if policy.method == "threshold" else policy.record_key
 
 
 _METHODS = ("cell_key", "suppression", "threshold", "rounding")
@@ -211,16 +225,44 @@ def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], t
     """By name and role of the policy, the column of its record keys, and what it limits of the sequence of answers.
 
     They are settings, and `sdc.policies` has no record key there: an older sdcduck, which would answer any number of
-    questions, takes the policy for one of which parts were removed.
+    questions, takes the policy for one of which parts were removed. A threshold needs no keys: there it is the unit.
     """
     rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'sequence ')").fetchall()
     return {
         (stored["name"], stored["role"]): (
-            stored["record_key"],
+            stored["unit"] if "unit" in stored else stored["record_key"],
             SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
         )
         for stored in (json.loads(text) for (text,) in rows)
     }
+
+
+def _stored_budgets(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """By the name of the setting, how many questions of a day are answered about a relation."""
+    rows = con.execute("SELECT name, value FROM sdc.settings WHERE starts_with(name, 'questions ')").fetchall()
+    return {name: int(value) for name, value in rows}
+
+
+def store_budget(con: duckdb.DuckDBPyConnection, name: str, role: str, questions: int | None) -> None:
+    """Store how many questions of a day are answered about a relation; None: any number.
+
+    It stays where the policy is declared anew, and goes where it is dropped.
+    """
+    con.begin()
+    try:
+        if questions is None:
+            _forget_budget(con, name, role)
+        else:
+            set_setting(con, _budget_of(name, role), str(questions))
+        _policies_changed(con)
+        con.commit()
+    except BaseException:
+        con.rollback()
+        raise
+
+
+def _forget_budget(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+    con.execute("DELETE FROM sdc.settings WHERE name = ?", [_budget_of(name, role)])
 
 
 @dataclass(frozen=True)
@@ -278,13 +320,14 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
         definition: what its view is made of.
     """
     columns = columns_now(con, policy.name) if policy.label == "unit-level" else []
+    hidden = "" if not policy.sequence.holds else "unit" if policy.method == "threshold" else "record_key"
     con.begin()
     try:
         _delete_policy(con, policy.name, policy.role)
         con.execute(
             f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
-            [policy.name, policy.label, None if policy.kinds else policy.unit,
-             None if policy.kinds or policy.sequence.holds else policy.record_key, list(policy.dimensions),
+            [policy.name, policy.label, None if policy.kinds or hidden == "unit" else policy.unit,
+             None if policy.kinds or hidden == "record_key" else policy.record_key, list(policy.dimensions),
              list(policy.measures), policy.method, policy.ptable, policy.magnitude_ptable, policy.min_units,
              policy.base, policy.publication, policy.count_column, policy.one_row_per_unit, policy.population,
              policy.role, list(policy.complete), policy.records, policy.preview],
@@ -304,7 +347,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
             limit = policy.sequence
             of_limit = {"mode": limit.mode, "least_error": limit.least_error, "on_breach": limit.on_breach}
             stored = json.dumps(
-                {"name": policy.name, "role": policy.role, "record_key": policy.record_key, **of_limit}
+                {"name": policy.name, "role": policy.role, hidden: _part_of(policy), **of_limit}
                 | {"secrets": list(limit.secrets)}
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
@@ -368,6 +411,10 @@ def _sequence_of(name: str, role: str) -> str:
     return f"sequence {json.dumps([folded(name), folded(role)])}"
 
 
+def _budget_of(name: str, role: str) -> str:
+    return f"questions {json.dumps([folded(name), folded(role)])}"
+
+
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
     """What `preview_digest` said of a preview when it was declared; None: nobody asked then."""
     return setting(con, _preview_of(policy.name, policy.role))
@@ -416,6 +463,7 @@ def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     con.begin()
     try:
         _delete_policy(con, name, role)
+        _forget_budget(con, name, role)
         _policies_changed(con)
         con.commit()
     except BaseException:

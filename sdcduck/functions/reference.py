@@ -132,7 +132,7 @@ SQL_FILES = (
     "risk.sql", "risk_tables.sql", "special_uniques_tables.sql", "output_checks.sql", "output_checks_tables.sql",
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
     "sequence.sql", "sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql",
-    "sequence_answers_tables.sql",
+    "sequence_answers_tables.sql", "sequence_budget_tables.sql",
     "guard.sql", "guard_tables.sql", "noise.sql", "audit_log_tables.sql", "users.sql", "users_tables.sql",
     "hierarchy_tables.sql", "utility.sql", "utility_tables.sql", "release_report_tables.sql", "reference.sql",
 )  # fmt: skip

@@ -6,17 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, SequenceLimit
 from sdcduck.catalog.audit_log import AuditLog
+from sdcduck.catalog.audit_reading import read_log
 from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
-from sdcduck.errors import SDCError
+from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
@@ -25,7 +27,9 @@ from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
+from sdcduck.guard.question_budgets import Left, QuestionBudgets
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rehearsal import questions, rehearsed
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
@@ -34,12 +38,14 @@ from sdcduck.guard.schema import Schema
 from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.guard.sequence import read_sequence
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
 _ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
-"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like."""
+"""The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like, and how
+many questions are left, where the custodian counts them."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,7 @@ class Guard:
         self._sequences = Sequences(
             self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
         )
+        self._questions = QuestionBudgets(file)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -167,7 +174,7 @@ class Guard:
             rewritten = self._rewrite(planned.question, version, user)
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
-            self.charge(rewritten, parameters, query, user)
+            rewritten = self.charge(rewritten, parameters, query, user)
             answer = self._run(rewritten, parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
@@ -264,13 +271,19 @@ class Guard:
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
 
-    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
         """Write down what the answer to a question tells, where a policy limits that; before it is made.
 
+        Returns:
+            What runs: with what is left in its notice.
+
         Raises:
-            Refused: too much would be known.
+            Refused: too much would be known, or too much was asked on this day.
         """
+        if explained(query) is None:
+            rewritten = self._questions.charge(rewritten, user)
         self._sequences.charge(rewritten, parameters, query, user)
+        return rewritten
 
     def stream(
         self,
@@ -354,6 +367,60 @@ class Guard:
         finally:
             question.close()
 
+    @in_memory()
+    def sequence_rehearsal(
+        self,
+        log: str | Path,
+        table: str,
+        login: str | None = None,
+        *,
+        mode: str = "precision",
+        secrets: Sequence[str] = (),
+        least_error: float = 0.8,
+        min_units: int | None = None,
+    ) -> pa.Table:
+        """What a limit on the sequence of answers would have said to the questions of an audit log; for the custodian.
+
+        A row for each question about the table that was answered, or refused since too much would be known: how many
+        cells it asks for, which of them are new, the least error or the smallest group, and whether it would be
+        answered. Parameters are as the log has them: a date is a text there.
+
+        Args:
+            log: the file of the audit log.
+            table: the table or view.
+            login: whose questions; None: those of all, each by itself.
+            mode: with ``secrets`` and ``least_error`` as `sdc_protect` takes them.
+            min_units: of the policy, if it is to be another number.
+
+        Raises:
+            SDCError: the limit does not go with the policy; or the log was changed.
+            OSError: the log cannot be read.
+        """
+        version = self._schema.version()
+        with self._alone:
+            policies = self._schema.policies(version)
+        policy = policies.get(folded(table))
+        if policy is None or policy.label != "unit-level":
+            raise unknown("policy", table, [one.name for one in policies.values() if one.label == "unit-level"])
+        if min_units is not None and not min_units >= 1:
+            raise SDCError("argument 'min_units' must be a whole number of at least 1")
+        changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
+        limited = replace(changed, sequence=read_sequence(mode, least_error, secrets, "refuse", changed))
+        if not limited.sequence.holds:
+            raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
+
+        def made(query: str) -> Rewritten:
+            text = listed(query, _Told(self, version, "", None))
+            with self._alone, self._schema.shapes.once():
+                return self._rewriter.made(text, {**policies, folded(table): limited})
+
+        laws = self._laws
+        sequences = Sequences(self._limited, None, lambda one: laws.of(one, "count"), lambda one: True)
+        try:
+            return rehearsed(questions(read_log(log), table, login), limited, sequences, made)
+        finally:
+            sequences.close()
+
     def close(self) -> None:
         """Ask no more: a file that only this guard held is free again."""
         self._sequences.close()
@@ -406,10 +473,16 @@ class Guard:
         return rewritten
 
     @in_memory()
-    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float, float]]:
+    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float | None, float]]:
         with self._alone:
             every = list(self._schema.policies(version).values())
         return self._sequences.told(user, every)
+
+    @in_memory()
+    def _left(self, user: str, version: str) -> list[Left]:
+        with self._alone:
+            every = list(self._schema.policies(version).values())
+        return self._questions.left(user, every)
 
     @in_memory()
     def _database(self) -> str:
@@ -480,9 +553,13 @@ class _Told:
         """The columns of an answer."""
         return self._guard._described(query, self._version, self._user, self._first)
 
-    def told(self) -> list[tuple[str, int, int, float, float]]:
+    def told(self) -> list[tuple[str, int, int, float | None, float]]:
         """What whoever asks was told so far."""
         return self._guard._told(self._user, self._version)
+
+    def left(self) -> list[Left]:
+        """What whoever asks may ask yet."""
+        return self._guard._left(self._user, self._version)
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""

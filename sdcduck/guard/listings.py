@@ -51,6 +51,8 @@ _TABLE_INFO = {
 }  # fmt: skip
 _SEQUENCE = "sdc_sequence"
 _TOLD = {"name": "VARCHAR", "answers": "BIGINT", "sets": "BIGINT", "least_error": "DOUBLE", "limit": "DOUBLE"}
+_QUESTIONS = "sdc_questions"
+_LEFT = {"name": "VARCHAR", "asked": "BIGINT", "questions": "BIGINT", "left": "BIGINT", "day": "DATE"}
 _SCHEMAS = {"database_name": "VARCHAR", "schema_name": "VARCHAR", "current": "BOOLEAN"}
 
 
@@ -69,8 +71,11 @@ class Known(Protocol):
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""
 
-    def told(self) -> list[tuple[str, int, int, float, float]]:
+    def told(self) -> list[tuple[str, int, int, float | None, float]]:
         """Of each table that limits it, what whoever asks was told: answers, sets, the least error and its limit."""
+
+    def left(self) -> list[tuple[str, int, int, int, str]]:
+        """Of each table with a budget of questions, how many whoever asks has asked today, may ask, and may ask yet."""
 
 
 def listed(query: str, known: Known) -> str:
@@ -136,6 +141,8 @@ class _Asked:
                 return rows_of({"database_name": "VARCHAR"}, [(self._known.database(),)])
             if said == [_SEQUENCE]:
                 return rows_of(_TOLD, self._known.told(), order=["name"])
+            if said == [_QUESTIONS]:
+                return rows_of(_LEFT, self._known.left(), order=["name"])
             if said == ["schemas"]:
                 return rows_of(_SCHEMAS, [(self._known.database(), "main", True)])
         if said[:1] == ["table"] and len(said) > 1:

@@ -59,8 +59,8 @@ class Asked(Protocol):
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of its answer are worth."""
 
-    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
-        """Write down what its answer tells, or refuse it."""
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
+        """Write down what its answer tells, or refuse it; what runs."""
 
 
 class Question:
@@ -116,7 +116,7 @@ class Question:
             self._first = None
             if self._stopped:
                 raise Refused("SDC091")
-            self._guard.charge(self._rewritten, parameters, self._query, self._user)
+            self._rewritten = self._guard.charge(self._rewritten, parameters, self._query, self._user)
             constant = None if parameters else self._guard.constants.get(self._rewritten.sql)
             if constant is not None:
                 columns = self._repeat(constant)
@@ -170,7 +170,7 @@ class Question:
 
     @property
     def notice(self) -> str:
-        """What has to be known of the answer: that it is a preview, of made-up rows; empty: nothing."""
+        """What has to be known of the answer: that it is a preview, how many questions are left; empty: nothing."""
         return "" if self._rewritten is None else self._rewritten.notice
 
     @property

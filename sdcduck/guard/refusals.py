@@ -58,8 +58,8 @@ REASONS = {
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
     "SDC070": (
         "too much would be known of few units, with all that was answered before",
-        "What was answered before is answered again, and so is what does not ask for the secret; else ask for larger "
-        "groups, of fewer columns at a time.",
+        "What was answered before is answered again, and so is what adds nothing to it; else ask for larger groups, of "
+        "fewer columns at a time.",
     ),
     "SDC071": (
         "a question of which it is not known what it adds to earlier answers",
@@ -68,6 +68,10 @@ REASONS = {
     "SDC072": (
         "what was answered before cannot be looked up or written down",
         "No question about this table is answered until it can; tell the custodian.",
+    ),
+    "SDC073": (
+        "as many questions as a login may ask in a day",
+        "Ask again on the next day; SHOW sdc_questions says how many are left.",
     ),
     "SDC075": (
         "a plan that does not go on",

@@ -13,102 +13,30 @@ is made: charged first, then logged, then answered.
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sdcduck.catalog import Policy
-from sdcduck.catalog.audit_files import Place
-from sdcduck.catalog.knowledge_files import Held, KnowledgeFile, KnowledgeLost, Line
-from sdcduck.guard.protect.inner_cells import CELLS, PLACE
+from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
+from sdcduck.catalog.knowledge_files import KnowledgeFile
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
+from sdcduck.guard.sequence_cells import Bits, Cells, Known, made
 from sdcduck.guard.worth import Law
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded
 
-if TYPE_CHECKING:
-    from sdcduck.methods.sequence.knowledge import Answers, Knowledge
-
-_TAGS = 128
-_MOST_CELLS = 200_000
 _MOST_LOGINS = 1000
 _MOST_PLACES = 50_000_000
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
 _ROWS = 100_000  # of a batch
-
-Bits = npt.NDArray[np.bool_]
-"""Sets: a row for each, and of it a truth value for each place of a cell and a value of the secret."""
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The inner cells of a policy, in a table of their own (`inner_cells.CELLS`).
-
-    Attributes:
-        cursor: on which the table is.
-        sizes: the published number of units in each, at least one.
-        values: how many values the secret has.
-        variance: of the noise of an answer.
-        epoch: another one when any of it is another: what was told of others says nothing about these.
-    """
-
-    cursor: duckdb.DuckDBPyConnection
-    sizes: npt.NDArray[np.float64]
-    values: int
-    variance: float
-    epoch: str
-
-    @property
-    def told_apart(self) -> range:
-        """The values of the secret that are looked at: of two values what is told of one is told of the other."""
-        return range(self.values if self.values > 2 else 1)
-
-    def nothing(self) -> Knowledge:
-        """What somebody knows who was told nothing."""
-        from sdcduck.methods.sequence.knowledge import (
-            Knowledge,
-        )  # with SciPy, which guards of other policies do without
-        from sdcduck.methods.sequence.sets import Cells as CellsOfSecret
-
-        sizes = np.concatenate([self.sizes, np.zeros(_TAGS)])
-        return Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in self.told_apart})
-
-    def tells(self, sets: Bits) -> npt.NDArray[np.bool_]:
-        """In which cells a set has some of the units that have a value of the secret, and not all units."""
-        by_cell = sets.reshape(len(sets), len(self.sizes), self.values)
-        return np.asarray(by_cell.any(axis=2) & ~by_cell.all(axis=2), dtype=np.bool_)
-
-    def answers(self, sets: Bits) -> dict[str, Answers]:
-        """Of each value of the secret, what answers about these sets are.
-
-        Sets that differ only in whom they have altogether have one row and two noises: each has a tag, in cells that
-        nobody is in, so that they are not taken for one.
-        """
-        from sdcduck.methods.sequence.knowledge import Answers
-        from sdcduck.methods.sequence.sets import Sets
-
-        tells, of_value = self.tells(sets), sets.reshape(len(sets), len(self.sizes), self.values)
-        number, cell = np.nonzero(tells)
-        tagged, tag = np.nonzero(_tags(np.packbits(sets, axis=1)))
-        numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
-        found = {}
-        for value in self.told_apart:
-            weights = np.where(of_value[number, cell, value], 1.0, -1.0)
-            weights = np.concatenate([weights, np.ones(len(tag))])
-            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(sets), weights), self.variance)
-        return found
 
 
 @dataclass
@@ -119,13 +47,15 @@ class Told:
         place: to which it was read.
         epoch: of the cells; empty: nothing was told.
         seen: the sets that were asked for.
+        refused: those of questions that were refused, where a refusal tells something.
         known: what follows; None: nothing was told.
     """
 
-    place: Place | None = None
+    place: Reached | None = None
     epoch: str = ""
     seen: set[bytes] = field(default_factory=set)
-    known: Knowledge | None = None
+    refused: set[bytes] = field(default_factory=set)
+    known: Known | None = None
 
 
 class Sequences:
@@ -171,8 +101,11 @@ class Sequences:
                 cells.cursor.close()
             self._cells.clear()
 
-    def told(self, login: str, policies: Iterable[Policy]) -> list[tuple[str, int, int, float, float]]:
-        """Of each policy that limits it, what a login was told: answers, new sets, the least error and its limit.
+    def told(self, login: str, policies: Iterable[Policy]) -> list[tuple[str, int, int, float | None, float]]:
+        """Of each policy that limits it, what a login was told: answers, new sets, the least error and the limit.
+
+        Under a threshold there is no error, and the limit is the fewest units of a group. Which groups are how large is
+        nothing that is told to those who ask.
 
         Raises:
             Refused: nobody knows what it was told.
@@ -182,25 +115,33 @@ class Sequences:
             return []
         try:
             lines = KnowledgeFile(self._register, login).lines()
-        except KnowledgeLost:
+        except ChainBroken:
             raise Refused("SDC072", _CHANGED) from None
         except OSError:
             raise Refused("SDC072") from None
         found = []
         for policy in limited:
+            exact = policy.sequence.is_exact
             answers, sets, least = 0, 0, 1.0
             for line in (line for line in lines if line["policy"] == folded(policy.name)):
                 if line["verdict"] == "forgotten":
                     answers, sets, least = 0, 0, 1.0
-                else:
-                    answers, sets, least = answers + 1, sets + line["new"], min(least, line["least_error"])
-            found.append((policy.name, answers, sets, least, policy.sequence.least_error))
+                elif line["verdict"] != "refused":
+                    answers, sets = answers + 1, sets + line["new"]
+                    least = min(least, 1.0 if line["least_error"] is None else line["least_error"])
+            limit = policy.min_units if exact else policy.sequence.least_error
+            found.append((policy.name, answers, sets, None if exact else least, limit))
         return found
 
-    def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
+    def asked(self, policy: Policy, every: Sequence[Counted], parameters: Parameters) -> tuple[Cells, Bits]:
+        """The cells of a policy, and the sets of them that blocks count and that tell something."""
         cells = self._cells_of(policy)
-        asked = np.concatenate([self._sets(cells, counted, parameters) for counted in every])
-        asked = asked[cells.tells(asked).any(axis=1)]
+        nothing = np.zeros((0, cells.places), bool)
+        sets = np.concatenate([nothing, *(self._sets(cells, counted, parameters) for counted in every)])
+        return cells, sets[cells.telling(sets)]
+
+    def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
+        cells, asked = self.asked(policy, every, parameters)
         if not len(asked):
             return
         if self._register is None:
@@ -210,7 +151,7 @@ class Sequences:
         try:
             with KnowledgeFile(self._register, login).held() as held:
                 self._decide(policy, cells, held, asked, query, login)
-        except KnowledgeLost:
+        except ChainBroken:
             raise Refused("SDC072", _CHANGED) from None
         except TooMuchKnown:
             raise Refused("SDC072", "it is as much as can be kept of a login") from None
@@ -221,24 +162,31 @@ class Sequences:
         told = self._read(policy, cells, held, login)
         if told.epoch not in ("", cells.epoch):
             raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
-        every = {row.tobytes(): place for place, row in enumerate(np.packbits(asked, axis=1))}
+        asked_rows = [row.tobytes() for row in np.packbits(asked, axis=1)]
+        every = {row: place for place, row in enumerate(asked_rows)}
         new = sorted(place for row, place in every.items() if row not in told.seen)
         if not new:
             return
         known = told.known or cells.nothing()
-        would = known.would(cells.answers(asked[new]), policy.min_units)
-        least = would.least_error
-        breach = least < policy.sequence.least_error
-        if breach and policy.sequence.on_breach == "refuse":
+        would = known.would(asked[new], policy)
+        refuses = would.breach and policy.sequence.on_breach == "refuse"
+        if refuses and known.keeps_refusals:
+            new = [place for place in new if asked_rows[place] not in told.refused]
+        if refuses and not (new and known.keeps_refusals):
             raise Refused("SDC070")
         entry = {
             "policy": folded(policy.name), "epoch": cells.epoch, "query": query[:_LONGEST_QUERY], "cells": len(every),
-            "new": len(new), "least_error": round(least, 6), "verdict": "breach" if breach else "answered",
+            "new": len(new), "least_error": None if would.least_error is None else round(would.least_error, 6),
+            "smallest": None if would.smallest is None else round(would.smallest),
+            "verdict": "refused" if refuses else "breach" if would.breach else "answered",
             "places": asked.shape[1], "sets": _written(asked[new]),
         }  # fmt: skip
-        told.place = held.append(**entry)
+        told.place, told.epoch, told.known = held.append(**entry), cells.epoch, known
+        if refuses:
+            known.refuse(asked[new])
+            told.refused.update(asked_rows[place] for place in new)
+            raise Refused("SDC070")
         known.keep(would)
-        told.epoch, told.known = cells.epoch, known
         told.seen.update(every)
 
     def _read(self, policy: Policy, cells: Cells, held: Held, login: str) -> Told:
@@ -259,17 +207,22 @@ class Sequences:
 
     def _learn(self, policy: Policy, cells: Cells, told: Told, line: Line) -> None:
         if line["verdict"] == "forgotten":
-            told.epoch, told.seen, told.known = "", set(), None
+            told.epoch, told.seen, told.refused, told.known = "", set(), set(), None
             return
         if told.epoch not in ("", line["epoch"]):
-            raise KnowledgeLost("two epochs follow each other")
+            raise ChainBroken("two epochs follow each other")
         told.epoch = line["epoch"]
         if told.epoch != cells.epoch:
             return
         sets = _read_back(line["sets"], line["places"])
         told.known = told.known or cells.nothing()
-        told.known.keep(told.known.would(cells.answers(sets), policy.min_units))
-        told.seen.update(row.tobytes() for row in np.packbits(sets, axis=1))
+        rows = {row.tobytes() for row in np.packbits(sets, axis=1)}
+        if line["verdict"] == "refused":
+            told.known.refuse(sets)
+            told.refused |= rows
+        else:
+            told.known.keep(told.known.would(sets, policy))
+            told.seen |= rows
 
     def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Bits:
         """The sets that a block counts, each as a truth value for each place."""
@@ -283,7 +236,7 @@ class Sequences:
             return cells.cursor.sql(counted.sql, params=given or []).to_arrow_reader(_ROWS).read_all()
 
         found = watched(cells.cursor, ask, self._limited.seconds)
-        places, many = len(cells.sizes) * cells.values, found.num_rows * found.num_columns
+        places, many = cells.places, found.num_rows * found.num_columns
         if places * many > _MOST_PLACES:
             raise Refused("SDC071", "very many cells at once: ask for fewer columns at a time")
         sets = np.zeros((many, places), bool)
@@ -299,54 +252,9 @@ class Sequences:
         if known is not None and known[0] == policy and self._settled(policy):
             return known[1]
         cursor = self._limited.cursor() if known is None else known[1].cursor
-        made = watched(cursor, lambda: _made(cursor, policy, self._laws(policy)), self._limited.seconds)
-        if len(made.sizes) * made.values > _MOST_CELLS:
-            raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
-        if not made.variance > 0:
-            raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
-        if made.values < 2:
-            raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
-        self._cells[policy.name] = (policy, made)
-        return made
-
-
-def _made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Sequence[Law]) -> Cells:
-    """Make the table of inner cells on a cursor."""
-    secret = identifier(policy.sequence.secrets[0])
-    hidden = folded(policy.sequence.secrets[0])
-    others = [identifier(name) for name in policy.dimensions if folded(name) != hidden]
-    order = ", ".join(f"{name} NULLS LAST" for name in others) or "1"
-    shown = "".join(f"{name}, " for name in others)
-    table, key = identifier(policy.name), identifier(str(policy.record_key))
-    published = f"sdc_count({key}, ptable := {literal(str(policy.ptable))})"
-    cursor.execute(f"""CREATE OR REPLACE TEMP TABLE {CELLS} AS
-        WITH values_of AS (
-            SELECT {secret}, row_number() OVER (ORDER BY {secret} NULLS LAST) - 1 AS _sdc_value
-            FROM (SELECT DISTINCT {secret} FROM {table})
-        ), cells AS (
-            SELECT {shown} greatest(coalesce(_sdc_published, 0), 1) AS _sdc_size,
-                row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell
-            FROM (SELECT {shown} {published} AS _sdc_published FROM {table} {"GROUP BY ALL" if others else ""})
-        )
-        SELECT cells.*, values_of.*, _sdc_cell * (SELECT count(*) FROM values_of) + _sdc_value AS {PLACE}
-        FROM cells CROSS JOIN values_of""").fetchall()
-    rows = cursor.execute(f"SELECT _sdc_size FROM {CELLS} WHERE _sdc_value = 0 ORDER BY _sdc_cell").fetchall()
-    listed = f"string_agg(to_json(_sdc_row)::VARCHAR, chr(10) ORDER BY {PLACE})"
-    [(values, digest)] = cursor.execute(
-        f"SELECT count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {CELLS} AS _sdc_row"
-    ).fetchall()
-    variance = min((law.sd**2 for law in laws if law.sd is not None and law.size_to != 0), default=0.0)
-    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
-    return Cells(
-        cursor, np.array([size for (size,) in rows], float), int(values), variance,
-        hashlib.sha256(json.dumps(declared).encode()).hexdigest(),
-    )  # fmt: skip
-
-
-def _tags(packed: npt.NDArray[np.uint8]) -> Bits:
-    """A row of truth values for each set, the same for the same sets."""
-    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=_TAGS // 8).digest() for row in packed)
-    return np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(packed), -1), axis=1).astype(bool)
+        found = watched(cursor, lambda: made(cursor, policy, self._laws), self._limited.seconds)
+        self._cells[policy.name] = (policy, found)
+        return found
 
 
 def _written(sets: Bits) -> str:

@@ -35,6 +35,30 @@ def test_two_gateways_of_a_file_count_together(tmp_path: Path) -> None:
             served.stop()
 
 
+def test_refusals_of_exact_counts_are_counted_by_all_gateways(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with closing(sdcduck.connect(path, secret=SECRET)) as con:
+        con.execute("CREATE TABLE people AS SELECT i AS id, i % 4 AS a, i < 12 AS ill FROM range(100) t(i)").fetchall()
+        con.execute("""FROM sdc_protect('people', unit := 'id', dimensions := ['a', 'ill'], method := 'threshold',
+            min_units := 5, sequence := 'atoms')""").fetchall()
+        con.execute(f"FROM sdc_create_user('ann', '{PASSWORD}')").fetchall()
+    gateways = [start(path, tmp_path / name) for name in ("one", "other")]
+    try:
+        for served in gateways:
+            served.database = "people"
+        few = "a = 1 AND ill"
+        for served in gateways:
+            with pytest.raises(psycopg.Error, match="SDC070"):
+                _rows(served, "ann", f"SELECT count(*) FROM people WHERE {few}")
+        assert _rows(gateways[0], "ann", "SELECT count(*) FROM people WHERE a = 2") == [(25,)]
+        with pytest.raises(psycopg.Error, match="SDC070"):
+            _rows(gateways[1], "ann", f"SELECT count(*) FROM people WHERE a = 2 OR ({few})")
+        assert [_told(served, "ann") for served in gateways] == [[1], [1]]
+    finally:
+        for served in gateways:
+            served.stop()
+
+
 def _rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(**{**served.options, "user": user}, autocommit=True) as con:
         found: list[tuple[object, ...]] = con.execute(query).fetchall()

@@ -68,6 +68,40 @@ def test_atoms_and_differences_are_those_of_single_records(seed: int, cells: int
         kept = new
 
 
+def test_a_group_of_nobody_is_as_small_as_one_of_few() -> None:
+    """Nobody is in the last cell but one: men, and men with her, are not told apart only if that is known."""
+    cells, asked = Cells.numbered([11, 0, 9]), [[0], [0, 1]]
+    for empty_is_small, least in ((False, np.inf), (True, 0.0)):
+        answered = ExactAnswers(cells, empty_is_small=empty_is_small)
+        answered.keep(answered.would(Sets.of_lists([asked[0]])))
+        found = answered.would(Sets.of_lists([asked[1]]))
+        assert found.smallest_atom == least
+        assert found.smallest_difference == (0.0 if empty_is_small else 9.0)
+
+
+def test_the_whole_and_nobody_at_all_are_no_new_groups() -> None:
+    answered = ExactAnswers(Cells.numbered([5, 0, 5]), empty_is_small=True)
+    assert answered.would(Sets.of_lists([[0, 1, 2], []])).smallest_atom == np.inf
+
+
+@pytest.mark.parametrize(
+    ("refused", "asked", "apart"),
+    [
+        ([0], [0, 1], 1),  # nobody less, one more
+        ([0, 2], [0, 1], 2),  # two less, one more
+        ([0], [0], np.inf),
+        ([0, 1], [0, 3], 30),
+        ([], [0, 3], 32),
+    ],
+)
+def test_how_far_a_new_set_is_from_a_refused_one(refused: list[int], asked: list[int], apart: float) -> None:
+    answered = ExactAnswers(Cells.numbered([2, 1, 2, 30]), empty_is_small=True)
+    assert answered.would(Sets.of_lists([asked])).nearest_refused == np.inf
+    answered.refuse(Sets.of_lists([refused]))
+    answered = ExactAnswers.from_bytes(answered.to_bytes())
+    assert answered.would(Sets.of_lists([asked])).nearest_refused == apart
+
+
 @given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 7))
 def test_rank_refuses_when_a_unit_vector_is_in_the_row_space(seed: int, cells: int, sets: int) -> None:
     chance = np.random.default_rng(seed)

@@ -13,10 +13,12 @@ from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, wrong
 from sdcduck.udfs.source import Source
 
-_MODES = ("off", "precision")
-_LATER = ("pairwise", "atoms", "rank")
+_MODES = ("off", "precision", "atoms", "pairwise")
+_LATER = ("rank",)
+_METHOD_OF = {"precision": "cell_key", "atoms": "threshold", "pairwise": "threshold"}
+_LEAST_ERROR = 0.8
 _FEWEST = 3
-_MOST_CELLS = 50_000
+_MOST_CELLS = 100_000
 _LEAST_VARIANCE = """SELECT min(v) FROM (
     SELECT sum(v * v * (ub - lb)) / sum(ub - lb) - (sum(v * (ub - lb)) / sum(ub - lb)) ** 2 AS v
     FROM sdc.ptable_intervals WHERE name = ? AND i > 0 GROUP BY i)"""
@@ -33,31 +35,52 @@ def read_sequence(
         SDCError: it is nothing that there is, or does not go with the rest of the policy.
     """
     if mode in _LATER:
-        raise SDCError(f"argument 'sequence': '{mode}' is not available yet; 'precision' is, for counts under cell_key")
+        raise SDCError(
+            f"argument 'sequence': '{mode}' is not available yet; 'precision' is, for counts under cell_key, and "
+            "'atoms' and 'pairwise', for counts under threshold"
+        )
     mode = choice(mode, "sequence", _MODES)
-    least = 0.8 if least_error is None else least_error
+    least = _LEAST_ERROR if least_error is None else least_error
     if not 0 < least < 1:
         raise wrong("least_error", "be a share above 0 and below 1", "0.8")
     told = choice(on_breach, "on_breach", ("refuse", "log"))
     if mode == "off":
         if secrets:
-            raise SDCError("argument 'secrets' goes with sequence := 'precision'")
+            raise SDCError("argument 'secrets' goes with sequence := 'precision', 'atoms' or 'pairwise'")
         return SequenceLimit()
-    if policy.method != "cell_key":
-        raise SDCError(f"argument 'sequence': '{mode}' is not available yet for method := '{policy.method}'")
+    _check_method(mode, policy)
     if policy.kinds or not policy.one_row_per_unit:
         raise SDCError(f"argument 'sequence': '{mode}' is not available yet where a unit has several rows")
     if policy.population is not None:
         raise SDCError(f"argument 'sequence': '{mode}' does not go with 'population': other tables tell more of a unit")
-    if not secrets:
-        raise wrong("secrets", "name the dimension that nobody should learn of a unit", "secrets := ['illness']")
-    if len(secrets) > 1:
-        raise SDCError("argument 'secrets': more than one is not available yet")
+    if mode == "precision" and not secrets:
+        raise wrong("secrets", "name the dimensions that nobody should learn of a unit", "secrets := ['illness']")
+    if mode != "precision":
+        if least != _LEAST_ERROR:
+            raise SDCError(
+                "argument 'least_error' goes with sequence := 'precision': elsewhere 'min_units' is the limit"
+            )
+        if policy.min_units < 2:
+            raise wrong("min_units", f"be at least 2 for sequence := '{mode}'", "10")
     known = {folded(name): name for name in policy.dimensions}
-    secret = known.get(folded(secrets[0]))
-    if secret is None:
-        raise wrong("secrets", f"name one of the dimensions {', '.join(policy.dimensions)}", f"'{secrets[0]}'")
-    return SequenceLimit(mode, float(least), (secret,), told)
+    named = []
+    for name in secrets or ():
+        secret = known.get(folded(name or ""))
+        if secret is None:
+            raise wrong("secrets", f"name some of the dimensions {', '.join(policy.dimensions)}", f"'{name}'")
+        if secret in named:
+            raise SDCError(f"argument 'secrets' has '{secret}' twice")
+        named.append(secret)
+    return SequenceLimit(mode, float(least), tuple(name for name in policy.dimensions if name in named), told)
+
+
+def _check_method(mode: str, policy: Policy) -> None:
+    """Refuse a way to limit noise where there is none, and the other way round."""
+    if policy.method == _METHOD_OF[mode]:
+        return
+    ways = [way for way, method in _METHOD_OF.items() if method == policy.method]
+    instead = f"; {' and '.join(map(repr, ways))} {'are' if len(ways) > 1 else 'is'}" if ways else ""
+    raise SDCError(f"argument 'sequence': '{mode}' is not available for method := '{policy.method}'{instead}")
 
 
 def check_sequence(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Policy, limit: SequenceLimit) -> None:
@@ -77,22 +100,53 @@ def check_sequence(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Pol
     collated = "SELECT count(*) FROM duckdb_tables() WHERE contains(lower(sql), 'collate')"
     if catalog.first_row(cursor, f"SELECT ({collated}) > 0 OR current_setting('default_collation') <> ''") == (True,):
         raise SDCError("argument 'sequence' does not go with collations: texts that differ would be one")
+    hidden = limit.secrets or policy.dimensions
+    if limit.is_exact:
+        _check_combinations(cursor, table, policy, hidden)
+    else:
+        _check_noise(cursor, table, policy, hidden)
+    for name in hidden:
+        _check_values(cursor, table, policy, limit, name)
+
+
+def _check_noise(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Policy, hidden: Sequence[str]) -> None:
+    """Refuse noise of which nobody knows how much it hides, and more cells than can be looked at."""
     spread = catalog.first_row(cursor, _LEAST_VARIANCE, [policy.ptable])
     if spread is None or not spread[0] > 0:
         raise SDCError(f"argument 'sequence': the p-table '{policy.ptable}' has sizes without noise")
-    every = ", ".join(map(identifier, policy.dimensions))
-    cells = catalog.first_row(cursor, f"SELECT count(*) FROM (SELECT DISTINCT {every} FROM {table.sql})")
+    _check_combinations(cursor, table, policy, hidden)
+
+
+def _check_combinations(
+    cursor: duckdb.DuckDBPyConnection, table: Source, policy: Policy, hidden: Sequence[str]
+) -> None:
+    """Refuse more cells than can be looked at: those there are of what is known, times all values of what is not."""
+    others = ", ".join(identifier(name) for name in policy.dimensions if name not in hidden) or "1"
+    values = [
+        f"(SELECT count(*) FROM (SELECT DISTINCT {identifier(name)} FROM {table.sql}))::DOUBLE" for name in hidden
+    ]
+    known = f"(SELECT count(*) FROM (SELECT DISTINCT {others} FROM {table.sql}))::DOUBLE"
+    cells = catalog.first_row(cursor, f"SELECT {' * '.join((known, *values))}")
     if cells is None or cells[0] > _MOST_CELLS:
-        raise SDCError(f"argument 'sequence': the dimensions have more than {_MOST_CELLS} combinations: declare fewer")
-    secret = identifier(limit.secrets[0])
-    fewest = max(policy.min_units, _FEWEST)
-    values = f"SELECT count(*) AS n FROM {table.sql} GROUP BY {secret}"
+        raise SDCError(
+            f"argument 'sequence': the dimensions have more than {_MOST_CELLS:,} combinations: declare fewer, or name "
+            "as 'secrets' those that nobody should learn"
+        )
+
+
+def _check_values(
+    cursor: duckdb.DuckDBPyConnection, table: Source, policy: Policy, limit: SequenceLimit, name: str
+) -> None:
+    """Refuse a dimension of which a value being there tells of few, or a secret that is none."""
+    fewest = policy.min_units if limit.is_exact else max(policy.min_units, _FEWEST)
+    part = "secrets" if limit.secrets else "dimensions"
+    values = f"SELECT count(*) AS n FROM {table.sql} GROUP BY {identifier(name)}"
     row = catalog.first_row(cursor, f"SELECT count(*), coalesce(min(n), 0) FROM ({values})")
     assert row is not None
-    if row[0] < 2:
-        raise SDCError(f"argument 'secrets': '{limit.secrets[0]}' has fewer than two values, and is no secret")
+    if row[0] < 2 and limit.secrets:
+        raise SDCError(f"argument 'secrets': '{name}' has fewer than two values, and is no secret")
     if row[1] < fewest:
         raise SDCError(
-            f"argument 'secrets': a value of '{limit.secrets[0]}' has fewer than {fewest} units, and that it is there "
-            "would tell of them: put rare values together"
+            f"argument '{part}': a value of '{name}' has fewer than {fewest} units, and that it is there would tell of "
+            "them: put rare values together"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.sequence import answers, check, cubes, plans, policy_distance
+from sdcduck.udfs.sequence import answers, check, cubes, plans, policy_distance, question_budget
 
 FAMILIES = (
     Family(
@@ -15,6 +15,7 @@ FAMILIES = (
             "plans_tables.sql",
             "sequence_check_tables.sql",
             "sequence_answers_tables.sql",
+            "sequence_budget_tables.sql",
         ),
         planners=(
             *policy_distance.PLANNERS,
@@ -22,6 +23,7 @@ FAMILIES = (
             *plans.PLANNERS,
             *check.PLANNERS,
             *answers.PLANNERS,
+            *question_budget.PLANNERS,
         ),
     ),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog.knowledge_files import KnowledgeFile, KnowledgeLost, Line, all_lines
+from sdcduck.catalog.chained_file import ChainBroken, Line
+from sdcduck.catalog.knowledge_files import KnowledgeFile, all_lines
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
@@ -17,7 +18,7 @@ _LOST = "what '{}' was told is not known: {}; move the file and the one beside i
 
 def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
     """``sdc_sequence``: one row for each answer that told something new."""
-    name = _policy(session, tbl)
+    name = known_table(session, tbl)
 
     def read() -> pa.Table:
         register = catalog.file_of(session.cursor())
@@ -28,7 +29,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
                 told = all_lines(register)
             else:
                 told = {login: KnowledgeFile(register, login).lines()}
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format("a login" if login is None else login, problem)) from None
         lines = [
             (who, number, line)
@@ -44,6 +45,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
                 "cells": pa.array([line.get("cells") for *_, line in lines], pa.int64()),
                 "new_sets": pa.array([line.get("new") for *_, line in lines], pa.int64()),
                 "least_error": pa.array([line.get("least_error") for *_, line in lines], pa.float64()),
+                "smallest": pa.array([line.get("smallest") for *_, line in lines], pa.int64()),
                 "verdict": pa.array([line["verdict"] for *_, line in lines], pa.string()),
             }
         )
@@ -53,7 +55,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
 
 def plan_sequence_forget(session: Session, tbl: str | None, login: str | None) -> Rows:
     """``sdc_sequence_forget``: a line that says that what stands before it is not counted."""
-    name, who = _policy(session, tbl), needed(login, "login", "name the login")
+    name, who = known_table(session, tbl), needed(login, "login", "name the login")
 
     def forget() -> pa.Table:
         register = catalog.file_of(session.cursor())
@@ -63,7 +65,7 @@ def plan_sequence_forget(session: Session, tbl: str | None, login: str | None) -
                 with file.held() as held:
                     counted = _counted(held.lines()[1], name)
                     held.append(policy=name, verdict="forgotten")
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format(who, problem)) from None
         return pa.table({"login": [who], "answers": pa.array([counted], pa.int64())})
 
@@ -75,11 +77,11 @@ def _counted(lines: list[Line], name: str) -> int:
     counted = 0
     for line in lines:
         if line["policy"] == name:
-            counted = 0 if line["verdict"] == "forgotten" else counted + 1
+            counted = 0 if line["verdict"] == "forgotten" else counted + (line["verdict"] != "refused")
     return counted
 
 
-def _policy(session: Session, tbl: str | None) -> str:
+def known_table(session: Session, tbl: str | None) -> str:
     """The folded name of a table that is there, or has a policy."""
     wanted = needed(tbl, "tbl", "name the table")
     cursor = session.cursor()
@@ -94,6 +96,6 @@ def _policy(session: Session, tbl: str | None) -> str:
 
 _COLUMNS = {
     "login": "VARCHAR", "number": "BIGINT", "time": "VARCHAR", "question": "VARCHAR", "cells": "BIGINT",
-    "new_sets": "BIGINT", "least_error": "DOUBLE", "verdict": "VARCHAR",
+    "new_sets": "BIGINT", "least_error": "DOUBLE", "smallest": "BIGINT", "verdict": "VARCHAR",
 }  # fmt: skip
 PLANNERS = (planner(plan_sequence, _COLUMNS), planner(plan_sequence_forget))

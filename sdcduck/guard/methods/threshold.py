@@ -52,8 +52,18 @@ class Threshold:
     def _enough(self, records: str, condition: str, value: str) -> str:
         return f"CASE WHEN {self._are_enough(records, condition)} THEN {self.steps.call(value)} END"
 
+    def _counts_only(self) -> None:
+        """Refuse numbers that tell more than how many there are, where the sequence of answers is limited.
+
+        Raises:
+            Refused: it is.
+        """
+        if self.policy.sequence.holds:
+            raise Refused("SDC071", "anything but counts")
+
     def _are_enough(self, records: str, condition: str) -> str:
         """Whether there are enough units of each kind."""
+        self.steps.counted[condition] = None
         least = [kind.min_units for kind in self.policy.kinds] or [self.policy.min_units]
         behind = [self.steps.call(self._number(records, condition, place)) for place in range(len(least))]
         return " AND ".join(f"{number} >= {units}" for number, units in zip(behind, least, strict=True))
@@ -69,6 +79,7 @@ class Threshold:
 
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, where enough units have any."""
+        self._counts_only()
         if self.policy.min_units <= 1:
             return self.steps.call(f"sum({number})::BIGINT")
         return self._enough(records, f"{number} > 0", f"sum({number})::BIGINT")
@@ -81,12 +92,14 @@ class Threshold:
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The sum, where enough units have a value; the order of records must not show in its last digits."""
+        self._counts_only()
         known = both(condition, f"{measure} IS NOT NULL")
         values = chosen(condition, measure)
         return Total(self._enough(records, known, f"sum({values})" if exact else f"_sdc_sum_in_any_order({values})"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance, where enough units have a value; added up in the order of the values, see `total`."""
+        self._counts_only()
         known = both(condition, f"{measure} IS NOT NULL")
         values = chosen(condition, measure)
         return self._enough(records, known, f"var_samp({values} ORDER BY {values})")

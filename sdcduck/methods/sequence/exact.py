@@ -5,11 +5,19 @@ are ours. *Atoms*: units that no set tells apart are one atom, and no question m
 `min_units`: whatever is added and subtracted then, a count or a sum, is about so many. *Pairwise*: no set, nor its
 complement, nor what it has more or less than one asked before, may be of fewer; easier to explain, and it misses what
 stands in two sets that are else apart. That all units are counted is known from the beginning.
+
+Where a group of nobody is to look like one of few, as it does where few are not published, cells of which nobody is in
+make an atom or a difference too (``empty_is_small``). A refusal then says of some group that it has fewer than
+`min_units`, 0 among them: what the threshold says of it anyway. Two such groups that differ in few may tell more: where
+one is refused and the other is not, somebody is in what they differ in. `refuse` keeps what was refused, and
+``nearest_refused`` says how far a new set is from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +38,14 @@ class Isolated:
         smallest_atom: units of the smallest atom that it makes; infinite if it makes none.
         smallest_difference: units of the smallest set, complement or difference that is not empty; infinite if it has
             no new set.
+        nearest_refused: a set that was refused and a new one differ in parts of so many units, the larger of both, in
+            the pair that differs least; infinite if nothing was refused.
     """
 
     new_sets: int
     smallest_atom: float
     smallest_difference: float
+    nearest_refused: float
     _split: Cut = field(repr=False)
     _keys: list[bytes] = field(repr=False)
     _inside: NDArray[np.uint8] = field(repr=False)
@@ -54,12 +65,14 @@ class ExactAnswers:
     1.0 1.0
     """
 
-    def __init__(self, cells: Cells, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, cells: Cells, most_bytes: int = MOST_BYTES, *, empty_is_small: bool = False) -> None:
         self.cells = cells
-        self._most, self._version = most_bytes, 0
+        self._most, self._version, self._empty_is_small = most_bytes, 0, empty_is_small
+        self._there = np.ones(len(cells)) if empty_is_small else (cells.sizes > 0).astype(np.float64)
         self._atom_of: Indices = np.zeros(len(cells), np.int64)
         self._keys: dict[bytes, None] = {}
         self._inside = np.zeros((0, -(-len(cells) // 8)), np.uint8)  # bits of the cells of each set
+        self._refused = self._inside
 
     @property
     def sets(self) -> int:
@@ -87,32 +100,56 @@ class ExactAnswers:
         for place, key in enumerate(keys):
             if key not in self._keys and sets.starts[place] < sets.starts[place + 1]:
                 fresh.setdefault(key, place)
-        which = np.array(list(fresh.values()), np.int64)
-        new = sets.some(which)
-        if (self.sets + len(new)) * (self._inside.shape[1] + 16) + 24 * len(self.cells) > self._most:
+        new = sets.some(np.array(list(fresh.values()), np.int64))
+        kept = self.sets + len(self._refused) + len(new)
+        if kept * (self._inside.shape[1] + 16) + 24 * len(self.cells) > self._most:
             raise TooMuchKnown("the answers so far and these are more than can be kept of one login")
         split = cut(self._atom_of, self.cells.sizes, signatures(new, len(self.cells)))
-        inside = np.zeros((len(new), len(self.cells)), np.bool_)
-        inside[np.repeat(np.arange(len(new)), np.diff(new.starts)), new.cells] = True
+        inside = self._bits(new)
         return Isolated(
-            len(new), split.smallest, self._smallest_difference(inside) if differences else np.inf, split, list(fresh),
-            np.packbits(inside, axis=1), self._version,
+            len(new), self._smallest_atom(split), self._smallest_difference(inside) if differences else np.inf,
+            self._nearest_refused(inside), split, list(fresh), np.packbits(inside, axis=1), self._version,
         )  # fmt: skip
+
+    def refuse(self, sets: Sets) -> None:
+        """The sets of a question that was not answered: see `Isolated.nearest_refused`."""
+        self._refused = np.unique(np.vstack([self._refused, np.packbits(self._bits(sets), axis=1)]), axis=0)
+
+    def _bits(self, sets: Sets) -> NDArray[np.bool_]:
+        inside = np.zeros((len(sets), len(self.cells)), np.bool_)
+        inside[np.repeat(np.arange(len(sets)), np.diff(sets.starts)), sets.cells] = True
+        return inside
+
+    def _smallest_atom(self, split: Cut) -> float:
+        """Units of the smallest atom that has some of the cells of another one, and not all."""
+        before = np.bincount(self._atom_of, self._there)[split.parent]
+        now = np.bincount(split.atom_of, self._there, minlength=len(split.parent))
+        return float(split.sizes[(now > 0.5) & (now < before - 0.5)].min(initial=np.inf))
 
     def _smallest_difference(self, inside: NDArray[np.bool_]) -> float:
         """Units of the smallest difference that is not empty, of new sets and all others."""
-        weighted = inside * self.cells.sizes
-        own, least = weighted.sum(axis=1), np.inf
-        everybody = self.cells.sizes.sum()
-        for one in (own, everybody - own):
-            least = min(least, float(one[one > 0.5].min(initial=np.inf)))
-        for begin in range(0, len(self._inside) + len(inside), _BLOCK):
-            bits = np.vstack([self._inside, np.packbits(inside, axis=1)])[begin : begin + _BLOCK]
-            other = np.unpackbits(bits, axis=1, count=len(self.cells)).astype(np.float64)
-            common = weighted @ other.T
-            for apart in (own[:, None] - common, other @ self.cells.sizes - common):
-                least = min(least, float(apart[apart > 0.5].min(initial=np.inf)))
+        own, cells = inside @ self.cells.sizes, inside @ self._there
+        least = _smallest(own, cells)
+        least = min(least, _smallest(self.cells.sizes.sum() - own, self._there.sum() - cells))
+        for units, there in self._apart(inside, np.vstack([self._inside, np.packbits(inside, axis=1)])):
+            least = min(least, _smallest(units, there))
         return least
+
+    def _nearest_refused(self, inside: NDArray[np.bool_]) -> float:
+        least, parts = np.inf, list(self._apart(inside, self._refused))
+        for (units, there), (others, there_too) in zip(parts[::2], parts[1::2], strict=True):
+            least = min(least, _smallest(np.maximum(units, others), there + there_too))
+        return least
+
+    def _apart(self, inside: NDArray[np.bool_], others: NDArray[np.uint8]) -> Iterator[tuple[Floats, Floats]]:
+        """Units and cells of what each new set has more than another, and then of what it has less; some at a time."""
+        sizes = np.stack([self.cells.sizes, self._there])
+        for begin in range(0, len(others), _BLOCK):
+            bits = np.unpackbits(others[begin : begin + _BLOCK], axis=1, count=len(self.cells))
+            other = bits.astype(np.float64)
+            units, there = ((inside * one) @ other.T for one in sizes)
+            yield (inside @ sizes[0])[:, None] - units, (inside @ sizes[1])[:, None] - there
+            yield other @ sizes[0] - units, other @ sizes[1] - there
 
     def keep(self, found: Isolated) -> None:
         """The question was answered.
@@ -130,8 +167,10 @@ class ExactAnswers:
     def to_bytes(self) -> bytes:
         """All of it, for a file."""
         keys = np.frombuffer(b"".join(self._keys), np.uint8)
-        arrays = {"names": self.cells.names, "units": self.cells.sizes, "atom_of": self._atom_of}
-        return pack("exact answers", {}, {**arrays, "keys": keys, "inside": self._inside})
+        arrays: dict[str, NDArray[Any]] = {"names": self.cells.names, "units": self.cells.sizes}
+        arrays["atom_of"] = self._atom_of
+        arrays |= {"keys": keys, "inside": self._inside, "refused": self._refused}
+        return pack("exact answers", {"empty_is_small": self._empty_is_small}, arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes, most_bytes: int = MOST_BYTES) -> ExactAnswers:
@@ -140,9 +179,16 @@ class ExactAnswers:
         Raises:
             ValueError: it is damaged, or cut short.
         """
-        _, arrays = unpack("exact answers", data)
-        answered = cls(Cells(arrays["names"], arrays["units"]), most_bytes)
+        facts, arrays = unpack("exact answers", data)
+        cells = Cells(arrays["names"], arrays["units"])
+        answered = cls(cells, most_bytes, empty_is_small=facts["empty_is_small"])
         text = arrays["keys"].tobytes()
         answered._atom_of, answered._inside = arrays["atom_of"], arrays["inside"]
+        answered._refused = arrays["refused"]
         answered._keys = {text[begin : begin + 16]: None for begin in range(0, len(text), 16)}
         return answered
+
+
+def _smallest(units: Floats, cells: Floats) -> float:
+    """The fewest units of a group that has cells."""
+    return float(units[cells > 0.5].min(initial=np.inf))

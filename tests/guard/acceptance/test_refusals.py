@@ -19,6 +19,7 @@ WITHOUT_QUERIES = {
     "SDC070",
     "SDC071",
     "SDC072",
+    "SDC073",
     "SDC075",
     "SDC076",
     "SDC077",

@@ -1,0 +1,43 @@
+-- How many questions a login may ask in a day. They call Python.
+
+--| sdc_question_budget(tbl, questions, role := '') -> TABLE
+--| Sets how many questions about a protected table each login may ask in a day; one more is refused until the next day.
+--|
+--| Every question that the guard would answer is counted, asked again or not, also where it fails or is refused for what it adds to earlier
+--| answers. A question about two tables is one for each; a PIVOT that has to ask for its columns first is two. `EXPLAIN`, `DESCRIBE` and the
+--| like look at no record and are free. All sessions and gateways of a login are counted together, in
+--| files beside the database, `<database>.questions`. A day is one of UTC, and none begins again where a clock is set back: where that
+--| cannot be known, nothing is answered. There is no such budget unless it is set; it stays where the policy is
+--| declared anew, and an older sdcduck does not know it.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @arg questions BIGINT: of a day and login, at least 1; NULL: any number
+--| @arg role VARCHAR: whose policy; what was asked under other roles is counted, too
+--| @column name VARCHAR: the table
+--| @column role VARCHAR: whose policy; empty: that of everybody
+--| @column questions BIGINT: of a day; NULL: any number
+--| @example
+--| FROM sdc_question_budget('people', NULL);
+--| @output
+--| name   | role | questions
+--| -------+------+----------
+--| people |      |      NULL
+--| @source this project
+
+--| sdc_questions(tbl, login := NULL) -> TABLE
+--| How many questions about a table logins asked on each day, since it has a budget (`sdc_question_budget`).
+--|
+--| It is read from `<database>.questions`; files of days before today may be put away, and are not listed then. An analyst sees what is left
+--| by `SHOW sdc_questions`.
+--|
+--| @arg tbl VARCHAR: the table or view
+--| @arg login VARCHAR: whose; NULL: all
+--| @column login VARCHAR: who asked, as the caller of the guard said
+--| @column day DATE: in UTC
+--| @column asked BIGINT: questions
+--| @example
+--| SELECT login, day, asked FROM sdc_questions('people');
+--| @output
+--| login | day | asked
+--| ------+-----+------
+--| @source this project
