@@ -177,6 +177,8 @@ CALLS = {
     "sdc_synth_dp_preflight": "sdc_synth_dp_preflight('people', dimensions := ['region'], epsilon := 1)",
     "sdc_synth_dp_ledger": "sdc_synth_dp_ledger()",
     "sdc_synth_dp_budgets": "sdc_synth_dp_budgets()",
+    "sdc_dp_allocation": "sdc_dp_allocation([1, 2], 1, 1e-5)",
+    "sdc_dp_release": "sdc_dp_release('people', ['age > 40'], epsilon := 1, delta := 1e-5)",
     "sdc_synth_dp_budget": "sdc_synth_dp_budget('visits', 1)",
     "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
     "sdc_declare_public": "sdc_declare_public('visits')",

@@ -76,7 +76,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Each order alpha gives a bound that holds, so that it does not matter how close the best one is found.
 
     >>> round(zcdp_epsilon(0.1, 1e-6), 4)
-    2.1976
+    2.1419
     """
     if rho == 0:
         return 0.0
@@ -101,7 +101,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, rule: str =
     """The standard deviation of the noise on each coordinate of a query of this sensitivity, by one of `RULES`.
 
     >>> [round(gaussian_sigma(1, 1e-5, 1, rule), 3) for rule in RULES]
-    [3.731, 4.048, 4.845]
+    [3.731, 4.045, 4.845]
     """
     if rule == "analytic":
         return sensitivity / gaussian_ratio(epsilon, delta)
