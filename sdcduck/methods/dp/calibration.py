@@ -65,7 +65,7 @@ def gaussian_epsilon(ratio: float, delta: float) -> float:
     1.0
     """
     wanted = math.log(delta)
-    if log_delta(ratio, 0.0) <= wanted:
+    if ratio == 0 or log_delta(ratio, 0.0) <= wanted:
         return 0.0
     return _root(lambda at: wanted - max(log_delta(ratio, math.exp(at)), -1e300), 1)
 
