@@ -70,6 +70,11 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --|     UNION ALL SELECT 'lrt', * FROM sdc_dp_allocation([1, 10], 1, 1e-5, 'lrt', eta := [5, 10]))
 --| GROUP BY objective ORDER BY power;
 --| @output
+--| objective | noise_sd       | volume_ratio | power
+--| ----------+----------------+--------------+------
+--| none      | [37.49, 37.49] |          1.0 | 0.089
+--| volume    | [5.28, 52.76]  |        0.198 | 0.249
+--| lrt       | [3.73, None]   |         NULL |  0.38
 --| @source Shoham & Rinott (2022), PSD, theorems 1 and 2; mean squared error: this project
 
 --| sdc_dp_release(source, counts := [], sums := [], means := [], bounds := NULL, epsilon := NULL, delta := NULL, objective := 'volume', weights := NULL, eta := NULL, expected := NULL, defaults := NULL, neighbours := 'replace', confidence := 0.95) -> TABLE
@@ -115,6 +120,10 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| FROM sdc_dp_release('visits', counts := ['ward = ''A'''], sums := ['patient'], bounds := {'patient': [0, 10]},
 --|     epsilon := 1e9, delta := 1e-5);
 --| @output
+--| statistic         | estimate | sensitivity | noise_sd
+--| ------------------+----------+-------------+---------
+--| count(ward = 'A') |      3.0 |         1.0 |      0.0
+--| sum(patient)      |      9.0 |        10.0 |   0.0003
 --| @source Shoham & Rinott (2022), PSD; Balle & Wang (2018); Canonne, Kamath & Steinke (2020); Mironov (2012); OpenDP
 
 --| sdc_dp_composition(source, delta := 1e-6) -> TABLE
@@ -142,6 +151,12 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| SELECT rule, releases, round(epsilon, 3) AS epsilon, delta
 --| FROM sdc_dp_composition('(SELECT 0.1 AS epsilon, 1000 AS times)', delta := 1e-6);
 --| @output
+--| rule     | releases | epsilon | delta
+--| ---------+----------+---------+------
+--| basic    |     1000 |   100.0 |   0.0
+--| advanced |     1000 |  21.618 | 1e-06
+--| zcdp     |     1000 |  20.552 | 1e-06
+--| gaussian |     1000 |    NULL |  NULL
 --| @source Dwork et al. (2006); Kairouz, Oh & Viswanath (2015), theorem 3.5; Bun & Steinke (2016); Balle & Wang (2018)
 
 --| sdc_dp_mean_region(source, columns, covariance := NULL, center := NULL, radius := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, clip := true, gamma := NULL) -> TABLE
@@ -176,10 +191,14 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| @column ellipsoid DOUBLE[]: the line of this column in the matrix A: the region has all m with (estimate - m)' A (estimate - m) <= 1
 --| @column sigma DOUBLE: the noise in standard deviations of the mean
 --| @example
---| SELECT "column", round(estimate) AS estimate, round(noise_sd, 4) AS noise_sd, round(sd, 1) AS sd, round(sigma, 4) AS sigma
+--| SELECT "column", round(estimate) AS estimate, round(noise_sd, 6) AS noise_sd, round(sd, 4) AS sd, round(sigma, 6) AS sigma
 --| FROM sdc_dp_mean_region('(SELECT 50 + i % 3 AS age, 2000 + 10 * (i % 5) AS income FROM range(1500) r(i))', ['age', 'income'],
 --|     covariance := [[1, 5], [5, 200]], center := [50, 2000], radius := 4, epsilon := 1e6, delta := 1e-5);
 --| @output
+--| column | estimate | noise_sd |     sd |    sigma
+--| -------+----------+----------+--------+---------
+--| age    |     51.0 |    4e-06 | 0.0258 | 0.000147
+--| income |   2020.0 |  5.3e-05 | 0.3651 | 0.000147
 --| @source Shoham & Rinott (2022), PSD, section 3; clipping to the ellipsoid: this project; OpenDP
 
 --| sdc_dp_mean_region_noise(covariance, records, epsilon, delta, gamma := 0.001, eta := NULL, level := 0.05) -> TABLE
@@ -205,4 +224,9 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| SELECT way, round(sigma, 4) AS sigma, round(volume_ratio, 3) AS volume_ratio, round(power, 3) AS power
 --| FROM sdc_dp_mean_region_noise([[1, 0.9], [0.9, 1]], 1000, 1, 1e-5, eta := [0.05, -0.05]);
 --| @output
+--| way            |  sigma | volume_ratio | power
+--| ---------------+--------+--------------+------
+--| adjusted       | 0.6201 |          1.0 |   1.0
+--| raw            |  0.027 |        0.408 | 0.791
+--| raw, own pairs |  0.024 |        0.467 | 0.859
 --| @source Shoham & Rinott (2022), PSD, theorems 3 and 4; Imhof (1961)

@@ -40,9 +40,10 @@ def numbers(given: Given, name: str, count: int, *, above: float | None = None) 
     """A list of one number for each that is released; None: it was left out."""
     if given is None:
         return None
-    if len(given) != count or not all(is_finite(one) and (above is None or one > above) for one in given):
+    found = [one for one in given if one is not None and is_finite(one) and (above is None or one > above)]
+    if not len(found) == len(given) == count:
         raise wrong(name, f"hold {count} numbers{'' if above is None else f' above {above:g}'}, one for each")
-    return np.array(given, dtype=np.float64)
+    return np.array(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -79,4 +79,4 @@ class Releases:
         >>> [round(ten.by(rule, 1e-6)[0], 3) for rule in RULES]
         [1.0, 1.0, 1.472, nan]
         """
-        return self.basic() if rule == "basic" else getattr(self, rule)(beside)  # type: ignore[no-any-return]
+        return self.basic() if rule == "basic" else getattr(self, rule)(beside)
