@@ -23,8 +23,8 @@ from sdcduck.methods.dp.noise import LEAST_STEPS, grid_noise
 
 PLAIN = """SELECT count(*) FILTER (region = 3), sum(CASE WHEN income > 10000 THEN 10000 ELSE income END),
     avg(CASE WHEN age > 100 THEN 100 ELSE age END) FROM people"""
-RELEASED = """FROM sdc_dp_release('people', ['region = 3'], ['income'], ['age'], {'income': [0, 10000], 'age': [0, 100]},
-    1, 1e-9)"""
+RELEASED = """FROM sdc_dp_release('people', ['region = 3'], ['income'], ['age'],
+    {'income': [0, 10000], 'age': [0, 100]}, 1, 1e-9)"""
 REGION = """FROM sdc_dp_mean_region('people', ['age', 'income'], [[400, 0], [0, 9e6]], [50, 5000], 3, 1, 1e-9)"""
 
 
@@ -58,7 +58,7 @@ def noise() -> Table:
 def releases(con: duckdb.DuckDBPyConnection, records: int) -> Table:
     """A release beside the same numbers in plain SQL; both in turn."""
     con.execute(
-        "CREATE TABLE people AS SELECT i AS id, (hash(i) % 20)::INT AS region, (hash(i + 1) % 12000)::DOUBLE AS income, "
+        "CREATE TABLE people AS SELECT (hash(i) % 20)::INT AS region, (hash(i + 1) % 12000)::DOUBLE AS income, "
         f"(hash(i + 2) % 110)::INT AS age FROM range({records}) r(i)"
     )
     con.execute(PLAIN).fetchall()

@@ -80,12 +80,12 @@ class _Call:
 
     def sums(self, step: float) -> str:
         """SQL of the sums of the scaled coordinates, in whole steps."""
+        names = [f"{self.relation.column(name, 'columns')}::DOUBLE" for name in self.columns]
+        most = f"{_FARTHEST!r}::DOUBLE"
         apart = ", ".join(
-            f"CASE WHEN isfinite({name}::DOUBLE) THEN least(greatest({name}::DOUBLE - {center!r}, -{_FARTHEST!r}), "
-            f"{_FARTHEST!r}) ELSE 0.0 END AS d{place}"
-            for place, (name, center) in enumerate(
-                zip((self.relation.column(name, "columns") for name in self.columns), self.center.tolist(), strict=True)
-            )
+            f"CASE WHEN isfinite({name}) THEN least(greatest({name} - {center!r}::DOUBLE, -{most}), {most}) "
+            f"ELSE 0::DOUBLE END AS d{place}"
+            for place, (name, center) in enumerate(zip(names, self.center.tolist(), strict=True))
         )
         lines = range(len(self.columns))
         scaled = ", ".join(
@@ -96,9 +96,13 @@ class _Call:
             for line in lines
         )
         length = " + ".join(f"z{line} * z{line}" for line in lines)
-        drawn = f"CASE WHEN {length} > {self.bound**2!r} THEN {self.bound!r} / sqrt({length}) ELSE 1.0 END"
-        values = [f"s * z{line}" if self.clip else f"least(greatest(z{line}, -{_SAFE!r}), {_SAFE!r})" for line in lines]
-        totals = ", ".join(f"coalesce(sum(round({value} / {step!r}::DOUBLE)::BIGINT), 0)::VARCHAR" for value in values)
+        bound, square = (f"{number!r}::DOUBLE" for number in (self.bound, self.bound**2))
+        drawn = f"CASE WHEN {length} > {square} THEN {bound} / sqrt({length}) ELSE 1::DOUBLE END"
+        values = [
+            f"s * z{line}" if self.clip else f"least(greatest(z{line}, -{_SAFE!r}::DOUBLE), {_SAFE!r}::DOUBLE)"
+            for line in lines
+        ]
+        totals = ", ".join(f"coalesce(sum(({value} / {step!r}::DOUBLE)::BIGINT), 0)::VARCHAR" for value in values)
         return (
             f"SELECT {totals} FROM (SELECT *, {drawn if self.clip else '1.0'} AS s FROM (SELECT {scaled} FROM "
             f"(SELECT {apart} FROM {self.relation.sql})))"

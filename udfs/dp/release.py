@@ -37,21 +37,30 @@ class Statistic:
     Attributes:
         name: as the result has it.
         value: SQL of a record's part, from 0 to the width or, where the number of records is no public one, between
-            the bounds; in units of the statistic.
+            the bounds; in units of the statistic. Of a count: the condition.
         offset: what each record has beside that part.
         width: by how much the sum changes at most between neighbours.
         mean: whether it is divided by the number of records.
+        count: whether it is a count.
     """
 
     name: str
     value: str
-    offset: float
-    width: float
+    offset: float = 0.0
+    width: float = 1.0
     mean: bool = False
+    count: bool = False
 
-    def steps(self, step: float) -> str:
-        """SQL of the sum in whole steps; exact, in any order of the records."""
-        return f"coalesce(sum(round(({self.value}) / {step!r}::DOUBLE)::BIGINT), 0)::VARCHAR"
+    def total(self, step: float) -> str:
+        """SQL of the sum in whole steps, and of a count as it is; exact, in any order of the records."""
+        if self.count:
+            # A condition that fails for some record would tell of it by its error.
+            return f"(count(*) FILTER (TRY(({self.value}))))::VARCHAR"
+        return f"coalesce(sum((({self.value}) / {step!r}::DOUBLE)::BIGINT), 0)::VARCHAR"
+
+    def steps(self, total: str, step: float) -> int:
+        """The sum in whole steps, from what `total` gave."""
+        return int(total) * (int(1 / step) if self.count else 1)
 
     def of(self, steps: int, step: float, records: int) -> float:
         """The number, of a sum in steps; rounded once."""
@@ -88,13 +97,13 @@ def bounds_of(given: Mapping[str, Any], name: str) -> tuple[float, float]:
 def clipped(column: str, low: float, high: float, instead: float) -> str:
     """SQL of a column between its bounds; what is no number is ``instead``.
 
-    >>> clipped('"x"', 0.0, 5.0, 2.5)
-    'CASE WHEN "x" IS NULL OR isnan("x"::DOUBLE) THEN 2.5 WHEN "x"::DOUBLE < 0.0 THEN 0.0 WHEN "x"::DOUBLE > 5.0 THEN 5.0 ELSE "x"::DOUBLE END'
+    >>> clipped('"x"::DOUBLE', 0.0, 5.0, 2.5).replace("::DOUBLE", "")
+    'CASE WHEN "x" BETWEEN 0.0 AND 5.0 THEN "x" WHEN "x" < 0.0 THEN 0.0 WHEN "x" > 5.0 AND NOT isnan("x") THEN 5.0 ELSE 2.5 END'
     """  # noqa: E501
-    value = f"{column}::DOUBLE"
+    least, most, other = (f"{number!r}::DOUBLE" for number in (low, high, instead))  # or they are decimals, and slow
     return (
-        f"CASE WHEN {column} IS NULL OR isnan({value}) THEN {instead!r} WHEN {value} < {low!r} THEN {low!r} "
-        f"WHEN {value} > {high!r} THEN {high!r} ELSE {value} END"
+        f"CASE WHEN {column} BETWEEN {least} AND {most} THEN {column} WHEN {column} < {least} THEN {least} "
+        f"WHEN {column} > {most} AND NOT isnan({column}) THEN {most} ELSE {other} END"
     )
 
 
@@ -151,8 +160,7 @@ def _counted(cursor: duckdb.DuckDBPyConnection, relation: Source, condition: str
     columns = list(relation.columns)
     check_reads_columns_only(cursor, condition, columns, "counts")
     relation.check_condition(cursor, condition, columns, "argument 'counts' must hold conditions")
-    # A condition that fails for some record would tell of it by its error.
-    return Statistic(f"count({condition})", f"CASE WHEN TRY(({condition})) THEN 1.0 ELSE 0.0 END", 0.0, 1.0)
+    return Statistic(f"count({condition})", condition, count=True)
 
 
 def _statistics(
@@ -175,10 +183,10 @@ def _statistics(
         for name in asked[argument] or ():
             column = relation.number(name, argument)
             low, high = bounds_of(declared, name)
-            value = clipped(column, low, high, default_of(instead, name, low, high))
+            value = clipped(f"{column}::DOUBLE", low, high, default_of(instead, name, low, high))
             shown = f"{'avg' if argument == 'means' else 'sum'}({name})"
             if neighbours == "replace":
-                found.append(Statistic(shown, f"({value}) - {low!r}", low, high - low, argument == "means"))
+                found.append(Statistic(shown, f"({value}) - {low!r}::DOUBLE", low, high - low, argument == "means"))
             else:
                 found.append(Statistic(shown, value, 0.0, max(abs(low), abs(high))))
     if not found:
@@ -234,12 +242,13 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         # The noise of a mean is that of its sum, divided by the number of records.
         of_sums = {place: noise[place] * (records if call.statistics[place].mean else 1) for place in asked}
         steps = {place: step_of(call.statistics[place].width, of_sums[place]) for place in asked}
-        columns = ", ".join(call.statistics[place].steps(steps[place]) for place in asked)
+        columns = ", ".join(call.statistics[place].total(steps[place]) for place in asked)
         totals = cursor.execute(f"SELECT {columns} FROM {call.relation.sql}").fetchall()[0]
     charge.write()
     # Rounding to steps may move the ends of a range by half a step each.
     widening = {place: 1 + steps[place] / call.statistics[place].width for place in asked}
-    drawn = with_noise(list(map(int, totals)), [of_sums[place] / steps[place] * widening[place] for place in asked])
+    sums = [call.statistics[place].steps(total, steps[place]) for place, total in zip(asked, totals, strict=True)]
+    drawn = with_noise(sums, [of_sums[place] / steps[place] * widening[place] for place in asked])
     made = dict(zip(asked, drawn, strict=True))
     estimates: list[float | None] = []
     for place, one in enumerate(call.statistics):
