@@ -67,6 +67,27 @@ def test_the_law_of_the_noise() -> None:
     assert distance < math.sqrt(math.log(2 / CHANCE) / (2 * DRAWS)) + 1 / DRAWS
 
 
+def _least_epsilon(one: np.ndarray, other: np.ndarray, delta: float) -> float:
+    """The epsilon that two neighbours' answers show to be exceeded, wrong with a chance below 1e-6 for each event."""
+    slack = math.sqrt(math.log(2 / 1e-6) / (2 * len(one)))  # Hoeffding, on both sides
+    found = 0.0
+    for at in np.linspace(-6, 6, 25) * one.std() + one.mean():
+        for more, less in (((one > at).mean(), (other > at).mean()), ((other < at).mean(), (one < at).mean())):
+            if more - slack - delta > 0:
+                found = max(found, math.log((more - slack - delta) / (less + slack)))
+    return found
+
+
+@pytest.mark.newest
+def test_an_audit_does_not_find_more_than_is_charged() -> None:
+    for epsilon in (0.5, 1.0, 4.0):
+        deviation = 1 / gaussian_ratio(epsilon, 1e-5)
+        with_one, without = 1 + _drawn(1.0, deviation), _drawn(1.0, deviation)
+        assert _least_epsilon(with_one, without, 1e-5) <= epsilon
+    # It would find that a fifth of the noise is too little.
+    assert _least_epsilon(1 + (with_one - 1) / 5, without / 5, 1e-5) > 4
+
+
 def test_noise_is_added_in_whole_numbers() -> None:
     huge = 2**100 + 1
     (made,) = with_noise([huge], [2.0**40])
