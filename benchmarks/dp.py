@@ -73,6 +73,30 @@ def releases(con: duckdb.DuckDBPyConnection, records: int) -> Table:
     return table
 
 
+def matrices(con: duckdb.DuckDBPyConnection, records: int) -> Table:
+    """What a covariance matrix of ten columns costs beside the same in plain SQL; all in turn."""
+    names = [f"x{place}" for place in range(10)]
+    columns = ", ".join(f"(hash(i + {place}) % 1000) / 1000.0 AS {name}" for place, name in enumerate(names))
+    con.execute(f"CREATE TABLE wide AS SELECT i % 2 AS arm, {columns} FROM range({records}) r(i)")
+    pairs = ", ".join(f"covar_samp({a}, {b})" for place, a in enumerate(names) for b in names[place:])
+    shared = f"columns := {names}, bounds := {{{', '.join(f'{name}: [0, 1]' for name in names)}}}, epsilon := 1"
+    questions = {
+        "plain SQL": f"SELECT {pairs} FROM wide",
+        "sdc_dp_covariance": f"FROM sdc_dp_covariance('wide', {shared})",
+        "sdc_dp_mean_test": f"FROM sdc_dp_mean_test('wide', by := 'arm', groups := ['0', '1'], {shared})",
+        "sdc_pca": f"FROM sdc_pca('wide', mechanism := 'analyze_gauss', {shared})",
+    }
+    table = Table("question", "CPU s", "times plain", title=f"{records:,} records of ten columns")
+    taken: dict[str, list[float]] = {}
+    for _ in range(5):
+        for name, question in questions.items():
+            taken.setdefault(name, []).append(cpu(lambda asked=question: con.execute(asked).fetchall(), 1))
+    plain = statistics.median(taken["plain SQL"])
+    for name, seconds in taken.items():
+        table.add_row(name, f"{statistics.median(seconds):.3f}", f"{statistics.median(seconds) / plain:.2f}")
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -82,6 +106,7 @@ def main() -> None:
     console.print(noise())
     with sdcduck.connect() as con:
         console.print(releases(con, records))
+        console.print(matrices(con, records // 10))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.dp import allocation, calibration, composition, mean_region, release
+from sdcduck.udfs.dp import allocation, calibration, composition, mean_region, means, pca, release
 
 FAMILIES = (
     Family(
@@ -12,4 +12,6 @@ FAMILIES = (
         planners=(*allocation.PLANNERS, *release.PLANNERS, *composition.PLANNERS, *mean_region.PLANNERS),
         scalars=calibration.SCALARS,
     ),
+    Family(name="dp_means", temporary=("dp_means_tables.sql",), planners=means.PLANNERS),
+    Family(name="dp_pca", temporary=("dp_pca_tables.sql",), planners=pca.PLANNERS),
 )
