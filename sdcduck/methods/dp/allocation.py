@@ -14,8 +14,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
 
 Floats = NDArray[np.float64]
 
@@ -57,12 +57,12 @@ class Allocation:
 
     def half_widths(self, confidence: float) -> Floats:
         """(k,) of the interval around each answer that holds the true number with this chance."""
-        return np.asarray(self.deviations * norm.isf((1 - confidence) / 2))
+        return np.asarray(self.deviations * scipy.stats.norm.isf((1 - confidence) / 2))
 
     def half_axes(self, confidence: float) -> Floats:
         """(k,) of the ellipsoid around the answer that holds all true numbers together with this chance."""
         numbers = int((self.sensitivities > 0).sum())
-        return np.asarray(self.deviations * math.sqrt(chi2.ppf(confidence, numbers)))
+        return np.asarray(self.deviations * math.sqrt(scipy.stats.chi2.ppf(confidence, numbers)))
 
     def volume(self, confidence: float) -> float:
         """The volume of that ellipsoid, in the dimensions that have noise."""
@@ -83,7 +83,7 @@ class Allocation:
 
     def power(self, eta: Floats, level: float) -> float:
         """The chance that the test of H0: 0 at this level finds H1: ``eta``."""
-        return float(norm.sf(norm.isf(level) - self.signal(eta)))
+        return float(scipy.stats.norm.sf(scipy.stats.norm.isf(level) - self.signal(eta)))
 
     def p_value(self, eta: Floats, found: Floats) -> float:
         """Of the likelihood-ratio test of H0: 0 against H1: ``eta``, for the numbers that are asked.
@@ -93,7 +93,7 @@ class Allocation:
         noisy = (self.sensitivities > 0) & (self.shares > 0)
         weights = self.xi[noisy] * eta[noisy]
         apart = math.sqrt(float((weights * eta[noisy]).sum()))
-        return float(norm.sf((weights * found[noisy]).sum() / (self.sigma * apart))) if apart else math.nan
+        return float(scipy.stats.norm.sf((weights * found[noisy]).sum() / (self.sigma * apart))) if apart else math.nan
 
 
 def allocate(

@@ -12,10 +12,9 @@ conversion of Canonne, Kamath & Steinke (2020, proposition 12), 'classic' is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr
+import scipy
+from collections.abc import Callable
 
 RULES = ("analytic", "zcdp", "classic")
 _MARGIN = 1e-12
@@ -30,8 +29,8 @@ def log_delta(ratio: float, epsilon: float) -> float:
     >>> round(math.exp(log_delta(0.268051123, 1.0)), 10)
     1e-05
     """
-    above = float(log_ndtr(ratio / 2 - epsilon / ratio))
-    below = epsilon + float(log_ndtr(-ratio / 2 - epsilon / ratio))
+    above = float(scipy.special.log_ndtr(ratio / 2 - epsilon / ratio))
+    below = epsilon + float(scipy.special.log_ndtr(-ratio / 2 - epsilon / ratio))
     if below >= above:  # equal but for rounding
         return -math.inf
     return above + math.log(-math.expm1(below - above))
@@ -44,7 +43,7 @@ def _root(rising: Callable[[float], float], side: float) -> float:
         low *= 2
     while rising(high) < 0 and high < _FARTHEST:
         high *= 2
-    found = math.exp(brentq(rising, max(low, -_FARTHEST), min(high, _FARTHEST), xtol=1e-14, rtol=1e-14))
+    found = math.exp(scipy.optimize.brentq(rising, max(low, -_FARTHEST), min(high, _FARTHEST), xtol=1e-14, rtol=1e-14))
     return float(found * (1 + side * _MARGIN))
 
 
@@ -86,7 +85,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         tail = math.log(1 / delta) - at + (more + 1) * (at - math.log1p(more))
         return (more + 1) * rho + tail / more
 
-    best = minimize_scalar(bound, bounds=(-20.0, 60.0), method="bounded", options={"xatol": 1e-10})
+    best = scipy.optimize.minimize_scalar(bound, bounds=(-20.0, 60.0), method="bounded", options={"xatol": 1e-10})
     # The expansion above is convex only near its minimum; the order of the plain conversion is tried, too.
     plain = 0.5 * math.log(math.log(1 / delta) / rho) if delta < 1 else 0.0
     return max(0.0, min(float(best.fun), bound(max(-20.0, min(60.0, plain)))))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from sdcduck.methods.dp.samplers import Floats, Sampler, normals
 
@@ -30,7 +30,9 @@ def envelope(penalties: Floats) -> tuple[float, float]:
     if not penalties.any():
         return float(q), 0.0
     # A penalty of 0 alone makes the sum 1 at b = 1: the root is not below.
-    b = float(brentq(lambda at: float((1 / (at + 2 * penalties)).sum()) - 1, 1.0 - 1e-12, float(q), xtol=1e-14))
+    b = float(
+        scipy.optimize.brentq(lambda at: float((1 / (at + 2 * penalties)).sum()) - 1, 1.0 - 1e-12, float(q), xtol=1e-14)
+    )
     return b, -(q - b) / 2 + q / 2 * math.log(q / b)
 
 

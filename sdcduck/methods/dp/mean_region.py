@@ -16,9 +16,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import chi2, norm
 
 from sdcduck.methods.dp.calibration import gaussian_ratio
 
@@ -61,7 +60,7 @@ def random_bound(columns: int, gamma: float) -> float:
     >>> round(2 * random_bound(3, 0.001) / 1000**0.5, 6)
     0.180368
     """
-    return math.sqrt(float(chi2.isf(gamma, columns)) / 2)
+    return math.sqrt(float(scipy.stats.chi2.isf(gamma, columns)) / 2)
 
 
 @dataclass(frozen=True)
@@ -95,12 +94,12 @@ class Region:
 
     def ends(self, confidence: float) -> tuple[Floats, Floats]:
         """The intervals for each column by itself."""
-        half = self.deviations * norm.isf((1 - confidence) / 2)
+        half = self.deviations * scipy.stats.norm.isf((1 - confidence) / 2)
         return self.mean - half, self.mean + half
 
     def ellipsoid(self, confidence: float) -> Floats:
         """(k, k) A of the region of all means m with (mean - m)' A (mean - m) of at most 1."""
-        size = float(chi2.ppf(confidence, len(self.mean))) * (1 + self.sigma**2)
+        size = float(scipy.stats.chi2.ppf(confidence, len(self.mean))) * (1 + self.sigma**2)
         return np.asarray(np.linalg.inv(self.of_mean) / size)
 
 
@@ -127,14 +126,14 @@ def weighted_chi2_quantile(probability: float, weights: Floats) -> float:
     """The x below which Q lies with this probability, of at least a half."""
     scale = float(weights.max())
     # Q lies between the largest term alone and the sum of as many that are as large.
-    low, high = (float(chi2.ppf(probability, terms)) for terms in (1, len(weights)))
+    low, high = (float(scipy.stats.chi2.ppf(probability, terms)) for terms in (1, len(weights)))
     if float(weights.min()) == scale:
         return scale * high
 
     def beyond(x: float) -> float:
         return weighted_chi2_sf(x, weights / scale) - (1 - probability)
 
-    return scale * float(brentq(beyond, low, high, xtol=1e-12, rtol=1e-12))
+    return scale * float(scipy.optimize.brentq(beyond, low, high, xtol=1e-12, rtol=1e-12))
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ class Way:
     def power(self, eta: Floats, level: float) -> float:
         """The chance to tell a mean of ``eta`` from 0."""
         apart = math.sqrt(float(eta @ np.linalg.solve(self.spread, eta)))
-        return float(norm.sf(norm.isf(level) - apart))
+        return float(scipy.stats.norm.sf(scipy.stats.norm.isf(level) - apart))
 
 
 def compared(covariance: Floats, records: int, gamma: float, epsilon: float, delta: float) -> list[Way]:
@@ -169,7 +168,7 @@ def compared(covariance: Floats, records: int, gamma: float, epsilon: float, del
     shape = Shape.of(covariance)
     of_mean, values = covariance / records, shape.eigenvalues / records
     ratio = gaussian_ratio(epsilon, delta)
-    r2 = float(chi2.isf(gamma, len(values)))
+    r2 = float(scipy.stats.chi2.isf(gamma, len(values)))
     adjusted = math.sqrt(2 * r2 / records)
     same = math.sqrt(float(values.max())) * adjusted
     own = math.sqrt(weighted_chi2_quantile(1 - gamma, 2 * values / records))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.stats import chi2
+import scipy
 
 from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.moments import Moments
@@ -120,7 +120,7 @@ def private_mean_test(
     repeated = np.sort(hotelling(drawn[0] - drawn[1], common, n1, n2))
     return MeanTest(
         t2, float(repeated[critical_index(rounds, alpha) - 1]), float((1 + (repeated >= t2).sum()) / (rounds + 1)),
-        float(chi2.sf(t2, columns)), (means[0], means[1]),
+        float(scipy.stats.chi2.sf(t2, columns)), (means[0], means[1]),
     )  # fmt: skip
 
 

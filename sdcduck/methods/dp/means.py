@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from scipy.special import ndtri
+import scipy
+from dataclasses import dataclass
 
 from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.mean_test import mean_scale
@@ -37,7 +37,9 @@ class MeanNoise:
         >>> round(MeanNoise("laplace", 1).half_width(0.95), 4), round(MeanNoise("normal", 1).half_width(0.95), 4)
         (2.9957, 1.96)
         """
-        return self.scale * (-math.log1p(-confidence) if self.law == "laplace" else float(ndtri((1 + confidence) / 2)))
+        return self.scale * (
+            -math.log1p(-confidence) if self.law == "laplace" else float(scipy.special.ndtri((1 + confidence) / 2))
+        )
 
     def put_on(self, means: Floats, sampler: Sampler) -> Floats:
         """The means (d,) with noise."""

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
@@ -39,7 +39,7 @@ def advanced_epsilon(epsilon: float, queries: int, delta: float) -> float:
     end = 1e-6
     while lacking(end) < 0:
         end *= 2
-    return float(brentq(lacking, 0.0, end, xtol=1e-300, rtol=1e-14))
+    return float(scipy.optimize.brentq(lacking, 0.0, end, xtol=1e-300, rtol=1e-14))
 
 
 def crossing_epsilon(queries: int, delta: float) -> float:

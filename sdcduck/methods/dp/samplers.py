@@ -10,8 +10,8 @@ import os
 from typing import Any, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from sdcduck.errors import SDCError
 
@@ -63,4 +63,4 @@ class Released:
 
 def normals(sampler: Sampler, count: int) -> Floats:
     """Standard normal numbers, by the inverse of their distribution function."""
-    return np.asarray(ndtri(sampler.uniform(count)))
+    return np.asarray(scipy.special.ndtri(sampler.uniform(count)))
