@@ -239,6 +239,7 @@ print(sdcduck.connect().execute("SELECT count(*) FROM sdc_functions()").fetchall
 """
     command = [sys.executable, "-c", program, str(tmp_path / "template.duckdb")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert len({process.communicate(timeout=300)[0] for process in processes}) == 1
+    # Behind what DuckDB shows of how far it is, on a busy machine.
+    assert len({process.communicate(timeout=300)[0].splitlines()[-1] for process in processes}) == 1
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert [file.name for file in tmp_path.iterdir()] == ["template.duckdb"]
