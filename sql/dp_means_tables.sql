@@ -56,9 +56,9 @@
 --| column_1 | column_2 | covariance
 --| ---------+----------+-----------
 --| age      | age      |      177.0
---| age      | income   |     6882.0
---| income   | age      |     6882.0
---| income   | income   |  4811126.0
+--| age      | income   |     6883.0
+--| income   | age      |     6883.0
+--| income   | income   |  4811116.0
 --| @source Amin, Dick, Kulesza, Munoz & Vassilvitskii (2019); Dunsche, Kutta & Dette (2022), algorithms 4 and 5
 
 --| sdc_dp_mean_test(source, by := NULL, groups := [], columns := [], bounds := NULL, epsilon := NULL, alpha := 0.05, rounds := 200, mode := 'safe', correction := 'paper', unequal := false, nulls := 'refuse') -> TABLE
