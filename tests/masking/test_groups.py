@@ -15,7 +15,9 @@ import pytest
 from effort import LONG
 
 from sdcduck.methods.masking import decomposition
+from sdcduck.methods.masking.columns import columns_of
 from sdcduck.methods.masking.decomposition import best_v_mdav, cut, decompose, first_groups
+from sdcduck.methods.masking.dives import dive
 from sdcduck.methods.masking.exchanges import exchange
 from sdcduck.methods.masking.microaggregation import squared_error, standardised
 from sdcduck.methods.masking.nearest_groups import mdav, v_mdav
@@ -184,6 +186,30 @@ def test_cheap_groups_lower_the_loss_where_neighbours_are_too_few() -> None:
     assert found.bound is None
     assert np.bincount(found.groups).min() >= k
     assert loss(points, found.groups) < 12.1 < 13.9 < loss(points, known)
+
+
+@pytest.mark.parametrize(("n", "k", "neighbours"), [(8, 2, None), (11, 3, None), (40, 3, 5), (41, 5, 7), (60, 7, 8)])
+def test_a_dive_gives_groups_of_all_records(n: int, k: int, neighbours: int | None) -> None:
+    for seed in range(4):
+        points = np.random.default_rng(seed).normal(size=(n, 2))
+        columns = columns_of(points, k, neighbours, mdav(points, k))
+        found = dive(points, k, columns, np.arange(len(columns.costs)))
+        assert found is not None
+        assert np.bincount(found).min() >= k
+        assert squared_error(points, found) < 1.15 * squared_error(points, exchange(points, mdav(points, k))[0])
+        if neighbours is None:
+            best = best_partition(points, k, mdav(points, k)).groups
+            assert squared_error(points, found) <= 1.15 * squared_error(points, best)
+    assert dive(points, k, columns, np.arange(len(columns.costs)), over=0.0) is None  # there was no time
+
+
+def test_a_dive_prices_what_is_left_anew() -> None:
+    points, k = standardised(file_of_200()), 10
+    known = exchange(points, first_groups(points, k))[0]
+    columns = columns_of(points, k, 11, known)
+    found = dive(points, k, columns, np.arange(len(columns.costs)))
+    assert found is not None
+    assert loss(points, found) < 12.3 < 13.7 < loss(points, known)
 
 
 def test_neighbourhoods_are_improved_until_none_can_be() -> None:
