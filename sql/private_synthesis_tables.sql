@@ -129,7 +129,7 @@
 --| ipf    |      3 |   3.0 |    72 |    60 |         0.25 | most of it would be noise
 --| @source Raab (2022), PSD; signal share: this project
 
---| sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove') -> TABLE
+--| sdc_synth_dp_budget(data, epsilon, neighbours := 'add_remove', delta := 0) -> TABLE
 --| Sets what all differentially private releases of a table may cost together; a release beyond it is refused.
 --|
 --| What the table has been charged already counts (`sdc_synth_dp_ledger`). A new budget takes the place of the old one;
@@ -138,13 +138,15 @@
 --| @arg data VARCHAR: a table
 --| @arg epsilon DOUBLE: the sum over its releases; 0: no more of them; NULL: no budget
 --| @arg neighbours VARCHAR: the relation under which is counted: 'add_remove' or 'replace'
+--| @arg delta DOUBLE: what they may cost beside that; 0: no normal noise
 --| @column data VARCHAR: the table
 --| @column neighbours VARCHAR: the relation
 --| @column budget DOUBLE: the budget
+--| @column budget_delta DOUBLE: of delta
 --| @example
 --| FROM sdc_synth_dp_budget('people', 4);
 --| @output
---| data   | neighbours | budget
---| -------+------------+-------
---| people | add_remove |    4.0
+--| data   | neighbours | budget | budget_delta
+--| -------+------------+--------+-------------
+--| people | add_remove |    4.0 |          0.0
 --| @source sequential composition: Dwork, McSherry, Nissim & Smith (2006)

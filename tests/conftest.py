@@ -12,7 +12,7 @@ import duckdb
 import effort  # noqa: F401 - before NumPy comes
 import pytest
 from compiled_once import wait_for_each_other
-from effort import OF_NO_DATABASE, OF_NUMBERS, OF_SOME_DATABASE, OLDER
+from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER, in_turn, of_no_database
 from hypothesis import settings
 
 import sdcduck
@@ -28,27 +28,33 @@ _TESTS = Path(__file__).resolve().parent
 wait_for_each_other()
 
 
+def _asked_by_name(config: pytest.Config) -> set[Path]:
+    """The files that were named, or tests in them."""
+    named = {Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args}
+    return {path for path in named if path.is_file()}
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what is the same on every DuckDB, with one that is not the newest; not where it is asked for by name."""
-    asked = {Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args}
-    if not OLDER or collection_path in asked:
+    if not OLDER or collection_path in _asked_by_name(config):
         return None
     return f"tests/{collection_path.relative_to(_TESTS).as_posix()}" in OF_NO_DATABASE | OF_NUMBERS or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests marked as `newest`, and others of no database, on another DuckDB; not where one is asked for by name."""
-    if not OLDER or any("::" in argument for argument in config.args):
+    """Leave out what an older DuckDB need not run (`effort`), but for files that are asked for by name."""
+    if not OLDER:
         return
-    left_out = [item for item in items if item.get_closest_marker("newest") or _of_no_database(item)]
+    named = _asked_by_name(config)
+    asked = [item for item in items if item.path not in named]
+    kept = in_turn(
+        item.nodeid for item in asked if not item.get_closest_marker("newest") and not of_no_database(item.nodeid)
+    )
+    left_out = [item for item in asked if item.nodeid not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
-
-
-def _of_no_database(item: pytest.Item) -> bool:
-    module, _, name = item.nodeid.partition("::")
-    return module in OF_SOME_DATABASE and name.split("[")[0] not in OF_SOME_DATABASE[module]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
 
 
 def pytest_collection_finish() -> None:

@@ -1,11 +1,25 @@
 """How often the tests repeat themselves: often enough to see a regression in each run, and for long in `make test-long`.
 
 A test that is only worth its time before a release is marked ``@pytest.mark.long`` as a whole.
+
+The newest DuckDB runs all of it. An older one runs each test that depends on the database, and of its cases those that
+are:
+
+- none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`), of statistics of many answers
+  (`OF_NUMBERS`), or marked ``@pytest.mark.newest``: their outcome is the same on each;
+- all of modules where each case is something else that DuckDB does: a function, a type, a form of SQL that is read, a page
+  of the documentation (`EACH_CASE`);
+- else one of three, in turn (`in_turn`): the others ask the same of the same SQL under another method, in another place
+  or with another value, and the newest DuckDB tries them.
+
+Whoever names a file, or a test in it, has all of it on each; so has `make test-long`.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
+from collections.abc import Iterable
 from importlib.metadata import version
 
 LONG = os.environ.get("SDCDUCK_EFFORT") == "long"
@@ -50,9 +64,7 @@ OF_NO_DATABASE = frozenset(
         "masking/test_groups.py",
         "masking/test_local_suppression_kernel.py",
         "perturbation/test_ptable.py",
-        "masking/test_local_suppression_kernel.py",
         "pictures/test_pictures.py",
-        "pictures/test_releases.py",
         "risk/test_attacks_kernels.py",
         "risk/test_nearest.py",
         "shell/test_reading.py",
@@ -109,6 +121,7 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
         "masking/test_microaggregation.py": """test_the_numbers_are_those_of_sdcmicro
             test_records_keep_what_is_not_named test_the_order_of_the_records_does_not_matter
             test_an_empty_table_stays_empty test_bad_input""",
+        "pictures/test_releases.py": "test_copies_stand_at_zero",
         "risk/test_special_uniques.py": """test_a_household_survey_as_in_r test_three_records_by_hand
             test_the_power_of_the_score_depends_on_the_number_of_keys test_values_that_are_not_known
             test_every_type_of_key_and_every_record_once test_tables_of_no_records_and_of_one test_bad_arguments
@@ -145,3 +158,75 @@ OF_NUMBERS = frozenset(
 """Attacks and comparisons that make statistics of many answers. The answers are the same, to the bit, on every DuckDB
 (other tests see to that), so what is learned from them is learned on the newest one only.
 """
+EACH_CASE = frozenset(
+    f"tests/{name}"
+    for name in [
+        "attacks/test_errors.py",
+        "attacks/test_forms_read_in_two_ways.py",
+        "attacks/test_functions_and_statements.py",
+        "attacks/test_names_that_are_words.py",
+        "attacks/test_one_reading.py",
+        "attacks/test_renamed_columns.py",
+        "attacks/test_uncaught_errors.py",
+        "gateway/test_lists.py",
+        "gateway/test_names_of_columns.py",
+        "gateway/test_postgres_meaning.py",
+        "gateway/test_statements.py",
+        "gateway/test_values.py",
+        "guard/acceptance/test_acceptance.py",
+        "guard/acceptance/test_tpch.py",
+        "guard/test_both_versions.py",
+        "guard/test_every_door.py",
+        "guard/test_internal_errors.py",
+        "guard/test_other_words.py",
+        "guard/test_quiet.py",
+        "guard/test_rare_types.py",
+        "guard/test_spelling.py",
+        "guard/test_types_of_numbers.py",
+        "guard/test_wide_numbers.py",
+        "ibis_backend/test_cell_keys.py",
+        "ibis_backend/test_functions.py",
+        "masking/test_released_again.py",
+        "perturbation/test_aggregates.py",
+        "perturbation/test_worked_examples.py",
+        "test_calls_in_subqueries.py",
+        "test_cursors.py",
+        "test_docs.py",
+        "test_ending.py",
+        "test_older_files.py",
+        "test_reference.py",
+        "test_session.py",
+        "test_template_database.py",
+    ]
+)
+"""Here each case is something else of DuckDB: a function, a type, a word or form that its parser reads, the way a database is
+opened and ended.
+"""
+_CASES = 3
+
+
+def of_no_database(test: str) -> bool:
+    """Whether an older DuckDB leaves a test out as the same on each; `test` is what pytest calls it.
+
+    >>> of_no_database("tests/test_project.py::test_no_module_is_long"), of_no_database("tests/test_docs.py::test_a[b]")
+    (True, False)
+    """
+    module, _, name = test.partition("::")
+    some = OF_SOME_DATABASE.get(module)
+    return module in OF_NO_DATABASE | OF_NUMBERS or (some is not None and name.split("[")[0] not in some)
+
+
+def in_turn(tests: Iterable[str]) -> set[str]:
+    """Those that an older DuckDB runs: of a test's cases one of three, each test beginning with another one of them.
+
+    >>> sorted(in_turn(["tests/a.py::test_a", "tests/a.py::test_b[x]", "tests/a.py::test_b[y]", "tests/test_docs.py::t[a]"]))
+    ['tests/a.py::test_a', 'tests/a.py::test_b[y]', 'tests/test_docs.py::t[a]']
+    """
+    cases: dict[str, list[str]] = {}
+    for test in tests:
+        cases.setdefault(test if test.partition("::")[0] in EACH_CASE else test.partition("[")[0], []).append(test)
+    return {
+        case
+        for name, those in cases.items()
+        for case in those[zlib.crc32(name.encode()) % min(_CASES, len(those)) :: _CASES]
+    }

@@ -190,11 +190,12 @@ def test_the_installed_command() -> None:
 
 
 def test_the_compiler_is_loaded_when_it_is_wanted() -> None:
-    """A gateway, a shell and a guard answer without the methods; the first connection brings them."""
+    """A gateway, a shell and a guard answer without the methods; the first connection brings them, and of SciPy nothing."""
     code = (
         "import sys, sdcduck, sdcduck.cli; heavy = {'numba', 'scipy', 'highspy', 'sklearn'}; "
         "print(heavy & set(sys.modules), sorted(set(sdcduck.__all__) - set(dir(sdcduck)))); "
-        "sdcduck.connect().close(); print('numba' in sys.modules)"
+        "sdcduck.connect().close(); print('numba' in sys.modules, sorted(m for m in sys.modules if m in "
+        "{'scipy.linalg', 'scipy.optimize', 'scipy.special', 'scipy.stats'}))"
     )
     came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert came.split() == ["set()", "[]", "True"]
+    assert came.split() == ["set()", "[]", "True", "[]"]

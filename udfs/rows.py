@@ -7,7 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-_TYPES = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
+_TYPES = {
+    "VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
+    "DOUBLE[]": pa.list_(pa.float64()),
+}  # fmt: skip
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pa.Table:

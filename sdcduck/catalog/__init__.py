@@ -42,6 +42,7 @@ from sdcduck.catalog.database import (
     first_row,
     is_read_only,
 )
+from sdcduck.catalog.macros import CALL_OF_MACRO, signatures
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -134,6 +135,7 @@ from sdcduck.catalog.views import (
 
 __all__ = [
     "BUILT_IN",
+    "CALL_OF_MACRO",
     "EXPORT",
     "EXPORT_SAYS",
     "PAIRS",
@@ -202,6 +204,7 @@ __all__ = [
     "set_private_budget",
     "set_setting",
     "setting",
+    "signatures",
     "stencil_digest",
     "stencil_digest_query",
     "stencil_table",

@@ -21,6 +21,8 @@ class PrivateRelease:
         epsilon: what it costs under this relation.
         what: was drawn, in words.
         source: as it stood in the call.
+        delta: what it costs beside epsilon.
+        rho: its zero-concentrated privacy, where that is less than follows from epsilon.
     """
 
     data: tuple[str, ...]
@@ -28,6 +30,8 @@ class PrivateRelease:
     epsilon: float
     what: str
     source: str
+    delta: float = 0.0
+    rho: float | None = None
 
 
 _LEDGER = threading.Lock()
@@ -48,13 +52,15 @@ def check_private_release(con: duckdb.DuckDBPyConnection, release: PrivateReleas
         row = first_row(
             con,
             "SELECT b.neighbours, b.epsilon, coalesce((SELECT sum(_sdc_dp_cost(r.epsilon, r.neighbours, b.neighbours)) "
-            "FROM sdc.dp_releases r WHERE r.data = b.data), 0), _sdc_dp_cost(?, ?, b.neighbours) "
+            "FROM sdc.dp_releases r WHERE r.data = b.data), 0), _sdc_dp_cost(?, ?, b.neighbours), b.delta, "
+            "coalesce((SELECT sum(_sdc_dp_delta(r.epsilon, r.delta, r.neighbours, b.neighbours)) "
+            "FROM sdc.dp_releases r WHERE r.data = b.data), 0), _sdc_dp_delta(?, ?, ?, b.neighbours) "
             "FROM sdc.dp_budgets b WHERE b.data = ?",
-            [release.epsilon, release.neighbours, data],
+            [release.epsilon, release.neighbours, release.epsilon, release.delta, release.neighbours, data],
         )
         if row is None:
             continue
-        neighbours, budget, spent, cost = row
+        neighbours, budget, spent, cost, *deltas = row
         if not spent + cost <= budget * (1 + _ROUNDING):
             why = (
                 "it would tell the exact number of records, which that relation protects"
@@ -64,6 +70,13 @@ def check_private_release(con: duckdb.DuckDBPyConnection, release: PrivateReleas
             raise SDCError(
                 f"the releases of '{data}' may cost {budget:.6g} together under neighbours := '{neighbours}', and have "
                 f"cost {spent:.6g}; {why} (see sdc_synth_dp_ledger, sdc_synth_dp_budget)"
+            )
+        allowed, gone, more = deltas
+        if not gone + more <= allowed * (1 + _ROUNDING):
+            raise SDCError(
+                f"the releases of '{data}' may cost a delta of {allowed:.6g} together under neighbours := "
+                f"'{neighbours}', and have cost {gone:.6g}; it would cost {more:.6g} more (see sdc_synth_dp_ledger, "
+                "sdc_synth_dp_budget)"
             )
 
 
@@ -80,8 +93,17 @@ def charge_private_release(con: duckdb.DuckDBPyConnection, release: PrivateRelea
             con.execute(
                 "INSERT INTO sdc.dp_releases BY NAME SELECT "
                 "(SELECT coalesce(max(release), 0) + 1 FROM sdc.dp_releases) AS release, unnest(?::VARCHAR[]) AS data, "
-                "? AS neighbours, ? AS epsilon, ? AS what, ? AS source, now()::TIMESTAMP AS charged_at",
-                [list(release.data), release.neighbours, release.epsilon, release.what, release.source],
+                "? AS neighbours, ? AS epsilon, ? AS what, ? AS source, now()::TIMESTAMP AS charged_at, ? AS delta, "
+                "? AS rho",
+                [
+                    list(release.data),
+                    release.neighbours,
+                    release.epsilon,
+                    release.what,
+                    release.source,
+                    release.delta,
+                    release.rho,
+                ],
             )
             con.commit()
         except BaseException:
@@ -89,14 +111,16 @@ def charge_private_release(con: duckdb.DuckDBPyConnection, release: PrivateRelea
             raise
 
 
-def set_private_budget(con: duckdb.DuckDBPyConnection, data: str, neighbours: str, epsilon: float | None) -> None:
+def set_private_budget(
+    con: duckdb.DuckDBPyConnection, data: str, neighbours: str, epsilon: float | None, delta: float = 0.0
+) -> None:
     """Give a table a budget, in the place of the one that it had; None: it has none."""
     with _LEDGER:
         con.begin()
         try:
             con.execute("DELETE FROM sdc.dp_budgets WHERE data = ?", [data])
             if epsilon is not None:
-                con.execute("INSERT INTO sdc.dp_budgets VALUES (?, ?, ?)", [data, neighbours, epsilon])
+                con.execute("INSERT INTO sdc.dp_budgets VALUES (?, ?, ?, ?)", [data, neighbours, epsilon, delta])
             con.commit()
         except BaseException:
             con.rollback()

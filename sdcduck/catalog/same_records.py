@@ -12,7 +12,7 @@ from sdcduck.catalog.copies import copied
 from sdcduck.catalog.database import current_database, first_row
 from sdcduck.catalog.lineage import stored_column
 from sdcduck.catalog.relations import Kind, Policy
-from sdcduck.catalog.views import READ_NOTHING_ELSE, Read, read_by, share_files
+from sdcduck.catalog.views import READ_NOTHING_ELSE, Read, Reads, share_files
 from sdcduck.quoting import folded, identifier
 
 Table = tuple[str, str, str]
@@ -50,7 +50,7 @@ def open_twice(con: duckdb.DuckDBPyConnection, policy: Policy, stored: Sequence[
     place = (folded(policy.name), folded(policy.role))
     known = [one for one in stored if (folded(one.name), folded(one.role)) != place] + [policy]
     roles = {policy.role} if policy.role else {"", *(one.role for one in known)}
-    reads = _Reads(con)
+    reads = Reads(con)
     for role in sorted(roles):
         found = open_in_role(con, policy, held(known, role), reads, copies=True)
         if found is not None:
@@ -75,7 +75,7 @@ def open_in_role(
     """
     if held_there.get(folded(policy.name)) != policy:
         return None  # in this role another policy comes first
-    reads = _Reads(con) if reads is None else reads
+    reads = Reads(con) if reads is None else reads
     here = folded(current_database(con))
     public = {(here, "main", name) for name, one in held_there.items() if one.label == "public"}
     for name, other in sorted(held_there.items()):
@@ -95,17 +95,11 @@ def open_in_role(
 
 
 def _open_as_copy(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy) -> Twice | None:
-    """The other policy, where it is of a copy of the same records, and makes another noise in the same way."""
-    if one.method != other.method or one.method not in ("cell_key", "rounding"):
-        return None
-    tables = [(policy.ptable, policy.magnitude_ptable) for policy in (one, other)]
+    """The other policy, where it is of a copy of the same records, and has another answer to the same question."""
+    of_policies = _policies_differ(one, other)
     for mine, its in product(_kinds(one), _kinds(other)):
-        differs = None
-        if one.method == "cell_key" and tables[0] != tables[1]:
-            differs = "p-tables"
-        elif one.method == "rounding" and one.base != other.base:
-            differs = f"base ({one.base} and {other.base})"
-        else:
+        differs = of_policies
+        if differs is None and mine.record_key is not None:
             units = _compared(con, (one.name, mine), (other.name, its))
             if units is not None and units.other_keys > units.common / 2:
                 differs = f"record_key: {units.other_keys} units have other keys there"
@@ -113,18 +107,6 @@ def _open_as_copy(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy) ->
         if differs is not None and column is not None:
             return Twice(other.name, column, differs, is_copy=True)
     return None
-
-
-class _Reads:
-    """What relations read, looked up once each."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self._con, self._known = con, dict[str, Read]()
-
-    def __call__(self, name: str) -> Read:
-        if name not in self._known:
-            self._known[name] = read_by(self._con, name)
-        return self._known[name]
 
 
 def _shared(mine: Read, theirs: Read, public: set[Table]) -> tuple[list[Table], list[str]]:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from os.path import abspath
 from typing import Any
 
 import duckdb
 
 from sdcduck.catalog.database import current_database, first_row
+from sdcduck.catalog.macros import CALL_OF_MACRO, signature
 from sdcduck.catalog.relations import Definition, Policy, columns_now, has_definition, policies, store_definition
 from sdcduck.quoting import folded, folded_sql, identifier, literal
 
@@ -45,6 +46,11 @@ class Read:
 
 def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
     """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
+    return _read_by(con, name, _Texts(con))
+
+
+def _read_by(con: duckdb.DuckDBPyConnection, name: str, texts: _Texts) -> Read:
+    """The same, of one of several relations at a time."""
     tables: set[tuple[str, str, str]] = set()
     functions: set[str] = set()
     enums: set[str] = set()
@@ -67,7 +73,7 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
             tables.add((str(item["catalog"]), str(item["schema"]), folded(str(item["table"]))))
         return item
 
-    asked, texts = f"FROM main.{identifier(name)}", _Texts(con)
+    asked = f"FROM main.{identifier(name)}"
     try:
         row = first_row(con, "SELECT json_serialize_plan(?)", [asked])
         if row is not None and not _is_told(row[0], noted):
@@ -157,7 +163,7 @@ _FILE = re.compile(r"""(?:'|")([^'"]*[./][^'"]*)(?:'|")""")
 
 
 class _Texts:
-    """The texts of views and macros, for one relation.
+    """The texts of views and macros, for the relations that are looked at in one go.
 
     DuckDB takes longer to list its functions than to answer most questions: they are listed once, and only where
     something is called at all.
@@ -171,13 +177,15 @@ class _Texts:
         return " ".join(["", *(folded(text) for _, _, text in self._named(view))])
 
     def definition(self, view: str) -> Definition:
-        """The same with its letters; nothing where it is no view. Our own macros are looked at elsewhere."""
+        """The same with its letters, and what the parameters of macros are; nothing where it is no view."""
         is_there = any(folded(name) == folded(view) for name, _, _ in self._views)
-        return tuple(sorted(_as_query(one) for one in self._named(view) if not _OURS.match(one[0]))) if is_there else ()
+        return tuple(sorted(set(map(_as_query, self._named(view))))) if is_there else ()
 
     def _named(self, view: str) -> list[tuple[str, str, str]]:
         found = _named_from(view, self._views)
-        return _named_from(view, [*self._views, *self._macros]) if any("(" in text for _, _, text in found) else found
+        if not any("(" in text for _, _, text in found):
+            return found
+        return _named_from(view, [*self._views, *self._macros], partial(signature, self._con))
 
     def functions_in(self, text: str) -> set[str]:
         """Table functions, and others that tell of the database, that a text calls."""
@@ -193,15 +201,28 @@ class _Texts:
 
     @property
     def _macros(self) -> list[tuple[str, str, str]]:
-        return [(name, parameters, text) for name, _, text, parameters in self._functions if text is not None]
+        return [(name, call, text) for name, _, text, call in self._functions if text is not None]
 
     @cached_property
     def _functions(self) -> list[tuple[str, bool, str | None, str]]:
         return self._con.execute(
             "SELECT DISTINCT function_name, function_type = 'table', CASE WHEN NOT internal THEN macro_definition END, "
-            "CASE WHEN NOT internal THEN parameters::VARCHAR ELSE '' END "
+            f"CASE WHEN macro_definition IS NOT NULL AND NOT internal THEN {CALL_OF_MACRO} ELSE '' END "
             "FROM duckdb_functions() WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
         ).fetchall()
+
+
+class Reads:
+    """What relations read, looked up once each while one thing is decided about them."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con, self._texts, self._known = con, _Texts(con), dict[str, Read]()
+
+    def __call__(self, name: str) -> Read:
+        """As `read_by` has it."""
+        if name not in self._known:
+            self._known[name] = _read_by(self._con, name, self._texts)
+        return self._known[name]
 
 
 def _as_query(stored: tuple[str, str, str]) -> tuple[str, str, str]:
@@ -218,25 +239,30 @@ def _as_query(stored: tuple[str, str, str]) -> tuple[str, str, str]:
 
 _QUERY = re.compile(r"\(*\s*(?:SELECT|FROM|WITH|VALUES|PIVOT|UNPIVOT|DESCRIBE|SHOW|SUMMARIZE)\b", re.IGNORECASE)
 _VIEW = re.compile(rf"(CREATE VIEW .*?) AS (?={_QUERY.pattern})", re.IGNORECASE | re.DOTALL)
-_OURS = re.compile("_?sdc_", re.IGNORECASE)
 
 
-def _named_from(view: str, stored: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+def _named_from(
+    view: str, stored: Iterable[tuple[str, str, str]], parameters_of: Callable[[str], str] = str
+) -> list[tuple[str, str, str]]:
     """A view and all views and macros that it names, and these; of what is called alike, all.
+
+    Args:
+        stored: of each its name, for a macro a call of it, and its text.
+        parameters_of: what the parameters of a macro are, by a call of it: default values may name macros, too.
 
     >>> stored = [("a", "", "FROM b, n(1)"), ("B", "", "FROM 'file'"), ("c", "", "FROM people")]
     >>> [name for name, _, _ in _named_from("A", stored)]
     ['a', 'B']
     """
     known: dict[str, list[tuple[str, str, str]]] = {}
-    for name, parameters, text in stored:  # one of several schemas with a name may be meant
-        known.setdefault(folded(str(name)), []).append((str(name), parameters, str(text)))
+    for name, call, text in stored:  # one of several schemas with a name may be meant
+        known.setdefault(folded(str(name)), []).append((str(name), call, str(text)))
     found: list[tuple[str, str, str]] = []
     waiting = {folded(view)}
     while waiting:
-        named = known.pop(waiting.pop(), [])
+        named = [(name, call and parameters_of(call), text) for name, call, text in known.pop(waiting.pop(), [])]
         found += named
-        texts = folded(" ".join(text for _, _, text in named))
+        texts = folded(" ".join(f"{text} {parameters}" for _, parameters, text in named))
         quoted = {name.replace('""', '"') for name in _QUOTED.findall(texts)}
         waiting |= ({*_WORD.findall(texts)} | quoted) & set(known)
     return found
@@ -302,7 +328,8 @@ def records_behind(
     held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-    read = read_by(con, view) if read is None else read
+    reads = Reads(con)
+    read = reads(view) if read is None else read
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
     if hidden:
@@ -312,7 +339,7 @@ def records_behind(
     for policy in stored:
         if policy.label != "unit-level":
             continue
-        records = read_by(con, policy.name)
+        records = reads(policy.name)
         if read.tables & (records.tables - public) or share_files(read.files, records.files):
             return policy.name
         if read.enums and _has_type(con, policy, read.enums):

@@ -13,7 +13,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +29,7 @@ from sdcduck.functions.template_database import TemplateDatabase, kept_beside
 from sdcduck.quoting import folded, identifier
 
 _FOLDERS = (
-    "perturbation", "suppression", "synthesis", "masking", "risk", "sequence", "guard", "hierarchy", "utility",
+    "perturbation", "suppression", "synthesis", "dp", "masking", "risk", "sequence", "guard", "hierarchy", "utility",
     "report", "reference",
 )  # fmt: skip
 """The folders of ``udfs/``, which stand above this module and are found by their names."""
@@ -125,7 +125,9 @@ _POLICIES = "guard"
 """The folder of what says how tables are protected."""
 
 
+@lru_cache(2000)
 def _words(text: str) -> tuple[str, ...]:
+    """The words of a macro; nearly all are the same in all databases."""
     return tuple(word for word in _WORD.findall(folded(text)) if word not in _LAYOUT)
 
 

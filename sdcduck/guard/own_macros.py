@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.quoting import folded
 
 NOT_OURS = (
     "the functions in the file are not those of this sdcduck: open it once with sdcduck.connect; "
@@ -27,11 +28,12 @@ NOT_OURS = (
 _FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
 
 _Macro = tuple[str, str, str]
-"""Name, parameters, and what it stands for as DuckDB spells it."""
+"""Name, parameters with their default values, and what it stands for as DuckDB spells it."""
 
 # DuckDB lists all its functions whatever is asked of them, and that takes longest: once, and the rest is done here.
-_STORED = """
+_STORED = f"""
 SELECT function_name, lower(function_name), internal, CASE WHEN NOT internal THEN parameters::VARCHAR END,
+    CASE WHEN macro_definition IS NOT NULL AND NOT internal THEN {catalog.CALL_OF_MACRO} END,
     CASE WHEN internal THEN NULL WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
         WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
 FROM duckdb_functions()
@@ -39,6 +41,7 @@ WHERE internal OR (
     function_type IN ('macro', 'table_macro') AND database_name = current_database() AND schema_name = 'main'
 )"""
 _OURS = re.compile("_?sdc_")
+_CREATED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)", re.MULTILINE)
 
 _PLACES = frozenset(["query_location", "query_location_length", "syntax_type"])
 """Where a text stands, and how a lambda is spelled: not what it means."""
@@ -72,50 +75,71 @@ class Macros:
 def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
     rows = con.execute(_STORED).fetchall()
-    of_duckdb = {name for _, name, internal, _, _ in rows if internal}
-    macros = sorted((row[0], *row[3:], row[1]) for row in rows if not row[2])
-    return Macros(
-        tuple((name, *means) for name, *means, lower in macros if _OURS.match(lower) and lower not in of_duckdb),
-        tuple(dict.fromkeys(name for name, *_, lower in macros if lower in of_duckdb)),
+    of_duckdb = {name for _, name, internal, *_ in rows if internal}
+    others = sorted(
+        (name, text, lower, names, call) for name, lower, internal, names, call, text in rows if not internal
     )
+    own = [macro for macro in others if _OURS.match(macro[2]) and macro[2] not in of_duckdb]
+    calls = [call for *_, lower, _, call in own if lower in _needed()]
+    parameters = dict(zip(calls, catalog.signatures(con, calls), strict=True))
+    return Macros(
+        tuple((name, parameters.get(call, names), text) for name, text, _, names, call in own),
+        tuple(dict.fromkeys(name for name, _, lower, *_ in others if lower in of_duckdb)),
+    )
+
+
+@cache
+def _texts() -> str:
+    return "\n".join((files("sdcduck.sql") / name).read_text(encoding="utf-8") for name in _FILES)
+
+
+@cache
+def _needed() -> frozenset[str]:
+    """The names of the macros that protected answers are made with."""
+    return frozenset(map(folded, _CREATED.findall(_texts())))
 
 
 @lru_cache(100)
 def _are_ours(stored: tuple[_Macro, ...]) -> bool:
     with duckdb.connect() as own:
-        for name in _FILES:
-            own.execute((files("sdcduck.sql") / name).read_text(encoding="utf-8"))
-        macros = macros_of(own).own
-        if set(macros) <= set(stored):
-            return True
-        ours, theirs = _trees(own, macros), _trees(own, stored)
-    return all(theirs.get(macro) == tree for macro, tree in ours.items())
+        own.execute(_texts())
+        # Most are spelled alike; a tree takes longer than all else.
+        spelled = set(stored)
+        others = [macro for macro in macros_of(own).own if macro not in spelled]
+        names = {name for name, *_ in others}
+        return _meanings(own, others) <= _meanings(own, [macro for macro in stored if macro[0] in names])
 
 
-def _trees(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> dict[tuple[str, str], object]:
-    texts = [text for _, _, text in macros]
+def _meanings(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> set[tuple[str, str, str]]:
+    """Views and macros without how DuckDB spells them; what it does not read as a query, with that.
+
+    >>> one, other, another = (
+    ...     _meanings(duckdb.connect(), [("f", f"f(a, b := {default})", f"SELECT {text}")])
+    ...     for default, text in [("1_000", "NOT 1 < 2"), ("1000", "1 >= 2"), ("1001", "1 >= 2")]
+    ... )
+    >>> one == other, one == another
+    (True, False)
+    """
+    texts = [text for _, parameters, query in macros for text in (f"SELECT {parameters}", query)]
     rows = con.execute("SELECT json_serialize_sql(unnest(?::VARCHAR[]))", [texts]).fetchall()
-    read = zip(macros, rows, strict=True)
-    return {(name, parameters): _meaning(json.loads(tree)) for (name, parameters, _), (tree,) in read}
+    trees = [json.loads(tree) for (tree,) in rows]
+    read = [
+        text if tree.get("error") else json.dumps(_meaning(tree), sort_keys=True)
+        for text, tree in zip(texts, trees, strict=True)
+    ]
+    return {(name, *meant) for (name, _, _), meant in zip(macros, zip(read[::2], read[1::2], strict=True), strict=True)}
 
 
 def mean_the_same(con: duckdb.DuckDBPyConnection, one: catalog.Definition, other: catalog.Definition) -> bool:
     """Whether views and macros are the same but for how DuckDB spells them."""
-    if one == other:
-        return True
-    ours, theirs = _trees(con, one), _trees(con, other)
-    # Of what DuckDB does not read as a query there is no tree, but a message.
-    readable = all(isinstance(tree, dict) and not tree.get("error") for tree in ours.values())
-    return len(one) == len(other) == len(ours) and readable and ours == theirs
+    return one == other or _meanings(con, one) == _meanings(con, other)
 
 
 def _meaning(node: Any) -> Any:
     """A part of DuckDB's tree without places, and with constants in one spelling.
 
-    >>> texts = ("SELECT main.abs(1_000), NOT 1 < 2", "SELECT abs(1000), 1 >= 2")
-    >>> one, other = _trees(duckdb.connect(), [("a", "[]", texts[0]), ("b", "[]", texts[1])]).values()
-    >>> one == other
-    True
+    >>> _meaning({"type": "FUNCTION", "query_location": 7, "schema": "main", "path": ["main", "abs"]})
+    {'type': 'FUNCTION', 'schema': '', 'path': ['abs']}
     """
     if isinstance(node, list):
         return [_meaning(part) for part in node]

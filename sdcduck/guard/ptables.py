@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import duckdb
 import numpy as np
@@ -44,14 +46,40 @@ def is_as_stored(con: duckdb.DuckDBPyConnection, table: StoredPTable | None) -> 
     """
     if table is None or not len(table.i):
         return None
-    if not _is_whole(table):
+    expected = _in_macros(_Rows.of(table))
+    if expected is None:
         return False
+    last, values = expected
+    return first_row(con, _IN_MACROS.format(literal(table.name), last + 9)) == values
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """All of a p-table that its macros depend on, as what it is known by again."""
+
+    content: tuple[object, ...]
+    table: StoredPTable = field(compare=False)
+
+    @classmethod
+    def of(cls, table: StoredPTable) -> _Rows:
+        arrays = (array for array in (table.type, table.i, table.v, table.lb, table.ub))
+        numbers = (table.kind, table.modulus, table.step, table.repeat)
+        return cls((*numbers, *((array.dtype.str, array.tobytes()) for array in arrays)), table)
+
+
+@lru_cache(50)
+def _in_macros(rows: _Rows) -> tuple[int, tuple[object, ...]] | None:
+    """The last row of a p-table, and what its macros have to answer; None: its rows do not obey the laws of one.
+
+    It takes longer than to read both, and most databases have the same ones: so it is made once a process.
+    """
+    if not _is_whole(rows.table):
+        return None
     try:
-        made = table.lookup()
+        made = rows.table.lookup()
     except SDCError:
-        return False
-    used = first_row(con, _IN_MACROS.format(literal(table.name), made.last + 9))
-    return used == (
+        return None
+    return made.last, (
         made.kind, made.guide, [row.tolist() for row in made.intervals], list(made.rows), list(made.odd_rows),
         made.odd_first, made.modulus, made.step, made.last_variance, made.last, made.repeat,
         *([*map(list, rungs)] if made.kind == "magnitudes" else None for rungs in (made.rungs(), made.odd_rungs())),

@@ -11,6 +11,7 @@ from random import Random
 
 import duckdb
 import pytest
+from effort import times
 from fixtures_of_attacks import show
 
 import sdcduck
@@ -47,6 +48,11 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def guards(con: duckdb.DuckDBPyConnection) -> dict[str, Guard]:
+    return {role: guard(con, role=role) for role in ROLES}
+
+
 def truth(con: duckdb.DuckDBPyConnection) -> list[int]:
     return [n for (n,) in con.execute("SELECT visits FROM people WHERE house = 0 ORDER BY town").fetchall()]
 
@@ -65,14 +71,14 @@ def largest(one: Guard, figure: str) -> dict[int, int]:
 
 @pytest.mark.newest
 def test_having_tells_no_more_of_a_number_of_visits_than_of_a_dimension(
-    con: duckdb.DuckDBPyConnection, show: Show
+    con: duckdb.DuckDBPyConnection, guards: dict[str, Guard], show: Show
 ) -> None:
     """Who is alone with a value is told as often by a number of rows as by a column; `min_units` hides most of both."""
     exact = truth(con)
     hits: dict[tuple[str, str], int] = {}
     for role in ROLES:
         for figure in ("count(*)", "max(kind)"):
-            found = largest(guard(con, role=role), figure)
+            found = largest(guards[role], figure)
             rare = [town for town, visits in enumerate(exact) if visits > FRIENDS]
             hits[role, figure] = sum(found.get(town) == exact[town] for town in rare)
         show(
@@ -92,7 +98,7 @@ ALONE = ["{0}", "{0} * 100 + nth0", "{0} = 17", "CASE WHEN {0} > 4 THEN town END
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("value", ALONE)
 def test_a_derived_value_shows_of_a_single_unit_what_a_dimension_with_that_value_shows(
-    con: duckdb.DuckDBPyConnection, role: str, value: str
+    guards: dict[str, Guard], role: str, value: str
 ) -> None:
     """Groups of one or two are there or hidden, and so are their sums and means, whatever made these groups."""
     figures = "count(*) AS persons, sum(n) AS stays, avg(n) AS mean"
@@ -100,7 +106,7 @@ def test_a_derived_value_shows_of_a_single_unit_what_a_dimension_with_that_value
     total = "" if role == "rounding" else "sum(cost) AS t, "
     each = f"SELECT person, town, count(*) AS n, {total}min(kind) AS kind, min(nth) AS nth0 FROM visits GROUP BY person, town"
     answers = [
-        guard(con, role=role).sql(
+        guards[role].sql(
             f"SELECT town, {value.format(of)} AS value, {figures} FROM ({each}) WHERE n > 4 GROUP BY ALL ORDER BY ALL"
         )
         for of in ("n", "kind")
@@ -111,12 +117,12 @@ def test_a_derived_value_shows_of_a_single_unit_what_a_dimension_with_that_value
 
 
 @pytest.mark.newest
-def test_a_sum_of_numbers_of_visits_is_no_second_number_of_visits(con: duckdb.DuckDBPyConnection, show: Show) -> None:
+def test_a_sum_of_numbers_of_visits_is_no_second_number_of_visits(guards: dict[str, Guard], show: Show) -> None:
     """Asked by the rows, by the units, and by units and something else it is one number: nothing is there to average."""
     random, asked = Random(20261126), 0
     for role in ROLES:
-        one = guard(con, role=role)
-        for _ in range(12):
+        one = guards[role]
+        for _ in range(times(6, 12)):
             chosen = f"town // {random.randrange(2, 30)} = {random.randrange(3)} AND nth >= {random.randrange(3)}"
             least = random.randrange(1, 6)
             kept = f"JOIN (SELECT person AS p FROM visits WHERE {chosen} GROUP BY person HAVING count(*) >= {least}) AS kept ON p = person"
@@ -163,10 +169,10 @@ ONE_OF_SEVERAL = [
 @pytest.mark.parametrize("query", ONE_OF_SEVERAL)
 @pytest.mark.parametrize("role", ["cell_key", "threshold"])
 def test_what_would_pick_one_unit_or_look_at_a_measure_is_refused(
-    con: duckdb.DuckDBPyConnection, role: str, query: str
+    guards: dict[str, Guard], role: str, query: str
 ) -> None:
     with pytest.raises(Refused, match=r"SDC0(4[0145]|50|05)"):
-        guard(con, role=role).sql(query)
+        guards[role].sql(query)
 
 
 FAILING = [
@@ -191,13 +197,13 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("expression", FAILING)
 def test_no_expression_of_a_unit_fails_because_of_one_record(
-    con: duckdb.DuckDBPyConnection, expression: str, place: str
+    guards: dict[str, Guard], expression: str, place: str
 ) -> None:
     """It is refused whatever the records are, or answered; that it failed would tell of a record."""
     if "LEFT JOIN" in place:
         for name in ("word", "nth"):
             expression = expression.replace(name, f"v.{name}")
-    one = guard(con, role="cell_key")
+    one = guards["cell_key"]
     try:
         one.rewrite(place.format(expression))
     except Refused as refused:

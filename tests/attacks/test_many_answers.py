@@ -72,7 +72,7 @@ def test_least_squares_from_questions_with_lists(tmp_path: Path, limited: bool, 
                 con.execute(off).fetchall()
         known, ill = _people(register)
         with closing(sdcduck.open_guard(register)) as guard:
-            right, number = _right(guard, known, ill, times(80, 600) if limited else times(250, 600))
+            right, number = _right(guard, known, ill, times(50, 600) if limited else times(150, 600))
         success.append(right)
         guessed.append(max(ill.mean(), 1 - ill.mean()))
         answered.append(number)
@@ -106,7 +106,7 @@ def test_the_same_people_in_other_sets_are_no_free_answers(tmp_path: Path) -> No
 def test_refusals_are_the_same_whatever_one_person_has(tmp_path: Path, turned: int) -> None:
     """Two registers that differ in one person's secret refuse the same questions."""
     chance = random.Random(turned)
-    asked = [_question(chance)[0] for _ in range(times(40, 300))]
+    asked = [_question(chance)[0] for _ in range(times(30, 300))]
     asked += [
         "SELECT a, b, count(*) FROM people WHERE ill GROUP BY a, b",
         "SELECT c, count(*) FROM people WHERE ill GROUP BY c",

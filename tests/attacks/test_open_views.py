@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import sdcduck
-from sdcduck.guard import Refused, guard
+from sdcduck.guard import Guard, Refused, guard
 
 SERIALIZED = "json_execute_serialized_sql(json_serialize_sql('FROM people'))"
 HIDING = (
@@ -98,14 +98,21 @@ def named(con: duckdb.DuckDBPyConnection, view: str) -> str:
     return view.replace("{file}", con.execute("SELECT getvariable('file')").fetchall()[0][0])
 
 
+@pytest.fixture(scope="module")
+def one(con: duckdb.DuckDBPyConnection) -> Guard:
+    """That hears of all changes."""
+    return guard(con)
+
+
 @pytest.mark.parametrize("view", HIDING)
-def test_a_view_of_records_or_of_the_catalog_is_open_to_nobody(con: duckdb.DuckDBPyConnection, view: str) -> None:
+def test_a_view_of_records_or_of_the_catalog_is_open_to_nobody(
+    con: duckdb.DuckDBPyConnection, one: Guard, view: str
+) -> None:
     con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
     with pytest.raises(duckdb.Error, match="which is not for everybody"):
         con.execute("FROM sdc_declare_public('shown')")
     con.execute("CREATE OR REPLACE VIEW shown AS FROM regions")
     con.execute("FROM sdc_declare_public('shown')").fetchall()
-    one = guard(con)
     assert one.sql("FROM shown").num_rows == 3
     con.execute(f"CREATE OR REPLACE VIEW shown AS {named(con, view)}")
     for asked in (one, guard(con)):

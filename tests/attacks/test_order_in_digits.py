@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from effort import times
 
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
@@ -42,7 +43,7 @@ def stored(method: str, order: str) -> Guard:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_digit_follows_the_order_of_records(method: str) -> None:
-    one, other, third = (stored(method, order) for order in ("i", "hash(i)", "-i"))
+    one, *others = (stored(method, order) for order in ("i", "hash(i)", "-i")[: times(2, 3)])
     answered = 0
     for query in QUERIES:
         for name in ("sum", "avg", "var_samp", "stddev_pop"):
@@ -53,8 +54,7 @@ def test_no_digit_follows_the_order_of_records(method: str) -> None:
                 assert refused.code == "SDC052", asked
                 continue
             answered += 1
-            assert expected.equals(other.sql(asked)), asked
-            assert expected.equals(third.sql(asked)), asked
+            assert all(expected.equals(other.sql(asked)) for other in others), asked
     assert answered > 20
 
 

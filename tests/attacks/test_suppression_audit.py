@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from attacked_database import LONG
+from effort import times
 from fixtures_of_attacks import show
 from suppression_audit import Found, audit, publication
 
 
 def test_everything_answered_together_discloses_nothing(show) -> None:  # type: ignore[no-untyped-def]
     found = Found()
-    for seed in range(10 if LONG else 3):
-        audit(publication(seed), seed, 10_000 if LONG else 700, found)
+    for seed in range(10 if LONG else times(2, 3)):
+        audit(publication(seed), seed, 10_000 if LONG else times(500, 700), found)
     show(
         f"suppression: {found.shown} numbers shown, {found.withheld} withheld; of {found.suppressed} suppressed cells "
         f"{found.derivable} follow by equations, {found.bounded} by bounds"

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 from attacked_methods import ALONE, METHODS, Population, population
+from effort import times
 from fixtures_of_attacks import show
 from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -200,9 +201,9 @@ def test_the_parts_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnectio
 def test_the_time_zones_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnection) -> None:
     """Of others DuckDB says that it does not know them, which TRY does not catch."""
     zones = [name for (name,) in con.execute("SELECT name FROM pg_timezone_names()").fetchall()]
-    times = "unnest(['2024-06-01 12:00:00'::TIMESTAMP, 'infinity', '290309-12-22 (BC) 00:00:00'])"
+    moments = "unnest(['2024-06-01 12:00:00'::TIMESTAMP, 'infinity', '290309-12-22 (BC) 00:00:00'])"
     asked = ", ".join(f"count(TRY(timezone('{zone.lower()}', t)))" for zone in zones)
-    counts = con.execute(f"SELECT {asked} FROM (SELECT {times} AS t)").fetchone()
+    counts = con.execute(f"SELECT {asked} FROM (SELECT {moments} AS t)").fetchone()
     assert counts is not None
     assert len(counts) > 400
     assert min(counts) >= 1
@@ -227,7 +228,7 @@ def test_the_type_of_a_time_is_what_duckdb_says(con: duckdb.DuckDBPyConnection) 
     ]
     simple = [form.format(*values) for form in pairs for values in itertools.product(atoms, repeat=2)]
     checked = 0
-    for text in [*simple, *(form.format(one) for form in alone for one in [*atoms, *simple[::3]])]:
+    for text in [*simple, *(form.format(one) for form in alone for one in [*atoms, *simple[:: times(13, 3)]])]:
         tree: Any = qualify(
             parse_one(f"SELECT {text} AS x FROM typed", read="duckdb"), schema={"typed": columns}, dialect="duckdb"
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import duckdb
 
 import sdcduck
+from sdcduck.guard import Guard
 
 METHODS = {
     "threshold": "method := 'threshold', min_units := 1",
@@ -28,6 +31,13 @@ def made(method: str, limits: str = LIMITS) -> duckdb.DuckDBPyConnection:
         UPDATE people SET band = {BAND}""")
     protect(con, method, limits)
     return con
+
+
+@cache
+def looked_at(method: str, limits: str = LIMITS) -> tuple[duckdb.DuckDBPyConnection, Guard]:
+    """The same with its guard, once a process: for tests that ask and change nothing."""
+    con = made(method, limits)
+    return con, sdcduck.open_guard(con)
 
 
 def protect(con: duckdb.DuckDBPyConnection, method: str, limits: str = LIMITS) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
 import duckdb
 import pytest
 import visits_database
-from people_with_amounts import BAND, METHODS, made
+from people_with_amounts import BAND, METHODS, looked_at, made
 from visits_database import answer, answer_of_duckdb
 
 import sdcduck
@@ -39,9 +39,8 @@ NUMBERS = [
 
 
 @pytest.fixture(scope="module", params=METHODS)
-def guarded(request: pytest.FixtureRequest) -> Iterator[tuple[str, duckdb.DuckDBPyConnection, Guard]]:
-    with made(request.param) as con:
-        yield request.param, con, sdcduck.open_guard(con)
+def guarded(request: pytest.FixtureRequest) -> tuple[str, duckdb.DuckDBPyConnection, Guard]:
+    return (request.param, *looked_at(request.param))
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
@@ -79,8 +78,8 @@ def test_a_band_is_the_stored_column_of_it(
     ],
 )
 def test_a_band_is_usable_as_any_dimension(query: str) -> None:
-    with made("threshold") as con:
-        assert answer(sdcduck.open_guard(con), query) == answer_of_duckdb(con, query)
+    con, guard = looked_at("threshold")
+    assert answer(guard, query) == answer_of_duckdb(con, query)
 
 
 @pytest.mark.parametrize(
@@ -120,18 +119,17 @@ def test_a_band_is_usable_as_any_dimension(query: str) -> None:
     ],
 )
 def test_any_other_border_is_refused(condition: str) -> None:
-    with made("cell_key") as con, pytest.raises(Refused):
-        sdcduck.open_guard(con).sql(f"SELECT count(*) AS n FROM people WHERE {condition}")
+    with pytest.raises(Refused):
+        looked_at("cell_key")[1].sql(f"SELECT count(*) AS n FROM people WHERE {condition}")
 
 
 def test_the_refusal_names_the_borders() -> None:
-    with made("cell_key") as con:
-        guard = sdcduck.open_guard(con)
-        with pytest.raises(Refused, match="compare it by < and >= with 0, 10000, 20000, the borders of its bands"):
-            guard.sql("SELECT count(*) AS n FROM people WHERE income > 15000")
-        with pytest.raises(Refused) as refused:
-            guard.sql("SELECT count(*) AS n FROM people WHERE bonus > 15000")
-        assert "borders" not in str(refused.value)
+    _, guard = looked_at("cell_key")
+    with pytest.raises(Refused, match="compare it by < and >= with 0, 10000, 20000, the borders of its bands"):
+        guard.sql("SELECT count(*) AS n FROM people WHERE income > 15000")
+    with pytest.raises(Refused) as refused:
+        guard.sql("SELECT count(*) AS n FROM people WHERE bonus > 15000")
+    assert "borders" not in str(refused.value)
 
 
 def test_a_template_of_a_question_is_no_way_to_another_border() -> None:
@@ -181,36 +179,37 @@ OF_UNITS = [
 ]
 
 
+@cache
+def _visits_with_bands(method: str) -> tuple[duckdb.DuckDBPyConnection, Guard]:
+    con = visits_database.made(method)
+    con.execute(
+        "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost', 'fee', 'wide'], "
+        f"population := 'persons', {visits_database.METHODS[method]}, bands := {{'cost': [20, 50]}})"
+    ).fetchall()
+    return con, sdcduck.open_guard(con)
+
+
 @pytest.mark.parametrize("query", OF_UNITS)
 def test_bands_describe_what_units_have(query: str) -> None:
     for method in ("threshold", "cell_key"):
-        with visits_database.made(method) as con:
-            con.execute(
-                "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost', 'fee', 'wide'], "
-                f"population := 'persons', {visits_database.METHODS[method]}, bands := {{'cost': [20, 50]}})"
-            ).fetchall()
-            guarded = answer(sdcduck.open_guard(con), query)
-            assert guarded
-            if method == "threshold":
-                assert guarded == answer_of_duckdb(con, query)
+        con, guard = _visits_with_bands(method)
+        guarded = answer(guard, query)
+        assert guarded
+        if method == "threshold":
+            assert guarded == answer_of_duckdb(con, query)
 
 
 def test_sums_of_units_have_no_bands() -> None:
-    with made("cell_key") as con, pytest.raises(Refused, match="SDC041"):
-        sdcduck.open_guard(con).sql(
+    with pytest.raises(Refused, match="SDC041"):
+        looked_at("cell_key")[1].sql(
             "SELECT count(*) AS n FROM (SELECT id, sum(income) AS income FROM people GROUP BY id) WHERE income >= 20000"
         )
 
 
 def test_which_of_equal_rows_comes_first_is_up_to_their_bands() -> None:
     """Not to their amounts, of which a digest would tell."""
-    with visits_database.made("cell_key") as con:
-        con.execute(
-            "FROM sdc_protect('visits', unit := 'id', dimensions := ['diagnosis', 'day'], measures := ['cost', 'fee', 'wide'], "
-            "population := 'persons', bands := {'cost': [20, 50]})"
-        ).fetchall()
-        query = "SELECT b, count(*) AS n FROM (SELECT id, first(cost >= 50 ORDER BY diagnosis) AS b FROM visits GROUP BY id) GROUP BY b"
-        written = sdcduck.open_guard(con).rewrite(query)
+    query = "SELECT b, count(*) AS n FROM (SELECT id, first(cost >= 50 ORDER BY diagnosis) AS b FROM visits GROUP BY id) GROUP BY b"
+    written = _visits_with_bands("cell_key")[1].rewrite(query)
     ordered = written.split("ORDER BY", 1)[1]
     assert (
         0

@@ -91,7 +91,8 @@ def test_what_is_remembered_makes_no_difference(
     for question in QUESTIONS:
         ask(one, question)
     con.execute(change)
-    fresh = [outcome(ask, sdcduck.open_guard(con), question) for question in QUESTIONS]
+    other = sdcduck.open_guard(con)
+    fresh = [outcome(ask, other, question) for question in QUESTIONS]
     for _ in range(2):
         assert [outcome(ask, one, question) for question in QUESTIONS] == fresh
     assert not any("SDC090" in str(found) for found in fresh)

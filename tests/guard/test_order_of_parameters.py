@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import sdcduck
+from sdcduck.guard import Guard
 from sdcduck.guard.refusals import Refused
 
 GROUPS = "SELECT age AS n, count(*) AS m FROM people WHERE age < ? GROUP BY age"
@@ -36,13 +37,20 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
+@pytest.fixture(scope="module")
+def guard(con: duckdb.DuckDBPyConnection) -> Guard:
+    return sdcduck.open_guard(con)
+
+
 @pytest.mark.parametrize(("query", "values"), QUERIES)
-def test_parameters_are_those_of_duckdb(con: duckdb.DuckDBPyConnection, query: str, values: list[object]) -> None:
+def test_parameters_are_those_of_duckdb(
+    guard: Guard, con: duckdb.DuckDBPyConnection, query: str, values: list[object]
+) -> None:
     wanted = con.execute(query, values).fetchall()
     assert wanted
-    assert [tuple(row.values()) for row in sdcduck.open_guard(con).sql(query, values).to_pylist()] == wanted
+    assert [tuple(row.values()) for row in guard.sql(query, values).to_pylist()] == wanted
 
 
-def test_parameters_of_two_kinds_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_parameters_of_two_kinds_are_refused(guard: Guard) -> None:
     with pytest.raises(Refused, match="SDC005"):
-        sdcduck.open_guard(con).sql("SELECT $1 AS a, ? AS b, count(*) AS n FROM people", [1, 2])
+        guard.sql("SELECT $1 AS a, ? AS b, count(*) AS n FROM people", [1, 2])

@@ -116,10 +116,16 @@ def test_the_noise_is_that_of_a_join_on_the_unit(method: str) -> None:
             assert one.sql(asked).to_pylist() == one.sql(on_the_unit).to_pylist() != []
 
 
+@pytest.fixture(scope="module")
+def not_declared() -> Iterator[Guard]:
+    with _shop("threshold", owned=False) as (_, one):
+        yield one
+
+
 @pytest.mark.parametrize("question", [question for question in _QUESTIONS if question != "a subquery for each order"])
-def test_it_has_to_be_declared(question: str) -> None:
-    with _shop("threshold", owned=False) as (_, one), pytest.raises(Refused, match=r"SDC03[35]|SDC044"):
-        one.sql(_QUESTIONS[question][0])
+def test_it_has_to_be_declared(not_declared: Guard, question: str) -> None:
+    with pytest.raises(Refused, match=r"SDC03[35]|SDC044"):
+        not_declared.sql(_QUESTIONS[question][0])
 
 
 @pytest.mark.parametrize(

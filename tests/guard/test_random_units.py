@@ -15,7 +15,7 @@ from visits_database import answer, answer_of_duckdb, protect
 import sdcduck
 from sdcduck.guard import Guard, Refused
 
-QUESTIONS = times(100, 300, older=40)
+QUESTIONS = times(60, 300, older=40)
 SEED = 20261124
 
 
@@ -346,7 +346,7 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
             (sdcduck.open_guard(one), sdcduck.open_guard(other)),
             Questions(SEED + 1),
         )
-        for _ in range(times(25, 50, older=10)):
+        for _ in range(times(15, 50, older=10)):
             query = questions.question()
             codes = {_code(guard, query) for guard in (exact, *guards)}
             assert len(codes) == 1, query
@@ -358,7 +358,7 @@ def test_with_noise_it_does_not_hang_on_the_order_of_rows() -> None:
 def test_no_count_hangs_on_a_measure(nothing_hidden: duckdb.DuckDBPyConnection) -> None:
     with database("threshold", cost="7 * (i % 3)") as twin:
         guards, questions = (sdcduck.open_guard(nothing_hidden), sdcduck.open_guard(twin)), Questions(SEED + 2)
-        for _ in range(times(30, 75, older=10)):
+        for _ in range(times(18, 75, older=10)):
             query = re.sub(r", sum\(r\.\w+\)", "", questions.question())
             if not _code(guards[0], query):
                 answers = [answer(guard, query) for guard in guards]

@@ -9,7 +9,7 @@ import pytest
 from visits_database import answer, answer_of_duckdb
 
 import sdcduck
-from sdcduck.guard import Refused
+from sdcduck.guard import Guard, Refused
 
 TYPES = {
     "place": ("GEOMETRY", "'POINT (1 2)'"),
@@ -54,11 +54,16 @@ ANSWERED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def guard(con: duckdb.DuckDBPyConnection) -> Guard:
+    return sdcduck.open_guard(con)
+
+
 @pytest.mark.parametrize("query", ANSWERED)
-def test_answered(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_answered(guard: Guard, con: duckdb.DuckDBPyConnection, query: str) -> None:
     if "place" in query and "place" not in TYPES:
         return
-    assert answer(sdcduck.open_guard(con), query) == answer_of_duckdb(con, query) != []
+    assert answer(guard, query) == answer_of_duckdb(con, query) != []
 
 
 REFUSED = {
@@ -73,8 +78,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("query", REFUSED)
-def test_refused_with_a_lesson(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_refused_with_a_lesson(guard: Guard, query: str) -> None:
     if "place" in query and "place" not in TYPES:
         return
     with pytest.raises(Refused, match=REFUSED[query]):
-        sdcduck.open_guard(con).sql(query)
+        guard.sql(query)

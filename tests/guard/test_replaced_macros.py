@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import sdcduck
+from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 
 MADE = """
@@ -21,10 +22,15 @@ MADE = """
     CREATE MACRO keyed(x) AS x;
     CREATE MACRO titled(x) AS upper(x);
     CREATE MACRO unused(x) AS x;
+    CREATE MACRO shift(by_all := 0) AS by_all;
+    CREATE MACRO within(a, b := shift()) AS a + b;
+    CREATE MACRO sdc_own(a, b) AS a;
     CREATE MACRO of_people() AS TABLE FROM people"""
 VIEWS = """
-    CREATE VIEW inner_view AS SELECT id, keyed(record_key) AS record_key, region, ill, income FROM of_people();
-    CREATE VIEW persons AS SELECT id, record_key, region, through(region, ill) AS kind, "odd name"(income) AS income FROM inner_view;
+    CREATE VIEW sdc_view AS SELECT id, keyed(record_key) AS record_key, region, ill, income FROM of_people();
+    CREATE VIEW inner_view AS SELECT id, record_key, sdc_own(region, ill) AS region, ill, income FROM sdc_view;
+    CREATE VIEW persons AS SELECT id, record_key, region, through(region, ill) AS kind, within("odd name"(income)) AS income
+        FROM inner_view;
     CREATE VIEW named AS SELECT region, titled(name) AS name FROM regions;
     CREATE VIEW made_up AS SELECT 1 AS region, shown_of(1, 2) AS kind, 5 AS income"""
 POLICY = (
@@ -44,6 +50,11 @@ REPLACED = [
     'CREATE OR REPLACE MACRO "odd name"(x) AS x % 100',
     "CREATE OR REPLACE MACRO keyed(x) AS 7",
     "CREATE OR REPLACE MACRO keyed(x) AS (x + 5000) % 99999999",
+    "CREATE OR REPLACE MACRO within(a, b := 7) AS a + b",
+    "CREATE OR REPLACE MACRO within(a, b := 1.5) AS a + b",
+    "CREATE OR REPLACE MACRO within(a) AS a + 1, (a, b) AS a + b",
+    "CREATE OR REPLACE MACRO sdc_own(a, b) AS a + length(b)",
+    "CREATE OR REPLACE VIEW sdc_view AS SELECT id, record_key, region, ill, 7 AS income FROM people",
     "CREATE OR REPLACE MACRO of_people() AS TABLE FROM people WHERE ill = 'ill 0'",
     "CREATE OR REPLACE VIEW inner_view AS SELECT id, record_key, region, ill, 7 AS income FROM people",
     "CREATE OR REPLACE VIEW persons AS SELECT id, record_key, region, ill AS kind, income FROM people",
@@ -96,6 +107,7 @@ def test_other_macros_and_the_same_ones_written_anew_change_nothing(con: duckdb.
         CREATE OR REPLACE MACRO unused(x) AS x + 1; CREATE MACRO another(x) AS x;
         CREATE OR REPLACE MACRO shown_of(a, b) AS /* the same */ a;
         CREATE OR REPLACE MACRO keyed(x) AS (x);
+        CREATE OR REPLACE MACRO within(aa, b := 0) AS aa + b; CREATE OR REPLACE MACRO within(a, b := 0) AS (a + b);
         INSERT INTO hidden VALUES (7)""")
     assert [one.sql(question) for question in QUESTIONS] == before
 
@@ -137,3 +149,26 @@ def test_a_file_of_an_older_version_is_taken_as_it_is_when_it_is_opened_for_writ
         assert one.sql(COUNTS).num_rows == 3
         con.execute(REPLACED[0])
         assert refused(one, COUNTS) == "SDC060"
+
+
+def test_another_type_of_a_parameter_is_seen(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE MACRO shown_of(a BIGINT, b) AS a")
+    con.execute(POLICY).fetchall()
+    one = sdcduck.open_guard(con)
+    one.sql(COUNTS)
+    con.execute("CREATE OR REPLACE MACRO shown_of(a BOOLEAN, b) AS a")
+    assert refused(one, COUNTS) == "SDC060"
+
+
+def test_a_default_value_of_our_own_macros_is_seen(con: duckdb.DuckDBPyConnection) -> None:
+    """It changed counts without a word."""
+    one = sdcduck.open_guard(con)
+    one.sql(COUNTS)
+    (text,) = con.execute(
+        "SELECT macro_definition FROM duckdb_functions() WHERE function_name = 'sdc_cell_key'"
+    ).fetchall()[0]
+    con.execute(f"CREATE OR REPLACE MACRO sdc_cell_key(record_key, filter := true, digits := 7) AS {text}")
+    with pytest.raises(SDCError, match="not those of this sdcduck"):
+        sdcduck.open_guard(con)
+    con.execute(POLICY).fetchall()
+    assert refused(one, COUNTS) == "SDC060"

@@ -161,7 +161,7 @@ def numbers(
 
 @pytest.mark.parametrize("role", METHODS)
 def test_one_set_of_units_has_one_number(guards: dict[tuple[str, str], Guard], role: str) -> None:
-    @settings(max_examples=times(20, 1000, older=8), deadline=None, derandomize=True, database=None)
+    @settings(max_examples=times(12, 1000, older=8), deadline=None, derandomize=True, database=None)
     @given(SETS, st.sampled_from(AGGREGATES), ASKED)
     def ask(chosen: tuple[list[int], int, str | None], aggregate: str, places: list[tuple[str, str]]) -> None:
         found = numbers(guards, role, aggregate, chosen, [("WHERE", "file"), *places])

@@ -301,10 +301,20 @@ DECLARED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def unprotected() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Of which nothing is declared, since all that is tried is refused."""
+    with made() as con:
+        yield con
+        assert con.execute("SELECT count(*) FROM sdc.policies WHERE label = 'unit-level'").fetchall() == [(0,)]
+
+
 @pytest.mark.parametrize(("arguments", "said"), DECLARED)
-def test_what_does_not_protect_all_kinds_is_refused_when_declared(arguments: str, said: str) -> None:
-    with made() as con, pytest.raises(duckdb.Error, match=said):
-        con.execute(
+def test_what_does_not_protect_all_kinds_is_refused_when_declared(
+    unprotected: duckdb.DuckDBPyConnection, arguments: str, said: str
+) -> None:
+    with pytest.raises(duckdb.Error, match=said):
+        unprotected.execute(
             f"FROM sdc_protect('jobs', dimensions := ['sex', 'age'], measures := ['wage'], {arguments})"
         ).fetchall()
 

@@ -10,6 +10,7 @@ import pytest
 
 import sdcduck
 from sdcduck.errors import SDCError
+from sdcduck.guard import Guard
 
 LARGEST = 2**128 - 1
 
@@ -24,14 +25,19 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def guard(con: duckdb.DuckDBPyConnection) -> Guard:
+    return sdcduck.open_guard(con)
+
+
 @pytest.mark.parametrize(
     "shown", ["u", "least", "max(u)", "list(u)", "{'a': u}", "MAP {'a': u}", "[{'a': [u]}]", "[u]::UHUGEINT[1]"]
 )
-def test_what_is_too_large_is_refused(con: duckdb.DuckDBPyConnection, shown: str) -> None:
+def test_what_is_too_large_is_refused(guard: Guard, shown: str) -> None:
     with pytest.raises(SDCError, match=r"SDC090.*2\^127 or more.*CAST it to VARCHAR"):
-        sdcduck.open_guard(con).sql(f"SELECT {shown} AS x FROM wide")
+        guard.sql(f"SELECT {shown} AS x FROM wide")
     with pytest.raises(SDCError, match=r"2\^127 or more"):
-        sdcduck.open_guard(con).stream(f"SELECT {shown} AS x FROM wide").read_all()
+        guard.stream(f"SELECT {shown} AS x FROM wide").read_all()
 
 
 @pytest.mark.parametrize(
@@ -42,5 +48,5 @@ def test_what_is_too_large_is_refused(con: duckdb.DuckDBPyConnection, shown: str
         ("fsum(count(*)) OVER ()", 1.0),
     ],
 )  # fmt: skip
-def test_what_is_not_is_right(con: duckdb.DuckDBPyConnection, shown: str, wanted: object) -> None:
-    assert sdcduck.open_guard(con).sql(f"SELECT {shown} AS x FROM wide").to_pylist() == [{"x": wanted}]
+def test_what_is_not_is_right(guard: Guard, shown: str, wanted: object) -> None:
+    assert guard.sql(f"SELECT {shown} AS x FROM wide").to_pylist() == [{"x": wanted}]

@@ -122,9 +122,10 @@ def test_nobody_and_few_are_both_null_where_few_are_hidden(method: str) -> None:
 
 def test_with_nothing_to_hide_it_is_what_duckdb_says() -> None:
     with made(f"{THRESHOLD}, min_units := 1") as con:
+        guard = sdcduck.open_guard(con)
         for form in FORMS:
             asked = f"SELECT town, {form.format('income')} AS s FROM people GROUP BY town"
-            assert answer(sdcduck.open_guard(con), asked) == answer_of_duckdb(con, asked)
+            assert answer(guard, asked) == answer_of_duckdb(con, asked)
 
 
 def test_a_population_of_one_has_the_variance_0_and_a_sample_of_one_none() -> None:

@@ -650,7 +650,7 @@ def test_a_statement_costs_once_and_what_only_looks_costs_nothing(visits: duckdb
 
 def test_a_budget_refuses_what_is_too_much(visits: duckdb.DuckDBPyConnection) -> None:
     release(visits, "visits", 1)
-    assert visits.execute("FROM sdc_synth_dp_budget('visits', 2)").fetchall() == [("visits", "add_remove", 2.0)]
+    assert visits.execute("FROM sdc_synth_dp_budget('visits', 2)").fetchall() == [("visits", "add_remove", 2.0, 0.0)]
     message = (
         "the releases of 'visits' may cost 2 together under neighbours := 'add_remove', and have cost 1; it would cost"
     )

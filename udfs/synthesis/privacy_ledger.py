@@ -13,7 +13,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.udfs.arguments import choice, number, wrong
+from sdcduck.udfs.arguments import choice, number, share, wrong
 from sdcduck.udfs.source import Source, source
 
 NEIGHBOURS = {
@@ -56,10 +56,13 @@ def tables_read(cursor: duckdb.DuckDBPyConnection, relation: Source) -> tuple[st
     return tuple(sorted(found or {relation.text}))
 
 
-def plan_synth_dp_budget(session: Session, data: str | None, epsilon: float | None, neighbours: str | None) -> Rows:
+def plan_synth_dp_budget(
+    session: Session, data: str | None, epsilon: float | None, neighbours: str | None, delta: float | None
+) -> Rows:
     """``sdc_synth_dp_budget``: stores it, or takes it away."""
     relation_of = choice(neighbours, "neighbours", NEIGHBOURS)
     budget = None if epsilon is None else number(epsilon, "epsilon", least=0, why="NULL for no budget")
+    beside = share(delta, "delta", one=False)
     cursor = session.cursor()
     relation = source(cursor, data, "data")
     tables = tables_read(cursor, relation)
@@ -71,8 +74,9 @@ def plan_synth_dp_budget(session: Session, data: str | None, epsilon: float | No
         raise SDCError("a budget is stored in the database, which is open for reading only")
 
     def store() -> pa.Table:
-        catalog.set_private_budget(session.cursor(), tables[0], relation_of, budget)
-        return pa.table({"data": [tables[0]], "neighbours": [relation_of], "budget": pa.array([budget], pa.float64())})
+        catalog.set_private_budget(session.cursor(), tables[0], relation_of, budget, beside)
+        both = pa.array([budget], pa.float64()), pa.array([None if budget is None else beside], pa.float64())
+        return pa.table({"data": [tables[0]], "neighbours": [relation_of], "budget": both[0], "budget_delta": both[1]})
 
     return Rows(store)
 

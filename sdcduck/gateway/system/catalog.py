@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from sdcduck.catalog import Policy
 from sdcduck.gateway.postgres.settings import Settings
@@ -127,18 +126,10 @@ class SystemCatalog:
         relation = (PG_RELATIONS if schema == "pg" else INFORMATION_RELATIONS)[table]
         if not rows:
             return
-        columns = {
-            column: [row.get(column, _EMPTY.get(kind)) for row in rows] for column, kind in relation.columns.items()
-        }
-        filled = pa.table(
-            {
-                column: pa.array(values, pa.string() if all(value is None for value in values) else None)
-                for column, values in columns.items()
-            }
-        )
-        self._con.register("filled", filled)
-        self._con.execute(f"INSERT INTO {name} SELECT * FROM filled")
-        self._con.unregister("filled")
+        # An array of Arrow made of Python's values would load pandas, where that is installed.
+        columns = [f"unnest(?::{kind}[])" for kind in relation.columns.values()]
+        values = [[row.get(column, _EMPTY.get(kind)) for row in rows] for column, kind in relation.columns.items()]
+        self._con.execute(f"INSERT INTO {name} SELECT {', '.join(columns)}", values)
 
 
 _EMPTY: Mapping[str, Any] = {"UINTEGER": 0, "SMALLINT": 0, "INTEGER": 0, "BIGINT": 0, "BOOLEAN": False, "FLOAT": 0.0}

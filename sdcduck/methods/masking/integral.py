@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from sdcduck.methods.masking.nearest_groups import mdav
 from sdcduck.methods.synthesis.draws import random_bits
@@ -301,7 +301,7 @@ def generator(
             return Generator(len(some), len(some), np.inf, False)
         centers = centers_of(some, labels, c)
         apart = ((whole[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
-        order = linear_sum_assignment(apart)[1]
+        order = scipy.optimize.linear_sum_assignment(apart)[1]
         changes = max(changes, int((np.argsort(order)[labels] != known).sum()))
         shift = max(shift, float(np.sqrt(apart[np.arange(c), order].max())))
         passes = passes and bool((rounded(centers_of(values[rows], labels, c)[order], grid) == published).all())

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from sdcduck.methods.synthesis.draws import random_bits
 
@@ -63,7 +63,7 @@ def uniforms(known: Identities, stream: int, draw: int = 0) -> Floats:
 
 def normals(known: Identities, stream: int, draw: int = 0) -> Floats:
     """A standard normal number for each record: float64 (n,); see `uniforms`."""
-    return np.asarray(ndtri(uniforms(known, stream, draw)), dtype=np.float64)
+    return np.asarray(scipy.special.ndtri(uniforms(known, stream, draw)), dtype=np.float64)
 
 
 def lots(known: Identities, stream: int, draw: int = 0) -> NDArray[np.int64]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from sdcduck.methods.synthesis.draws import random_bits
 
@@ -94,7 +94,7 @@ def normal_scores(values: Floats) -> Floats:
     """The normal numbers of the ranks of values, equal ones sharing theirs; standardised: float64 (n,)."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts - 1) / 2
-    scores = ndtri((middle - 0.5) / len(values))[place.reshape(-1)]
+    scores = scipy.special.ndtri((middle - 0.5) / len(values))[place.reshape(-1)]
     spread = scores.std()
     return np.asarray(scores / spread if spread > 0 else np.zeros_like(scores), dtype=np.float64)
 

@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack, solve_triangular
 
 from sdcduck.methods.sequence.packed import pack, unpack
 from sdcduck.methods.sequence.sets import Cells, Cut, Floats, Indices, Sets, cut, signatures
@@ -402,7 +402,7 @@ def _orthogonal(a: Floats, rest: Floats, weight: Floats, variances: Floats) -> F
     scale = np.einsum("ij,ij->j", prior, a) + variances
     scale = np.sqrt(np.where(scale > 0, scale, 1.0))
     matrix = (inner + inner.T) / 2 + np.diag(variances)
-    factor, pivots, rank, _ = lapack.dpstrf(matrix / np.outer(scale, scale), tol=_KNOWN, lower=1)
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix / np.outer(scale, scale), tol=_KNOWN, lower=1)
     chosen = pivots[:rank] - 1
     scaled = rest[:, chosen] / scale[chosen]
-    return np.asarray(solve_triangular(factor[:rank, :rank], scaled.T, lower=True).T, dtype=np.float64)
+    return np.asarray(scipy.linalg.solve_triangular(factor[:rank, :rank], scaled.T, lower=True).T, dtype=np.float64)

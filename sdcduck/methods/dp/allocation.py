@@ -1,0 +1,122 @@
+"""How several numbers of one release share its noise, so that it serves a purpose best at no more cost in privacy.
+
+Number i changes by at most psi_i between neighbours, and gets normal noise of standard deviation sd_i. The release is
+private if and only if the root of the sum of (psi_i / sd_i)^2 is at most Lambda (`calibration.gaussian_ratio`): the
+share of a number is its part of that sum. In the words of the source the query is rescaled by the root of xi_i, gets
+noise of one sigma = |psi| / Lambda, and is scaled back: sd_i = sigma / root of xi_i.
+
+Source: Shoham & Rinott (2022), PSD; theorem 1 ('volume'), theorem 2 ('lrt'); 'mse': this project.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+OBJECTIVES = ("volume", "mse", "lrt", "none")
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How noise is shared.
+
+    Attributes:
+        sensitivities: (k,) psi, at least 0.
+        shares: (k,) with sum 1; 0: the number is not asked, or never changes.
+        ratio: Lambda.
+    """
+
+    sensitivities: Floats
+    shares: Floats
+    ratio: float
+
+    @property
+    def sigma(self) -> float:
+        """The noise of the rescaled query on each coordinate."""
+        return float(np.linalg.norm(self.sensitivities) / self.ratio)
+
+    @property
+    def xi(self) -> Floats:
+        """(k,) by what the squares of the numbers are rescaled; NaN for one that never changes."""
+        squares = self.sensitivities**2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(squares > 0, self.shares * squares.sum() / squares, np.nan))
+
+    @property
+    def deviations(self) -> Floats:
+        """(k,) the standard deviations of the noise: 0 for what never changes, infinite for what is not asked."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            noise = self.sensitivities / (self.ratio * np.sqrt(self.shares))
+        return np.asarray(np.where(self.sensitivities > 0, noise, 0.0))
+
+    def half_widths(self, confidence: float) -> Floats:
+        """(k,) of the interval around each answer that holds the true number with this chance."""
+        return np.asarray(self.deviations * scipy.stats.norm.isf((1 - confidence) / 2))
+
+    def half_axes(self, confidence: float) -> Floats:
+        """(k,) of the ellipsoid around the answer that holds all true numbers together with this chance."""
+        numbers = int((self.sensitivities > 0).sum())
+        return np.asarray(self.deviations * math.sqrt(scipy.stats.chi2.ppf(confidence, numbers)))
+
+    def volume(self, confidence: float) -> float:
+        """The volume of that ellipsoid, in the dimensions that have noise."""
+        axes = self.half_axes(confidence)[self.sensitivities > 0]
+        half = len(axes) / 2
+        return float(np.exp(half * math.log(math.pi) - math.lgamma(half + 1) + np.log(axes).sum()))
+
+    @property
+    def volume_ratio(self) -> float:
+        """The volume beside that of the query as it stands, where each number gets the same noise."""
+        noise = self.deviations[self.sensitivities > 0]
+        return float(np.exp(np.log(noise / self.sigma).sum()))
+
+    def signal(self, eta: Floats) -> float:
+        """How many standard deviations the likelihood ratio of H0: 0 against H1: ``eta`` lies apart."""
+        noisy = self.sensitivities > 0
+        return float(np.sqrt((self.xi[noisy] * eta[noisy] ** 2).sum()) / self.sigma)
+
+    def power(self, eta: Floats, level: float) -> float:
+        """The chance that the test of H0: 0 at this level finds H1: ``eta``."""
+        return float(scipy.stats.norm.sf(scipy.stats.norm.isf(level) - self.signal(eta)))
+
+    def p_value(self, eta: Floats, found: Floats) -> float:
+        """Of the likelihood-ratio test of H0: 0 against H1: ``eta``, for the numbers that are asked.
+
+        NaN where what is asked is the same under both.
+        """
+        noisy = (self.sensitivities > 0) & (self.shares > 0)
+        weights = self.xi[noisy] * eta[noisy]
+        apart = math.sqrt(float((weights * eta[noisy]).sum()))
+        return float(scipy.stats.norm.sf((weights * found[noisy]).sum() / (self.sigma * apart))) if apart else math.nan
+
+
+def allocate(
+    sensitivities: Floats, ratio: float, objective: str = "volume", *, weights: Floats | None = None,
+    eta: Floats | None = None,
+) -> Allocation:  # fmt: skip
+    """Share the noise by one of `OBJECTIVES`.
+
+    ``eta`` is needed for 'lrt'; ``weights`` are those of 'mse', of squared errors. At least one sensitivity is
+    above 0; for 'lrt' ``eta`` is not 0 where one is.
+
+    >>> allocate(np.array([3.0, 4.0]), 0.268051123).deviations.round(6).tolist()
+    [15.82773, 21.103639]
+    """
+    noisy = sensitivities > 0
+    if objective == "volume":
+        raw = noisy.astype(np.float64)
+    elif objective == "mse":
+        raw = sensitivities * (1.0 if weights is None else np.sqrt(weights))
+    elif objective == "lrt":
+        assert eta is not None
+        told = np.divide(np.abs(eta), sensitivities, out=np.full(len(eta), -1.0), where=noisy)
+        raw = (np.arange(len(eta)) == int(told.argmax())).astype(np.float64)
+    else:
+        raw = (sensitivities / sensitivities.max()) ** 2
+    return Allocation(sensitivities, raw / raw.sum(), ratio)

@@ -1,0 +1,106 @@
+-- Differentially private means, covariances and the test that compares two groups. All of it needs Python.
+
+--| sdc_dp_mean(source, columns := [], bounds := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, nulls := 'refuse') -> TABLE
+--| Differentially private means of columns, with the standard errors and intervals of their noise.
+--|
+--| Neighbours are tables of the same number of records that differ in one record ('replace'): the number of records is
+--| taken to be public, and shown. Numbers outside the bounds are moved to the nearer one, so narrow bounds make less noise
+--| and a bias that nobody sees. The noise is OpenDP's: Laplace, and with a `delta` normal noise, if that is less. It is
+--| charged to the ledger (`sdc_synth_dp_ledger`) before it is drawn, and each call draws again and costs again.
+--|
+--| `low` and `high` tell what the noise may have done to the mean of these records; that records are a sample is not in it.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one record a person
+--| @arg columns VARCHAR[]: the columns of numbers; together they cost `epsilon`
+--| @arg bounds STRUCT of lists: public bounds of each column, e.g. {'income': [0, 100000]}; they are never taken from the data
+--| @arg epsilon DOUBLE: what the release costs in privacy, above 0
+--| @arg delta DOUBLE: above 0 and below 1: normal noise is allowed; NULL: it is not
+--| @arg confidence DOUBLE: of the interval
+--| @arg nulls VARCHAR: 'refuse', or 'middle': a NULL is taken for the middle of its bounds
+--| @column column_name VARCHAR: the column
+--| @column n BIGINT: records
+--| @column mean DOUBLE: with noise; it may lie outside the bounds
+--| @column standard_error DOUBLE: the standard deviation of the noise
+--| @column low DOUBLE: where the mean without noise begins, at this confidence
+--| @column high DOUBLE: where it ends
+--| @column noise VARCHAR: 'laplace' or 'normal'
+--| @example
+--| CREATE OR REPLACE TABLE some_people AS FROM people;
+--| SELECT column_name, n, round(mean, 2) AS mean, round(standard_error, 6) AS standard_error, noise
+--| FROM sdc_dp_mean('some_people', ['age', 'income'], bounds := {'age': [0, 100], 'income': [0, 10000]}, epsilon := 1e8);
+--| @output
+--| column_name |  n |    mean | standard_error | noise
+--| ------------+----+---------+----------------+--------
+--| age         | 12 |   44.17 |            0.0 | laplace
+--| income      | 12 | 3595.83 |        2.4e-05 | laplace
+--| @source Dwork, McSherry, Nissim & Smith (2006); Balle & Wang (2018); OpenDP
+
+--| sdc_dp_covariance(source, columns := [], bounds := NULL, epsilon := NULL, nulls := 'refuse') -> TABLE
+--| A differentially private covariance matrix: symmetric, and no eigenvalue is below 0.
+--|
+--| The eigenvalues get Laplace noise from OpenDP. The eigenvectors are drawn one after the other, each with the more
+--| chance, the more variance it tells: no library has that draw, so it is sdcduck's own, from the random source of the
+--| system, on a grid. Deviations are from the mean of the records, which costs twice the bound of those from a known mean.
+--| Neighbours and ledger as in `sdc_dp_mean`.
+--|
+--| @args_of sdc_dp_mean
+--| @arg columns VARCHAR[]: the columns of numbers
+--| @column column_1 VARCHAR: a column
+--| @column column_2 VARCHAR: a column; each pair is there in both orders
+--| @column covariance DOUBLE: with noise, of divisor n - 1
+--| @example
+--| CREATE OR REPLACE TABLE some_people AS FROM people;
+--| SELECT column_1, column_2, round(covariance) AS covariance
+--| FROM sdc_dp_covariance('some_people', ['age', 'income'], bounds := {'age': [0, 100], 'income': [0, 10000]}, epsilon := 1e12);
+--| @output
+--| column_1 | column_2 | covariance
+--| ---------+----------+-----------
+--| age      | age      |      177.0
+--| age      | income   |     6882.0
+--| income   | age      |     6882.0
+--| income   | income   |  4811126.0
+--| @source Amin, Dick, Kulesza, Munoz & Vassilvitskii (2019); Dunsche, Kutta & Dette (2022), algorithms 4 and 5
+
+--| sdc_dp_mean_test(source, by := NULL, groups := [], columns := [], bounds := NULL, epsilon := NULL, alpha := 0.05, rounds := 200, mode := 'safe', correction := 'paper', unequal := false, nulls := 'refuse') -> TABLE
+--| Have two groups the same means? Hotelling's test of all columns at once, differentially private.
+--|
+--| Means and covariances of both groups get noise, a quarter of `epsilon` each. Noise makes the law of the statistic another
+--| one, so the critical value is that of a bootstrap which repeats it; that sees private numbers only and costs nothing.
+--| `p_asymptotic` is what a table of chi-squared would say: wrong but for large groups, and nearly right with `correction` 'full'.
+--|
+--| Who is in which group, and how many are, is taken to be public; neighbours differ in the columns of one record. The
+--| ledger is charged `epsilon` (`sdc_synth_dp_ledger`).
+--|
+--| `mode` 'literal' has the noise of the paper, which forgets that a record moves the mean, too: a covariance then costs
+--| twice its quarter. Since a person is in one group only, means and covariances of that group cost three quarters of
+--| `epsilon`, and the promise holds all the same.
+--|
+--| @args_of sdc_dp_mean
+--| @arg by VARCHAR: the column that says which group a record is in
+--| @arg groups VARCHAR[]: the two groups; which there are is not taken from the data
+--| @arg columns VARCHAR[]: the columns of numbers that are compared
+--| @arg alpha DOUBLE: how often groups with the same means may be told apart
+--| @arg rounds BIGINT: of the bootstrap
+--| @arg mode VARCHAR: 'safe', or 'literal' as in the paper
+--| @arg correction VARCHAR: what is added to the covariance for the noise of the means: 'paper', or 'full', as much as there is
+--| @arg unequal BOOLEAN: whether the groups may have different covariances
+--| @column d BIGINT: columns
+--| @column n1 BIGINT: records of the first group
+--| @column n2 BIGINT: records of the second group
+--| @column epsilon DOUBLE: what it cost
+--| @column t2 DOUBLE: the private statistic
+--| @column critical_value DOUBLE: of the bootstrap, at `alpha`
+--| @column p_value DOUBLE: share of the bootstrap at or above the statistic
+--| @column reject BOOLEAN: whether the means differ: the statistic is above the critical value
+--| @column p_asymptotic DOUBLE: by chi-squared
+--| @column mean1 DOUBLE[]: private means of the first group, in the order of `columns`
+--| @column mean2 DOUBLE[]: of the second
+--| @example
+--| SELECT d, n1, n2, round(t2) AS t2, reject
+--| FROM sdc_dp_mean_test('(SELECT i % 2 AS arm, i % 10 + 5 * (i % 2) AS x FROM range(2000) r(i))', by := 'arm',
+--|     groups := ['0', '1'], columns := ['x'], bounds := {'x': [0, 20]}, epsilon := 1e6);
+--| @output
+--| d |   n1 |   n2 |     t2 | reject
+--| --+------+------+--------+-------
+--| 1 | 1000 | 1000 | 2248.0 |   true
+--| @source Dunsche, Kutta & Dette (2022), algorithms 1 to 3

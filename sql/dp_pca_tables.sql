@@ -1,0 +1,99 @@
+-- Principal components of a private covariance matrix. All of it needs Python.
+
+--| sdc_pca(source, columns := [], k := NULL, mechanism := 'none', epsilon := NULL, delta := NULL, bounds := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbouring := 'replace', total := NULL, nulls := 'refuse') -> TABLE
+--| Principal components, of the records as they are or differentially private.
+--|
+--| Noise is put on the upper triangle of the mean of products of standardised columns. With d columns there are
+--| a = d (d + 1) / 2 entries; R is how wide the bounds of a column are, in standard units, and N the number of records:
+--|
+--| | `mechanism` | promise | noise of entry (i, j) |
+--| |---|---|---|
+--| | `laplace_scalar` | epsilon | Laplace of scale a R_i R_j / (N epsilon): each entry an equal share |
+--| | `laplace_vector` | epsilon | Laplace of scale (sum of all R_i R_j) / (N epsilon) |
+--| | `laplace_advanced` | epsilon, delta | Laplace of scale R_i R_j / (N e), e by advanced composition |
+--| | `analyze_gauss` | epsilon, delta | normal, of records no longer than `norm` |
+--| | `none` | none | none |
+--|
+--| For more than two columns or so `analyze_gauss` has the least noise. `laplace_advanced` has less than `laplace_scalar` only for many
+--| columns and a small epsilon. `sdc_pca_noise` tells all of them beforehand, for nothing.
+--|
+--| Means and standard deviations would tell of the data, so they have to be public: `scaling`, or else the middle and half
+--| the width of the bounds. With 'none' and without bounds the columns are standardised by the data. Which components come
+--| after another is up to the noise where their eigenvalues are near each other; with equal ones any mixture may come out.
+--| Eigenvalues of noisy matrices may be below 0. The noise is OpenDP's; the ledger is charged before it is drawn (`sdc_synth_dp_ledger`).
+--|
+--| With `neighbouring` 'replace' neighbours differ in one record, and the number of records is public. With 'add_remove' a
+--| record is there or not, and the number is not told: `total` is what is divided by.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one record a person
+--| @arg columns VARCHAR[]: the columns of numbers
+--| @arg k BIGINT: how many components are shown; NULL: all. It costs nothing to see more
+--| @arg mechanism VARCHAR: one of the table above
+--| @arg epsilon DOUBLE: what the release costs in privacy, above 0
+--| @arg delta DOUBLE: above 0 and below 1, for the mechanisms that promise one; NULL: 1 / N
+--| @arg bounds STRUCT of lists: public bounds of each column, e.g. {'income': [0, 100000]}; numbers outside are moved to them
+--| @arg scaling STRUCT of lists: public mean and standard deviation of columns, e.g. {'income': [30000, 20000]}; the mean has to be within the bounds
+--| @arg norm DOUBLE: for `analyze_gauss`: longer records (root of the sum of squares, in standard units) are shortened to it; NULL: as long as the bounds allow
+--| @arg mode VARCHAR: 'safe', or 'literal': the normal noise of the classic rule, for an epsilon of at most 1
+--| @arg neighbouring VARCHAR: 'replace' or 'add_remove'
+--| @arg total BIGINT: number of records, where it is public; needed with 'add_remove'
+--| @arg nulls VARCHAR: 'refuse', or 'middle': a NULL is taken for the middle of its bounds
+--| @column component BIGINT: from 1, by eigenvalue
+--| @column column_name VARCHAR: the column
+--| @column loading DOUBLE: of the unit vector whose largest entry is above 0
+--| @column eigenvalue DOUBLE: of the component
+--| @column private BOOLEAN: whether it may be released; false: without noise
+--| @example
+--| CREATE OR REPLACE TABLE tilted AS FROM (VALUES (2, 1), (-2, -1), (1, 2), (-1, -2)) tilted(x, y);
+--| SELECT component, column_name, round(loading, 4) AS loading, round(eigenvalue, 4) AS eigenvalue, private
+--| FROM sdc_pca('tilted', ['x', 'y'], k := 1, bounds := {'x': [-2, 2], 'y': [-2, 2]}, scaling := {'x': [0, 1], 'y': [0, 1]});
+--| @output
+--| component | column_name | loading | eigenvalue | private
+--| ----------+-------------+---------+------------+--------
+--|         1 | x           |  0.7071 |        4.5 |   false
+--|         1 | y           |  0.7071 |        4.5 |   false
+--| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022); Dwork, Talwar, Thakurta & Zhang (2014)
+
+--| sdc_pca_noise(bounds, total := NULL, mechanism := 'analyze_gauss', epsilon := NULL, delta := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbouring := 'replace') -> TABLE
+--| The noise that `sdc_pca` with these arguments would put on each entry of the matrix. It reads no data and costs nothing.
+--|
+--| @args_of sdc_pca
+--| @arg total BIGINT: number of records
+--| @arg mechanism VARCHAR: as in `sdc_pca`, but for 'none'
+--| @column column_1 VARCHAR: a column
+--| @column column_2 VARCHAR: a column
+--| @column noise VARCHAR: 'laplace' or 'normal'
+--| @column scale DOUBLE: of the Laplace noise; of normal noise the standard deviation
+--| @column standard_error DOUBLE: the standard deviation
+--| @example
+--| FROM sdc_pca_noise({'x': [-2, 2], 'y': [-1, 1]}, total := 4, mechanism := 'laplace_scalar', epsilon := 1,
+--|     scaling := {'x': [0, 1], 'y': [0, 1]}) SELECT column_1, column_2, noise, scale;
+--| @output
+--| column_1 | column_2 | noise   | scale
+--| ---------+----------+---------+------
+--| x        | x        | laplace |  12.0
+--| x        | y        | laplace |   6.0
+--| y        | y        | laplace |   3.0
+--| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022), section 3
+
+--| sdc_pca_utility(source, loadings, columns := [], k := NULL, bounds := NULL, scaling := NULL, nulls := 'refuse') -> TABLE
+--| How much of the variance of the records private components tell, beside the best ones. **It is not private**: for the custodian.
+--|
+--| @args_of sdc_pca
+--| @arg loadings VARCHAR: a table or view, or a query in parentheses: what `sdc_pca` has released, stored, with the columns component, column_name and loading
+--| @arg k BIGINT: how many components are compared; NULL: as many as tell 90 per cent of the variance
+--| @column k BIGINT: components
+--| @column q DOUBLE: what they tell, of what the best so many tell: 1 is best
+--| @column variance DOUBLE: the share of the variance that they tell
+--| @column best_variance DOUBLE: what the best ones do
+--| @example
+--| CREATE OR REPLACE TABLE tilted AS FROM (VALUES (2, 1), (-2, -1), (1, 2), (-1, -2)) tilted(x, y);
+--| CREATE OR REPLACE TABLE first_loadings AS FROM (VALUES (1, 'x', 1.0), (1, 'y', 0.0)) told(component, column_name, loading);
+--| SELECT k, round(q, 4) AS q, variance, best_variance
+--| FROM sdc_pca_utility('tilted', 'first_loadings', ['x', 'y'], k := 1, bounds := {'x': [-2, 2], 'y': [-2, 2]},
+--|     scaling := {'x': [0, 1], 'y': [0, 1]});
+--| @output
+--| k |      q | variance | best_variance
+--| --+--------+----------+--------------
+--| 1 | 0.5556 |      0.5 |           0.9
+--| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022), section 4
