@@ -59,6 +59,33 @@ def test_refusals_of_exact_counts_are_counted_by_all_gateways(tmp_path: Path) ->
             served.stop()
 
 
+def test_a_budget_of_questions_is_one_of_all_gateways_and_said_beside_each_answer(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with closing(sdcduck.connect(path, secret=SECRET)) as con:
+        con.execute("CREATE TABLE people AS SELECT i AS id, i % 4 AS a FROM range(100) t(i)").fetchall()
+        con.execute("""FROM sdc_protect('people', unit := 'id', dimensions := ['a'], method := 'threshold',
+            min_units := 5)""").fetchall()
+        con.execute("FROM sdc_question_budget('people', 2)").fetchall()
+        con.execute(f"FROM sdc_create_user('ann', '{PASSWORD}')").fetchall()
+    gateways = [start(path, tmp_path / name) for name in ("one", "other")]
+    notices: list[str | None] = []
+    try:
+        for served in gateways:
+            served.database = "people"
+            with psycopg.connect(**{**served.options, "user": "ann"}, autocommit=True) as con:
+                con.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+                assert con.execute("SELECT count(*) FROM people WHERE a = 2").fetchall() == [(25,)]
+        assert notices == [f"people: {left} of 2 questions are left today" for left in (1, 0)]
+        for served in gateways:
+            with pytest.raises(psycopg.Error, match="SDC073") as refused:
+                _rows(served, "ann", "SELECT count(*) FROM people WHERE a = 2")
+            assert refused.value.sqlstate == "53400"
+            assert [row[1:4] for row in _rows(served, "ann", "SHOW sdc_questions")] == [(2, 2, 0)]
+    finally:
+        for served in gateways:
+            served.stop()
+
+
 def _rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(**{**served.options, "user": user}, autocommit=True) as con:
         found: list[tuple[object, ...]] = con.execute(query).fetchall()

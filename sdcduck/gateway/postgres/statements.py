@@ -270,11 +270,15 @@ _ODD_NAME = re.compile(r'show\s+"(?=[^"]*[^\w."])(?:[^"]|"")+"', re.I)
 """The name of a table, and not of a setting."""
 
 
+_LISTED = r"(all )?tables|tables from .*|databases|schemas|sdc_sequence|sdc_questions"
+"""What SHOW lists; anything else is a setting."""
+
+
 def _show(text: str) -> Statement:
     words = " ".join(text.lower().split()).removeprefix("show ")
     if words in _SHOWN_AS:
         return Show(_SHOWN_AS[words])
-    if re.fullmatch(r"(all )?tables|tables from .*|databases|schemas|sdc_sequence", words) or _ODD_NAME.fullmatch(text):
+    if re.fullmatch(_LISTED, words) or _ODD_NAME.fullmatch(text):
         return Ask(text)  # the guard lists what there is
     found = _match(r'show\s+"?([\w.]+)"?', text)
     return Show(found[1].lower())
