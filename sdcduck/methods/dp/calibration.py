@@ -12,9 +12,9 @@ conversion of Canonne, Kamath & Steinke (2020, proposition 12), 'classic' is the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import scipy
-from collections.abc import Callable
 
 RULES = ("analytic", "zcdp", "classic")
 _MARGIN = 1e-12

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import scipy
-from dataclasses import dataclass
 
 from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.mean_test import mean_scale
