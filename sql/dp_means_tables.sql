@@ -50,15 +50,15 @@
 --| @column covariance DOUBLE: with noise, of divisor n - 1
 --| @example
 --| CREATE OR REPLACE TABLE some_people AS FROM people;
---| SELECT column_1, column_2, round(covariance) AS covariance
---| FROM sdc_dp_covariance('some_people', ['age', 'income'], bounds := {'age': [0, 100], 'income': [0, 10000]}, epsilon := 1e12);
+--| SELECT column_1, column_2, round(covariance, -1) AS covariance
+--| FROM sdc_dp_covariance('some_people', ['age', 'income'], bounds := {'age': [0, 100], 'income': [0, 10000]}, epsilon := 1e15);
 --| @output
 --| column_1 | column_2 | covariance
 --| ---------+----------+-----------
---| age      | age      |      177.0
---| age      | income   |     6883.0
---| income   | age      |     6883.0
---| income   | income   |  4811116.0
+--| age      | age      |      180.0
+--| age      | income   |     6880.0
+--| income   | age      |     6880.0
+--| income   | income   |  4811120.0
 --| @source Amin, Dick, Kulesza, Munoz & Vassilvitskii (2019); Dunsche, Kutta & Dette (2022), algorithms 4 and 5
 
 --| sdc_dp_mean_test(source, by := NULL, groups := [], columns := [], bounds := NULL, epsilon := NULL, alpha := 0.05, rounds := 200, mode := 'safe', correction := 'paper', unequal := false, nulls := 'refuse') -> TABLE

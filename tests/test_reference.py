@@ -184,6 +184,20 @@ CALLS = {
     ),
     "sdc_dp_mean_region_noise": "sdc_dp_mean_region_noise([[1]], 100, 1, 1e-5)",
     "sdc_dp_release": "sdc_dp_release('visits_without_key', ['patient = 1'], epsilon := 1, delta := 1e-5)",
+    "sdc_dp_mean": "sdc_dp_mean('visits_without_key', ['patient'], bounds := {'patient': [0, 9]}, epsilon := 1)",
+    "sdc_dp_covariance": (
+        "sdc_dp_covariance('visits_without_key', ['patient'], bounds := {'patient': [0, 9]}, epsilon := 1)"
+    ),
+    "sdc_dp_mean_test": (
+        "sdc_dp_mean_test('(SELECT i % 2 AS arm, i AS x FROM range(9) r(i))', by := 'arm', groups := ['0', '1'], "
+        "columns := ['x'], bounds := {'x': [0, 9]}, epsilon := 1)"
+    ),
+    "sdc_pca": "sdc_pca('(FROM (VALUES (1), (2)) two(x))', ['x'])",
+    "sdc_pca_noise": "sdc_pca_noise({'x': [0, 1]}, 100, epsilon := 1)",
+    "sdc_pca_utility": (
+        "sdc_pca_utility('(FROM (VALUES (1), (2)) two(x))', "
+        "'(SELECT 1 AS component, ''x'' AS column_name, 1 AS loading)', ['x'])"
+    ),
     "sdc_synth_dp_budget": "sdc_synth_dp_budget('visits', 1)",
     "sdc_protect": "sdc_protect('people', unit := 'person_id', dimensions := ['region'])",
     "sdc_declare_public": "sdc_declare_public('visits')",
