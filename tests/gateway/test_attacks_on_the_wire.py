@@ -146,6 +146,7 @@ def test_who_asks_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]
     served = serve()
     with Wire(served) as wire:
         wire.ask(parsed(b"a", b"SELECT * FROM numbers LIMIT 16000") + SYNC)
+        wire.ask(bound(b"", b"a") + executed(b"") + SYNC)  # the first answer loads what all of them need
         before = resident_mb(served)
         wire.socket.settimeout(5)
         sent = 0
@@ -162,6 +163,7 @@ def test_who_asks_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]
 def test_who_asks_much_in_one_message_and_does_not_read_is_made_to_wait(serve: Callable[..., Served]) -> None:
     served, much = serve(), b"SELECT n, twice, words FROM numbers LIMIT 16000"
     with Wire(served) as wire:
+        wire.ask(message(b"Q", much + b"\0"))  # the first answer loads what all of them need
         before = resident_mb(served)
         wire.socket.sendall(message(b"Q", b";".join([much] * 200) + b"\0"))  # for answers of a hundred megabytes
         with connected(served) as con:

@@ -21,6 +21,7 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _ADDED = 1000  # columns in a round
+_PATIENCE = 5  # rounds that do not lower the optimum
 _ALL = 0.9999
 
 
@@ -56,14 +57,16 @@ def dive(
 
 def _priced(points: Matrix, k: int, columns: Columns, master: Master, free: Indices) -> Columns:
     """The columns with groups of free records that lower the optimum, which is known afterwards."""
-    _, prices = master.relaxed()
-    while len(free) >= k:
+    value, prices = master.relaxed()
+    rounds = _PATIENCE
+    while len(free) >= k and rounds:
         centres = np.concatenate([points[free], master.centres(points)[len(points) :]])
         columns, new = columns.with_cheap(points, k, prices, centres, free)
         if not len(new):
             break
         master.add(columns, new[np.argsort(columns.reduced(prices)[new], kind="stable")[:_ADDED]])
-        _, prices = master.relaxed()
+        least, (value, prices) = value, master.relaxed()
+        rounds = _PATIENCE if value < least - TOLERANCE else rounds - 1
     return columns
 
 

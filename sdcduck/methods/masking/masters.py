@@ -66,6 +66,9 @@ class Master:
     def relaxed(self) -> tuple[float, Matrix]:
         """The optimum where a column may be taken in part, and the price of each record."""
         self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # from the start it may be more exact
+            self._highs.clearSolver()
+            self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # the known groups are a solution
             raise Unsolved("HiGHS did not solve the relaxation of a set partitioning problem")
         return self._highs.getObjectiveValue(), np.array(self._highs.getSolution().row_dual)
